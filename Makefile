@@ -1,0 +1,67 @@
+# What people type. `make run` and `make test` need only Python 3.11 or later; `make run PYTHON=python3.12` chooses one.
+# Every path is relative: the checkout may lie under a path with spaces, which make cannot quote.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# pytest processes; two cores are the reference machine.
+JOBS ?= 2
+PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
+
+.DEFAULT_GOAL := help
+.PHONY: help run test demo bench check test-fast test-protocol test-e2e lock golden openapi clean install install-dev
+
+help:  ## Show what can be made
+	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
+
+run: install  ## Start everything on this machine; Ctrl-C stops it
+	@exec $(BIN)/python manage.py up
+
+test: install-dev  ## Run the whole test suite
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
+demo: install-dev  ## Start everything with demo resources, a real Envoy and a gRPC client
+	@exec $(BIN)/python manage.py demo
+
+bench: install-dev  ## Measure, and write bench/out/latest.json
+	$(BIN)/python -m bench
+
+check: install-dev  ## Lint, types, import contracts, migrations, module length: the gate before a push
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy $(PACKAGES) manage.py tests
+	$(BIN)/lint-imports
+	$(BIN)/python manage.py check
+	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python scripts/module_length.py $(PACKAGES) tests
+
+test-fast: install-dev  ## Tests of pure code
+	$(BIN)/python -m pytest tests/unit
+
+test-protocol: install-dev  ## The protocol engine: scenarios, machines, transcripts
+	$(BIN)/python -m pytest tests/protocol tests/golden
+
+test-e2e: install-dev  ## The product as a whole, with a real Envoy and grpcio
+	$(BIN)/python -m pytest tests/e2e tests/faults
+
+golden: install-dev  ## Rewrite the expected files and show what changed
+	PARLEY_GOLDEN_REWRITE=1 $(BIN)/python -m pytest tests/golden
+	git --no-pager diff --stat -- tests/golden
+
+openapi: install-dev  ## Write the API's schema; fails when it differs from the reviewed one
+	$(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/reference/openapi.yaml
+	git --no-pager diff --exit-code -- docs/reference/openapi.yaml
+
+lock: install  ## Turn requirements*.in into hashed locks
+	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements.in -o requirements.txt
+	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements-dev.in -o requirements-dev.txt
+
+clean:  ## Remove the environment and caches; the home (.parley) stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage
+	find $(PACKAGES) tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+install:
+	@sh scripts/install.sh "$(PYTHON)" $(VENV) requirements.txt
+
+install-dev:
+	@sh scripts/install.sh "$(PYTHON)" $(VENV) requirements-dev.txt

@@ -1,0 +1,400 @@
+"""What a client was told, name by name: all of delta, and SotW of every type that may be sent in parts (D1).
+
+A stream's state is a reference to the shared view it was told, plus what differs from it in `behind` (architecture.md decision 6):
+names that were added but not answered, that did not fit into one response, whose removal has to wait, or of which the client holds
+something else. Both are empty for a stream at rest.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from adsserver.engine.client_view import FRAMING_BYTES, ClientView, Step
+from adsserver.engine.events import Nack, NamedContent
+from adsserver.engine.ledger import Entry
+from adsserver.engine.rejection import MAX_RESENDS, Group, blamed, groups_to_resend
+from adsserver.engine.settings import EngineSettings
+from adsserver.engine.subscription import Subscription
+from adsserver.engine.substream import NOTHING, Later, SubStream
+from adsserver.engine.told import ABSENT, UNKNOWN_COPY, Absent, Told, reported, same
+from xdscore.errors import ResourceError
+from xdscore.resource_types import ResourceType
+from xdscore.snapshot import Content
+
+# reliability (e): below every client's wall of 4 MiB, and writes stay fair.
+MAX_RESPONSE_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A name to tell: what the client was told before, and what it is to be told now. `forced`: although it is the same."""
+
+    name: str
+    before: Told
+    now: Told
+    forced: bool
+
+
+class ByName(SubStream):
+    """One type whose responses hold any part of the state. The variants differ in what a loss and a version look like on the wire."""
+
+    __slots__ = (
+        "_again",
+        "_asked",
+        "_behind",
+        "_groups",
+        "_mend",
+        "_more",
+        "_owed",
+        "_refused",
+        "_resends_left",
+        "_told_view",
+        "_unsure",
+    )
+
+    def __init__(self, kind: ResourceType, settings: EngineSettings) -> None:
+        super().__init__(kind, settings)
+        self._told_view: ClientView | Absent = ABSENT
+        self._behind: dict[str, Told] = {}
+        self._asked: set[str] = set()
+        # Forced, but nobody asked: behind a changed cluster or a repeated ask; and after a NACK.
+        self._again: set[str] = set()
+        self._mend: set[str] = set()
+        self._owed = False
+        self._more = False
+        # By name: versions this client refused, while they are what it would be sent (B7, N3).
+        self._refused: dict[str, frozenset[str]] = {}
+        # Names of rejected responses: what the client had acknowledged of them before; its copy now is unknown (B12).
+        self._unsure: dict[str, Told] = {}
+        self._groups: list[Group] = []
+        self._resends_left = 0
+
+    @property
+    def dirty(self) -> bool:
+        """Whether there may be something to write."""
+        return self._told_view is not self.view or self._owed or bool(self._asked or self._again or self._mend or self._behind or self._groups)
+
+    # What the variants say differently.
+
+    @abstractmethod
+    def removed_by(self, losses: Iterable[Change]) -> tuple[str, ...]:
+        """Which of these names the response says were removed."""
+
+    @abstractmethod
+    def version_after(self, changes: Iterable[Change], view: ClientView) -> str:
+        """The version of the state once the client was told these changes."""
+
+    # Requests.
+
+    def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
+        """See the base. A name that is new was told nothing of yet; one that left is forgotten."""
+        current = self.subscription
+        if subscription.wildcard and not current.wildcard:
+            # Whatever else the view shows was never told: stand on nothing again, apart from the names asked for so far.
+            self._behind = {name: self._told(name) for name in current.names}
+            self._told_view = ABSENT
+            self._owed = True
+        if not current.wildcard:
+            self._behind.update((name, ABSENT) for name in subscription.names - current.names)
+            # What is on its way to the client arrives after it subscribed again, and counts for it.
+            on_the_way = {name for entry in self.ledger.outstanding for name in entry.contents}
+            self._behind.update((n, UNKNOWN_COPY) for n in on_the_way - current.names if subscription.covers(n))
+        self.subscription = subscription
+        self._owed = self._owed and subscription.wildcard
+        self._asked |= asked
+        if not current.names <= subscription.names or (current.wildcard and not subscription.wildcard):
+            self._forget_uncovered()
+
+    def holds(self, versions: Mapping[str, str]) -> None:
+        """What a client says, on a new stream, it still has of what it is subscribed to (E5)."""
+        view, alone = self.view, self.subscription.wildcard and not self.subscription.names
+        if alone and not isinstance(view, Absent) and versions == view.versions:
+            # A reconnect with everything current joins the shared view (performance.md law 3).
+            self._told_view = view
+            return
+        covered = {name: reported(version) for name, version in versions.items() if self.subscription.covers(name)}
+        self._behind.update(covered)
+
+    def was_told(self, name: str) -> bool:
+        """Whether the client holds something of this name by our knowledge."""
+        return isinstance(self._told(name), Content)
+
+    def forget_all(self) -> None:
+        """The client asks for everything once more, whatever it was told (C6)."""
+        self._told_view, self._behind, self._owed = ABSENT, {}, True
+
+    def send_again(self, names: frozenset[str]) -> None:
+        """See the base."""
+        self._again |= names & self.subscription.names
+
+    def _forget_uncovered(self) -> None:
+        covers = self.subscription.covers
+        self._behind = {name: told for name, told in self._behind.items() if covers(name)}
+        self._refused = {name: refused for name, refused in self._refused.items() if covers(name)}
+        self._unsure = {name: told for name, told in self._unsure.items() if covers(name)}
+        self._asked = {name for name in self._asked if covers(name)}
+        self._again = {name for name in self._again if covers(name)}
+        self._mend = {name for name in self._mend if covers(name)}
+
+    # Responses.
+
+    def make(self, now: float, *, gently: bool) -> Entry | Later:
+        """Answers, and what is new or different; what goes away waits for `take_away`."""
+        view = self.view
+        if isinstance(view, Absent) or not self.dirty:
+            return NOTHING
+        if self._may_take_the_step(view):
+            return self._take_the_step(view, view.step_from(self._told_view), now)
+        answer = self._owed or self._more or bool(self._asked or self._again)
+        changes = self._changes(view)
+        chosen = [change for change in changes if change.forced or isinstance(change.now, Content)]
+        if not chosen and not self._owed:
+            self._advance(view, changes)
+            return self._resend_group(view, now)
+        due_s = self.ledger.answer_due_s() if answer else self.ledger.push_due_s()
+        if due_s > now:
+            return Later(due_s)
+        return self._respond(view, changes, chosen, push=not answer)
+
+    def take_away(self, now: float) -> Entry | Later:
+        """What the client was told and does not get any more."""
+        view = self.view
+        if isinstance(view, Absent) or not self.dirty:
+            return NOTHING
+        changes = self._changes(view)
+        chosen = [change for change in changes if not isinstance(change.now, Content)]
+        if not chosen:
+            return NOTHING
+        due_s = self.ledger.push_due_s()
+        if due_s > now:
+            return Later(due_s)
+        return self._respond(view, changes, chosen, push=True)
+
+    def _may_take_the_step(self, view: ClientView) -> bool:
+        """Whether this stream is told exactly what every other wildcard stream on the same view is told."""
+        return (
+            self.subscription.wildcard
+            and not self.subscription.names
+            and not (self._behind or self._asked or self._again or self._mend or self._refused or self._more)
+            and view.step_from(self._told_view).size <= MAX_RESPONSE_BYTES
+        )
+
+    def _take_the_step(self, view: ClientView, step: Step, now: float) -> Entry | Later:
+        """The shared way for wildcard streams at rest: costs the same however large the step is."""
+        earlier = self._told_view
+        if step.gains or self._owed:
+            due_s = self.ledger.answer_due_s() if self._owed else self.ledger.push_due_s()
+            if due_s > now:
+                return Later(due_s)
+        if not isinstance(earlier, Absent):
+            self._behind = {name: earlier.named[name].content for name in step.losses}
+        self._told_view = view
+        if not step.gains and not self._owed:
+            return NOTHING
+        push, self._owed = not self._owed, False
+        return Entry(
+            version=self.version_after((), view),
+            resources=step.gains,
+            changed=step.gains,
+            push=push,
+            before={} if isinstance(earlier, Absent) else self._acknowledged_copies(_gains_of(step, earlier)),
+        )
+
+    def _respond(self, view: ClientView, changes: list[Change], chosen: list[Change], *, push: bool) -> Entry:
+        fitting = _fitting(chosen)
+        gains = [change for change in fitting if isinstance(change.now, Content)]
+        losses = [change for change in fitting if not isinstance(change.now, Content)]
+        sent = {change.name for change in fitting}
+        entry = self._entry(view, gains, losses, push=push)
+        self._asked -= sent
+        self._again -= sent
+        self._mend -= sent
+        self._owed = False
+        self._more = len(fitting) < len(chosen)
+        self._advance(view, [change for change in changes if change.name not in sent])
+        self._stand_in(view, gains)
+        return entry
+
+    def _entry(self, view: ClientView, gains: list[Change], losses: list[Change], *, push: bool) -> Entry:
+        resources = _members(view, gains)
+        return Entry(
+            version=self.version_after([*gains, *losses], view),
+            resources=resources,
+            changed=tuple(member for member, gain in zip(resources, gains, strict=True) if not same(gain.before, gain.now)),
+            errors=tuple(change.now for change in losses if isinstance(change.now, ResourceError)),
+            removed=self.removed_by(losses),
+            push=push,
+            before=self._acknowledged_copies(gains),
+        )
+
+    def _stand_in(self, view: ClientView, gains: list[Change]) -> None:
+        """Content that was sent: what is not the view's own is kept in mind; what the client gets anew is no longer refused."""
+        for gain in gains:
+            if same(gain.now, view.named[gain.name].content):
+                self._refused.pop(gain.name, None)
+            else:
+                self._behind[gain.name] = gain.now
+
+    def _advance(self, view: ClientView, untold: Iterable[Change]) -> None:
+        """The client was told everything of `view` but these, and but what it refused."""
+        stand_ins = {name: self._behind[name] for name in self._refused if name in self._behind}
+        self._behind = stand_ins | {change.name: change.before for change in untold if not same(change.before, change.now)}
+        self._told_view = view
+
+    # What there is to tell.
+
+    def _changes(self, view: ClientView) -> list[Change]:
+        """Every name about which the client has to be told something, by name."""
+        changes = []
+        for name in sorted(self._candidates(view)):
+            forced = name in self._asked or name in self._again or name in self._mend
+            before = self._told(name)
+            now = view.shown(name, explicit=name in self.subscription.names, public_url=self.settings.public_url)
+            if isinstance(now, Absent) and isinstance(before, ResourceError):
+                before = ABSENT
+            if name in self._refused:
+                now = self._unless_refused(view, name, before, now)
+                forced = forced and (name in self._asked or now is not before)
+            if forced or not same(before, now):
+                changes.append(Change(name, before, now, forced))
+        return changes
+
+    def _unless_refused(self, view: ClientView, name: str, before: Told, now: Told) -> Told:
+        """What is told of a name of which the client refused some content.
+
+        Refused content is not sent again (B7, N3): the last proven content stands in when the client needs something. Only who asks
+        for the name itself gets it once more where nothing was proven, for every name asked for is answered (C1, C6, T1).
+        """
+        refused = self._refused[name]
+        if not isinstance(now, Content) or now.version not in refused:
+            del self._refused[name]
+            return now
+        if name not in self._asked and name not in self._again and name not in self._mend:
+            return before
+        proven = view.proven(name)
+        if isinstance(proven, Content) and proven.version not in refused:
+            return proven
+        if name in self._asked:
+            return now
+        self._again.discard(name)
+        self._mend.discard(name)
+        return before
+
+    def _candidates(self, view: ClientView) -> set[str]:
+        names = set(self._behind) | self._asked | self._again | self._mend
+        explicit, told_view = self.subscription.names, self._told_view
+        if told_view is view:
+            return names
+        if self.subscription.wildcard:
+            names |= view.step_from(told_view).names
+        if isinstance(told_view, Absent):
+            return names | explicit
+        step = view.step_from(told_view)
+        return names | (explicit if step.all_names else step.names & explicit)
+
+    def _told(self, name: str) -> Told:
+        """What the client was told of this name last."""
+        if name in self._behind:
+            return self._behind[name]
+        if isinstance(self._told_view, Absent) or not self.subscription.covers(name):
+            return ABSENT
+        return self._told_view.shown(name, explicit=name in self.subscription.names, public_url=self.settings.public_url)
+
+    # Answers to responses.
+
+    def _acknowledged_copies(self, gains: Iterable[Change]) -> dict[str, Content]:
+        """Of the names about to be sent: the content this client acknowledged last, where it did."""
+        copies = {}
+        for gain in gains:
+            copy = gain.before
+            if gain.name in self._unsure:
+                copy = self._unsure[gain.name]
+            elif not self.ledger.idle and (entry := self.ledger.newest_with(gain.name)) is not None:
+                copy = entry.before.get(gain.name, ABSENT)
+            if isinstance(copy, Content) and copy is not UNKNOWN_COPY:
+                copies[gain.name] = copy
+        return copies
+
+    def _acknowledged(self, entry: Entry) -> None:
+        if self._unsure:
+            self._unsure = {name: told for name, told in self._unsure.items() if name not in entry.contents}
+        for later in self.ledger.outstanding:
+            if later.sent_after(entry):
+                later.before.update((name, entry.contents[name]) for name in entry.contents.keys() & later.contents.keys())
+
+    def _rejected(self, entry: Entry, nack: Nack) -> tuple[NamedContent, ...]:
+        changed = tuple(m for m in entry.resources if not same(entry.before.get(m.name, ABSENT), m.content))
+        suspects = blamed(self.kind, entry, changed, nack)
+        for member in changed:
+            # What is on its way once more is judged by the answer to that.
+            if self._stands_on(member) and self.ledger.newest_with(member.name) is None:
+                self._refused[member.name] = self._refused.get(member.name, frozenset()) | {member.content.version}
+                self._unsure[member.name] = entry.before.get(member.name, ABSENT)
+        if entry.resources:
+            # B12: whether removals and errors were taken in is not known; they are said again, by themselves. Where there was
+            # nothing else to reject, they are what was rejected, and saying them again would not help (F8).
+            gone = [name for name in entry.removed if self.subscription.covers(name)]
+            self._behind.update((name, UNKNOWN_COPY) for name in gone if not isinstance(self._told(name), Content))
+            self._mend |= {error.name for error in entry.errors if same(self._told(error.name), error)}
+        if not entry.isolating:
+            self._resends_left = MAX_RESENDS
+        groups = groups_to_resend(changed, suspects)
+        self._groups = groups + self._groups
+        apart = {name for group in groups for name in group}
+        # F17: who has no copy of its own is given the last proven content, if there is any; who has one goes on with it.
+        self._mend |= {m.name for m in suspects if m.name not in entry.before and m.name not in apart and m.name in self._refused}
+        return suspects
+
+    def _stands_on(self, member: NamedContent) -> bool:
+        """Whether this is what the client was told last of a name it still asks for."""
+        return self.subscription.covers(member.name) and same(self._told(member.name), member.content)
+
+    def _resend_group(self, view: ClientView, now: float) -> Entry | Later:
+        """The next group of suspects, alone in a response (resolutions C8); those that changed meanwhile are long on their way."""
+        while self._groups and self._resends_left:
+            names = tuple(name for name in self._groups[0] if self._is_still_refused(view, name))
+            due_s = self.ledger.push_due_s()
+            if names and due_s > now:
+                return Later(due_s)
+            del self._groups[0]
+            if names:
+                self._resends_left -= 1
+                gains = [Change(name, self._told(name), view.named[name].content, forced=True) for name in names]
+                entry = self._entry(view, gains, [], push=True)
+                entry.isolating = True
+                self._behind = {name: told for name, told in self._behind.items() if name not in names}
+                self._stand_in(view, gains)
+                return entry
+        self._groups.clear()
+        return NOTHING
+
+    def _is_still_refused(self, view: ClientView, name: str) -> bool:
+        member = view.named.get(name)
+        return member is not None and member.content.version in self._refused.get(name, ())
+
+
+def _gains_of(step: Step, earlier: ClientView) -> list[Change]:
+    held = earlier.named
+    return [Change(m.name, held[m.name].content if m.name in held else ABSENT, m.content, forced=False) for m in step.gains]
+
+
+def _members(view: ClientView, gains: list[Change]) -> tuple[NamedContent, ...]:
+    """The resources to send; the shared tuple of the view unless some content only stands in."""
+    if all(gain.now is view.named[gain.name].content for gain in gains):
+        return view.bundle(tuple(gain.name for gain in gains))
+    return tuple(NamedContent(gain.name, gain.now) for gain in gains if isinstance(gain.now, Content))
+
+
+def _fitting(chosen: list[Change]) -> list[Change]:
+    """As many as fit into one response, at least one."""
+    room = MAX_RESPONSE_BYTES
+    for count, change in enumerate(chosen):
+        match change.now:
+            case Content(size=size):
+                room -= size
+            case ResourceError(text=text):
+                room -= len(text.encode("utf-8", "surrogatepass"))
+        room -= FRAMING_BYTES + len(change.name)
+        if room < 0 and count:
+            return chosen[:count]
+    return chosen

@@ -1,0 +1,240 @@
+"""What one audience may see of one type at one snapshot, and the way from one view to the next.
+
+Views are shared by all streams of an audience, and so is everything computed from them: the sorted resources of a wildcard, the
+resources of a name set, the errors, and the step from another view. The tuples keep their identity, so that whoever writes them may
+share bytes (performance.md laws 2 and 3). Nothing in here belongs to a stream.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from adsserver.engine.body import Body, Overlay, body_of, marks_of
+from adsserver.engine.events import NamedContent
+from adsserver.engine.shared import Shared
+from adsserver.engine.subscription import Subscription
+from adsserver.engine.told import ABSENT, Absent, Told
+from adsserver.engine.versions import mark, version_text
+from xdscore.access import Audience
+from xdscore.decision import Decision, Missing, Withheld, client_view, decide
+from xdscore.errors import ResourceError, error_of
+from xdscore.resource_types import ResourceType
+from xdscore.snapshot import Content, Served, Snapshot
+
+# Views are shared by thousands of streams with a handful of name sets each; beyond these many there is little left to share.
+_MAX_BUNDLES = 128
+_MAX_BODIES = 128
+# What a member or an error adds to a response besides its bytes and name: tags, lengths, and a version of 32 characters.
+FRAMING_BYTES = 64
+# Names without content that clients ask for; an error text is at most 300 characters.
+_MAX_ERRORS = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """The way from an earlier view (or from nothing) to this one, computed once for all streams that take it.
+
+    `names`: whose content, withholding or removal differs. `all_names`: access rules differ, so any explicit name may be answered
+    differently. `gains` and `losses`: what a pure wildcard subscription is sent and loses. `size`: bytes of `gains`, for splitting.
+    """
+
+    names: frozenset[str]
+    all_names: bool
+    gains: tuple[NamedContent, ...]
+    losses: tuple[str, ...]
+    size: int
+
+
+class ClientView:
+    """Everything that decides what is told about any name of this type to this audience. Immutable; its caches are bounded."""
+
+    __slots__ = (
+        "__weakref__",
+        "_audience",
+        "_bodies",
+        "_bundles",
+        "_errors",
+        "_from_nothing",
+        "_members",
+        "_served",
+        "_snapshot",
+        "_steps",
+        "_total",
+        "_versions",
+        "kind",
+        "named",
+    )
+
+    def __init__(self, audience: Audience, kind: ResourceType, snapshot: Snapshot, earlier: "ClientView | None") -> None:
+        self.kind = kind
+        self._audience = audience
+        # Only this type: a view that outlives its snapshot must not keep the other types of it alive.
+        self._snapshot = Snapshot(
+            snapshot.environment, snapshot.lineage, snapshot.epoch, snapshot.access, {kind.word: snapshot.type_state(kind)}
+        )
+        # C2, F22: everything the audience may read; a name that is not served is simply not part of it.
+        self._served: Mapping[str, Served] = client_view(audience, kind, self._snapshot)
+        self.named: Mapping[str, NamedContent] = _named(self._served, earlier.named if earlier is not None else {})
+        self._members: tuple[NamedContent, ...] | None = None
+        self._versions: dict[str, str] | None = None
+        self._total: int | None = None
+        self._errors: Shared[tuple[str, str], ResourceError] = Shared(_MAX_ERRORS)
+        self._bundles: Shared[tuple[str, ...], tuple[NamedContent, ...]] = Shared(_MAX_BUNDLES)
+        self._bodies: Shared[tuple[bool, frozenset[str], Overlay, str], Body] = Shared(_MAX_BODIES)
+        self._steps: WeakKeyDictionary[ClientView, Step] = WeakKeyDictionary()
+        self._from_nothing: Step | None = None
+
+    def shows_the_same_as(self, other: "ClientView") -> bool:
+        """Whether no stream of this audience could be told anything different from the two."""
+        mine, theirs = self._snapshot.type_state(self.kind), other._snapshot.type_state(self.kind)
+        return (
+            self._snapshot.access == other._snapshot.access
+            and self._served == other._served
+            and mine.withheld == theirs.withheld
+            and mine.removed == theirs.removed
+        )
+
+    @property
+    def members(self) -> tuple[NamedContent, ...]:
+        """What a wildcard contains, by name (equal order on every replica: reliability P6)."""
+        if self._members is None:
+            self._members = tuple(self.named[name] for name in sorted(self.named))
+        return self._members
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The version of every member, for comparison with what a reconnecting client says it holds (E5)."""
+        if self._versions is None:
+            self._versions = {name: member.content.version for name, member in self.named.items()}
+        return self._versions
+
+    @property
+    def total(self) -> int:
+        """The sum of the marks of all members."""
+        if self._total is None:
+            self._total = sum(mark(name, member.content) for name, member in self.named.items())
+        return self._total
+
+    @property
+    def version(self) -> str:
+        """The version of the whole, as a wildcard shows it."""
+        return version_text(self.total)
+
+    def decision(self, name: str) -> Decision:
+        """The one decision about this name (architecture.md law 2)."""
+        return decide(self._audience, self.kind, name, self._snapshot)
+
+    def shown(self, name: str, *, explicit: bool, public_url: str) -> Told:
+        """What a stream that covers `name` is told: its content, or, only where it asked for the name itself (F4), why not."""
+        member = self.named.get(name)
+        if member is not None:
+            return member.content
+        if not explicit:
+            return ABSENT
+        return self.error(name, public_url)
+
+    def error(self, name: str, public_url: str) -> Told:
+        """Why there is no content for `name`."""
+        known = self._errors.get((name, public_url))
+        if known is not None:
+            return known
+        error = error_of(
+            self.decision(name), kind=self.kind, name=name, environment=self._snapshot.environment, public_url=public_url
+        )
+        if error is None:
+            return ABSENT
+        return self._errors.put((name, public_url), error)
+
+    def proven(self, name: str) -> Content | Absent:
+        """The last content of this name that any client acknowledged, where the audience may read the name at all."""
+        served = self._served.get(name)
+        return served.proven if served is not None and served.proven is not None else ABSENT
+
+    def lets_go_gently(self, name: str) -> bool:
+        """Whether a name that is no longer served may stay with a client until whatever refers to it is gone (I4, D14).
+
+        Not where access ended: then not one more byte of it is sent (reliability S4).
+        """
+        match self.decision(name):
+            case Missing(hidden=False) | Withheld():
+                return True
+            case _:
+                return False
+
+    def bundle(self, names: tuple[str, ...]) -> tuple[NamedContent, ...]:
+        """The members of these names, in this order; the same tuple for all who ask for the same."""
+        known = self._bundles.get(names)
+        if known is not None:
+            return known
+        return self._bundles.put(names, tuple(self.named[name] for name in names))
+
+    def body(self, subscription: Subscription, overlay: Overlay, public_url: str) -> Body:
+        """The full state of this subscription (D1), with `overlay` in place of what the client refused (D13)."""
+        key = (subscription.wildcard, subscription.names, overlay, public_url)
+        known = self._bodies.get(key)
+        if known is not None:
+            return known
+        return self._bodies.put(key, self._assemble(subscription, overlay, public_url))
+
+    def step_from(self, earlier: "ClientView | Absent") -> Step:
+        """The way from `earlier`, or from nothing at all, to this view."""
+        if isinstance(earlier, Absent):
+            if self._from_nothing is None:
+                self._from_nothing = Step(frozenset(self.named), False, self.members, (), _size(self.members))
+            return self._from_nothing
+        step = self._steps.get(earlier)
+        if step is None:
+            step = self._steps[earlier] = self._compare(earlier)
+        return step
+
+    def _assemble(self, subscription: Subscription, overlay: Overlay, public_url: str) -> Body:
+        missing = sorted(name for name in subscription.names if name not in self.named)
+        told = (self.error(name, public_url) for name in missing)
+        errors = tuple(error for error in told if isinstance(error, ResourceError))
+        if subscription.wildcard and not overlay:
+            return Body(self.members, self.named, errors, version_text(self.total + marks_of(errors)))
+        names = self.named.keys() if subscription.wildcard else self.named.keys() & subscription.names
+        named = {name: self.named[name] for name in names}
+        for name, stand_in in overlay:
+            if isinstance(stand_in, Absent):
+                # F17: the client refused it and nothing was ever proven; no entry is sent, the client knows why.
+                named.pop(name, None)
+            elif name in named:
+                named[name] = NamedContent(name, stand_in)
+        return body_of(named, errors)
+
+    def _compare(self, earlier: "ClientView") -> Step:
+        gains = tuple(self.named[name] for name in sorted(_changed(self.named, earlier.named)))
+        losses = tuple(sorted(earlier.named.keys() - self.named.keys()))
+        now, before = self._snapshot.type_state(self.kind), earlier._snapshot.type_state(self.kind)
+        names = (
+            {member.name for member in gains}
+            | set(losses)
+            | {name for name, _ in now.withheld.items() ^ before.withheld.items()}
+            | (now.removed ^ before.removed)
+        )
+        return Step(frozenset(names), self._snapshot.access != earlier._snapshot.access, gains, losses, _size(gains))
+
+
+def _named(served: Mapping[str, Served], earlier: Mapping[str, NamedContent]) -> dict[str, NamedContent]:
+    """Each member once; an unchanged one is the earlier view's object."""
+    named: dict[str, NamedContent] = {}
+    for name, entry in served.items():
+        known = earlier.get(name)
+        if known is None or (known.content is not entry.content and known.content != entry.content):
+            known = NamedContent(name, entry.content)
+        named[name] = known
+    return named
+
+
+def _changed(now: Mapping[str, NamedContent], before: Mapping[str, NamedContent]) -> list[str]:
+    changed = []
+    for name, member in now.items():
+        known = before.get(name)
+        if known is not member and (known is None or known.content.version != member.content.version):
+            changed.append(name)
+    return changed
+
+
+def _size(members: tuple[NamedContent, ...]) -> int:
+    return sum(member.content.size + len(member.name) + FRAMING_BYTES for member in members)

@@ -1,0 +1,123 @@
+"""What goes into a session and what comes out of it: values only, shared by SotW and delta.
+
+A NACK and a subscription change may arrive in one request; they are two facts about it and both survive (protocol.md
+B6).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from xdscore.errors import ResourceError
+from xdscore.resource_types import ResourceType
+from xdscore.snapshot import Content
+
+
+class Variant(Enum):
+    """The two transport variants of xDS: state of the world and incremental."""
+
+    SOTW = "sotw"
+    DELTA = "delta"
+
+
+@dataclass(frozen=True, slots=True)
+class Nack:
+    """A request's `error_detail`: its presence, and nothing else, makes a NACK (protocol.md B2)."""
+
+    code: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class SotwRequest:
+    """One DiscoveryRequest of a known type. `names` is the full list, as sent (repeats and empty strings included)."""
+
+    kind: ResourceType
+    names: tuple[str, ...]
+    nonce: str = ""
+    version: str = ""
+    nack: Nack | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRequest:
+    """One DeltaDiscoveryRequest of a known type."""
+
+    kind: ResourceType
+    subscribe: tuple[str, ...] = ()
+    unsubscribe: tuple[str, ...] = ()
+    initial_versions: Mapping[str, str] = field(default_factory=dict)
+    nonce: str = ""
+    nack: Nack | None = None
+
+
+Request = SotwRequest | DeltaRequest
+
+
+@dataclass(frozen=True, slots=True)
+class NamedContent:
+    """One resource of a response: the name it is sent under and its content."""
+
+    name: str
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class Respond:
+    """One response to write. `resources` keeps its identity while its members do not change, so that the shell may
+    share the bytes of equal responses by `id(resources)`; `removed` is delta's only.
+    """
+
+    kind: ResourceType
+    nonce: str
+    version: str
+    resources: tuple[NamedContent, ...]
+    errors: tuple[ResourceError, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """The subscription of a type changed to this."""
+
+    kind: ResourceType
+    wildcard: bool
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """The client acknowledged a response: it held exactly these resources, removals and errors."""
+
+    kind: ResourceType
+    nonce: str
+    version: str
+    resources: tuple[NamedContent, ...]
+    errors: tuple[ResourceError, ...]
+    removed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The client rejected a response. `resources` are what it held, in order; `suspects` are those that changed since
+    this client's last ACK of the type, narrowed by the text where it names some of them (reliability N2); never a name
+    that was not in it.
+    """
+
+    kind: ResourceType
+    nonce: str
+    version: str
+    nack: Nack
+    resources: tuple[NamedContent, ...]
+    suspects: tuple[NamedContent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Violated:
+    """The client broke a rule of the protocol; `rule` cites protocol.md. Counted; never fatal to the stream."""
+
+    rule: str
+    detail: str
+
+
+Fact = Subscribed | Acknowledged | Rejected | Violated

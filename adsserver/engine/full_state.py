@@ -1,0 +1,145 @@
+"""What a client was told as a whole: SotW LDS and CDS, where every response holds the full state and absence deletes (D1).
+
+Two things follow from D1. What a client refused cannot simply be left out, or its working copy would be deleted: an overlay puts the
+last content it acknowledged, or the last any client did, in its place (D13, F17). And a response that adds would also delete: where
+other types have something to say first, the names that go stay in it until that was said (D14, I4).
+"""
+
+from adsserver.engine.body import EMPTY_BODY, Body, Overlay
+from adsserver.engine.client_view import ClientView
+from adsserver.engine.events import Nack, NamedContent
+from adsserver.engine.ledger import Entry
+from adsserver.engine.rejection import blamed
+from adsserver.engine.settings import EngineSettings
+from adsserver.engine.subscription import Subscription
+from adsserver.engine.substream import NOTHING, Later, SubStream
+from adsserver.engine.told import ABSENT, Absent, same
+from xdscore.resource_types import ResourceType
+from xdscore.snapshot import Content
+
+
+class FullState(SubStream):
+    """One full-state type over SotW."""
+
+    __slots__ = ("_acknowledged_body", "_owed", "_refused", "_told", "_told_view", "_unsure")
+
+    def __init__(self, kind: ResourceType, settings: EngineSettings) -> None:
+        super().__init__(kind, settings)
+        self._told_view: ClientView | Absent = ABSENT
+        self._told: Body = EMPTY_BODY
+        self._acknowledged_body: Body = EMPTY_BODY
+        self._owed = False
+        # Something of a rejected response may or may not be in use (B12): a state has to be sent, even one that was sent before.
+        self._unsure = False
+        # By name: versions this client refused, remembered while the view still shows one of them.
+        self._refused: dict[str, frozenset[str]] = {}
+
+    @property
+    def dirty(self) -> bool:
+        """Whether there may be something to write."""
+        return self._told_view is not self.view or self._owed or self._unsure
+
+    def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
+        """See the base. Any added name is answered with the full state (C1, D4), even when it is empty (D3)."""
+        gains_wildcard = subscription.wildcard and not self.subscription.wildcard
+        self.subscription = subscription
+        self._owed = (self._owed or gains_wildcard or bool(asked)) and not subscription.empty
+        # What the client no longer asks for it forgets by itself; no response is due for it (C1).
+        self._told = self._told.restricted_to(subscription)
+        self._acknowledged_body = self._acknowledged_body.restricted_to(subscription)
+        # B7: a change of the subscription is one of the three reasons to send refused content again.
+        self._refused = {name: versions for name, versions in self._refused.items() if subscription.covers(name)}
+
+    def send_again(self, names: frozenset[str]) -> None:
+        """Nothing: the repeated ask of B7 and the re-send of I3 concern types that come in parts."""
+
+    def make(self, now: float, *, gently: bool) -> Entry | Later:
+        """The full state, when it is asked for or adds something."""
+        view = self.view
+        if isinstance(view, Absent) or not self.dirty:
+            return NOTHING
+        desired = self._desired(view)
+        target = desired.transition_from(self._told, view.lets_go_gently).gentle if gently else desired
+        if not self._owed and not self._unsure and target.version == self._told.version:
+            if desired.version == target.version:
+                self._told, self._told_view = desired, view
+            return NOTHING
+        due_s = self.ledger.answer_due_s() if self._owed else self.ledger.push_due_s()
+        if due_s > now:
+            return Later(due_s)
+        return self._respond(view, target, settled=target is desired)
+
+    def take_away(self, now: float) -> Entry | Later:
+        """The full state without what the client no longer gets."""
+        view = self.view
+        if isinstance(view, Absent) or self.subscription.empty:
+            return NOTHING
+        desired = self._desired(view)
+        if desired.version == self._told.version:
+            return NOTHING
+        due_s = self.ledger.push_due_s()
+        if due_s > now:
+            return Later(due_s)
+        return self._respond(view, desired, settled=True)
+
+    def _desired(self, view: ClientView) -> Body:
+        return view.body(self.subscription, self._overlay(view), self.settings.public_url)
+
+    def _respond(self, view: ClientView, body: Body, *, settled: bool) -> Entry:
+        told = self._told
+        # F9: gRPC C-core takes an error that is not repeated for a deletion.
+        known = () if self.settings.repeat_errors else told.errors
+        entry = Entry(
+            version=body.version,
+            resources=body.resources,
+            changed=body.transition_from(told, view.lets_go_gently).changed,
+            errors=tuple(error for error in body.errors if error not in known),
+            push=not self._owed,
+            body=body,
+        )
+        self._owed = self._unsure = False
+        self._told = body
+        if settled:
+            self._told_view = view
+        return entry
+
+    def _overlay(self, view: ClientView) -> Overlay:
+        """What stands in for content this client refused, as long as the view still shows that content (F17)."""
+        overlay = []
+        for name, refused in sorted(self._refused.items()):
+            member = view.named.get(name)
+            if member is None or member.content.version not in refused:
+                del self._refused[name]
+                continue
+            # What the client has, or is about to have, comes before what others have.
+            held = _content(self._acknowledged_body.named.get(name)), _content(self._told.named.get(name))
+            usable = (c for c in (*held, view.proven(name)) if isinstance(c, Content) and c.version not in refused)
+            overlay.append((name, next(usable, ABSENT)))
+        return tuple(overlay)
+
+    def _acknowledged(self, entry: Entry) -> None:
+        if not entry.passed:
+            # Of a resource that the client asks for no longer, its ACK says nothing.
+            self._acknowledged_body = entry.body.restricted_to(self.subscription)
+
+    def _rejected(self, entry: Entry, nack: Nack) -> tuple[NamedContent, ...]:
+        acknowledged = self._acknowledged_body.named
+        changed = tuple(m for m in entry.resources if not same(_content(acknowledged.get(m.name)), m.content))
+        suspects = blamed(self.kind, entry, changed, nack)
+        for member in suspects:
+            if self.subscription.covers(member.name):
+                self._refused[member.name] = self._refused.get(member.name, frozenset()) | {member.content.version}
+        if entry.body is self._told:
+            guilty = {member.name for member in suspects}
+            gone = acknowledged.keys() - entry.body.named.keys()
+            self._told = self._acknowledged_body
+            self._told_view = ABSENT
+            # The innocent of the response may not have been applied; after a decode failure nothing is (law 1).
+            self._unsure = any(member.name not in guilty for member in changed) or bool(gone)
+        else:
+            self._told_view = ABSENT
+        return suspects
+
+
+def _content(member: NamedContent | None) -> Content | Absent:
+    return member.content if member is not None else ABSENT

@@ -1,0 +1,116 @@
+"""What each response of one type held, by nonce, until the client answers it (B11), and when the next one may be written.
+
+One outstanding push per (stream, type); newer states coalesce behind it. Answers to a subscription and the EDS re-send are exempt,
+up to eight outstanding nonces (resolutions C5). A client that stays silent never blocks a stream for good (B13).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from adsserver.engine.body import EMPTY_BODY, Body
+from adsserver.engine.events import NamedContent
+from xdscore.errors import ResourceError
+from xdscore.snapshot import Content
+
+# resolutions C5.
+MAX_OUTSTANDING = 8
+SILENT_S = 30.0
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One response. `push`: nobody asked for it. `isolating`: it re-sends suspects of a NACK. `before`: of names whose copy the client
+    had acknowledged, that copy (absent: it never acknowledged any). `body`: the full state, where the type has one.
+    `changed`: resources whose content this client was not told before. `passed`: the client answered a later response."""
+
+    version: str
+    resources: tuple[NamedContent, ...]
+    changed: tuple[NamedContent, ...]
+    errors: tuple[ResourceError, ...] = ()
+    removed: tuple[str, ...] = ()
+    push: bool = False
+    isolating: bool = False
+    before: dict[str, Content] = field(default_factory=dict)
+    body: Body = EMPTY_BODY
+    nonce: str = ""
+    sent_at_s: float = 0.0
+    passed: bool = False
+    _contents: dict[str, Content] | None = None
+
+    @property
+    def contents(self) -> Mapping[str, Content]:
+        """The content sent, by name."""
+        if self._contents is None:
+            self._contents = {member.name: member.content for member in self.resources}
+        return self._contents
+
+    def sent_after(self, other: "Entry") -> bool:
+        """Whether this response was written later than `other`; nonces of a stream count up."""
+        return int(self.nonce) > int(other.nonce)
+
+
+class Ledger:
+    """The unanswered responses of one (stream, type), oldest first, and the nonce sent last."""
+
+    __slots__ = ("_outstanding", "last_acknowledged", "last_nonce")
+
+    def __init__(self) -> None:
+        self._outstanding: dict[str, Entry] = {}
+        self.last_nonce = ""
+        self.last_acknowledged = False
+
+    @property
+    def outstanding(self) -> tuple[Entry, ...]:
+        """Every response without an answer, oldest first."""
+        return tuple(self._outstanding.values())
+
+    @property
+    def idle(self) -> bool:
+        """Whether every response was answered."""
+        return not self._outstanding
+
+    def is_outstanding(self, nonce: str) -> bool:
+        """Whether the response of this nonce waits for an answer."""
+        return nonce in self._outstanding
+
+    def sent(self, entry: Entry, nonce: str, now: float) -> None:
+        """Take note of a response; the oldest is forgotten where the client has been silent about too many."""
+        if len(self._outstanding) >= MAX_OUTSTANDING:
+            del self._outstanding[next(iter(self._outstanding))]
+        entry.nonce, entry.sent_at_s = nonce, now
+        self._outstanding[nonce] = entry
+        self.last_nonce, self.last_acknowledged = nonce, False
+
+    def settle(self, nonce: str, *, acknowledged: bool) -> Entry | None:
+        """The outstanding response of this nonce, which is hereby answered; None when there is none (N1)."""
+        entry = self._outstanding.pop(nonce, None)
+        if entry is None:
+            return None
+        for other in self._outstanding.values():
+            # Clients answer in order; one that answered a later response will not answer this one.
+            other.passed = other.passed or entry.sent_after(other)
+        if nonce == self.last_nonce:
+            self.last_acknowledged = acknowledged
+        return entry
+
+    def newest_with(self, name: str) -> Entry | None:
+        """The last unanswered response that held this resource."""
+        for entry in reversed(self._outstanding.values()):
+            if name in entry.contents:
+                return entry
+        return None
+
+    def push_due_s(self) -> float:
+        """From when on a push may be written: at once (0), or when the client has been silent about the last one for too long."""
+        due = (_free_at(entry) for entry in self._outstanding.values() if entry.push)
+        return max(self.answer_due_s(), max(due, default=0.0))
+
+    def answer_due_s(self) -> float:
+        """From when on an answer to the client may be written."""
+        if len(self._outstanding) < MAX_OUTSTANDING:
+            return 0.0
+        return _free_at(next(iter(self._outstanding.values())))
+
+
+def _free_at(entry: Entry) -> float:
+    return 0.0 if entry.passed else entry.sent_at_s + SILENT_S

@@ -1,0 +1,121 @@
+"""One stream: its sub-streams, one for each type asked for, and the order in which they write.
+
+The shell feeds it requests and publications and writes what `compose` gives back, one response at a time. Order is make before break
+(I1): first, in push order, every answer and everything that is added or changed, then, in reverse order, everything that goes away.
+"""
+
+from math import inf
+
+from adsserver.engine import delta, sotw
+from adsserver.engine.delta import DeltaByName
+from adsserver.engine.events import DeltaRequest, Fact, NamedContent, Request, Respond, SotwRequest, Variant, Violated
+from adsserver.engine.full_state import FullState
+from adsserver.engine.ledger import SILENT_S, Entry
+from adsserver.engine.publication import Publication
+from adsserver.engine.settings import EngineSettings
+from adsserver.engine.sotw import SotwByName
+from adsserver.engine.substream import SubStream
+from xdscore.access import Audience
+from xdscore.resource_types import ENDPOINT, ResourceType
+
+__all__ = ["EngineSettings", "Session"]
+
+
+class Session:
+    """One stream of one variant and audience. Without a publication nothing is decided and nothing is said (reliability T6)."""
+
+    __slots__ = ("_audience", "_nonce", "_publication", "_settings", "_streams", "_variant", "_wake_s")
+
+    def __init__(self, variant: Variant, audience: Audience, settings: EngineSettings, publication: Publication | None) -> None:
+        self._variant = variant
+        self._audience = audience
+        self._settings = settings
+        self._publication = publication
+        # In push order.
+        self._streams: dict[ResourceType, SubStream] = {}
+        self._nonce = 0
+        self._wake_s = inf
+
+    def receive(self, request: Request, now: float) -> tuple[Fact, ...]:
+        """Take a request in and say what it means. What it asks for is answered by `compose`."""
+        match self._variant, request:
+            case Variant.SOTW, SotwRequest():
+                return sotw.receive(self._stream(request.kind), request, now)
+            case Variant.DELTA, DeltaRequest():
+                stream = self._stream(request.kind)
+                assert isinstance(stream, DeltaByName)
+                return delta.receive(stream, request)
+            case _:
+                return (Violated("A1", f"a request of the other variant on a {self._variant.value} stream"),)
+
+    def offer(self, publication: Publication, now: float) -> bool:
+        """This is current from now on; whether it may lead to something to write."""
+        self._publication = publication
+        dirty = False
+        for stream in self._streams.values():
+            stream.view = publication.view(self._audience, stream.kind)
+            dirty = stream.dirty or dirty
+        return dirty
+
+    def compose(self, now: float) -> Respond | None:
+        """The next response, from what is current now; it counts as sent. None: nothing to write before `wake_at`."""
+        self._wake_s = inf
+        if self._publication is None:
+            return None
+        streams = [stream for stream in self._streams.values() if stream.dirty]
+        held_back = False
+        for stream in streams:
+            response = stream.make(now, gently=len(streams) > 1)
+            if isinstance(response, Entry):
+                return self._sent(stream, response, now)
+            self._wake_s = min(self._wake_s, response.due_s)
+            held_back = held_back or response.due_s < inf
+        for stream in reversed(streams):
+            if held_back and not self._waited_long(stream, now):
+                continue
+            response = stream.take_away(now)
+            if isinstance(response, Entry):
+                return self._sent(stream, response, now)
+            self._wake_s = min(self._wake_s, response.due_s)
+        return None
+
+    def wake_at(self) -> float:
+        """When `compose` may have something although nothing arrives; inf when never. As of the last `compose`."""
+        return self._wake_s
+
+    def _stream(self, kind: ResourceType) -> SubStream:
+        stream = self._streams.get(kind)
+        if stream is None:
+            if self._variant is Variant.DELTA:
+                stream = DeltaByName(kind, self._settings)
+            elif kind.full_state:
+                stream = FullState(kind, self._settings)
+            else:
+                stream = SotwByName(kind, self._settings)
+            if self._publication is not None:
+                stream.view = self._publication.view(self._audience, kind)
+            streams = {**self._streams, kind: stream}
+            self._streams = dict(sorted(streams.items(), key=lambda item: item[0].push_order))
+        return stream
+
+    def _waited_long(self, stream: SubStream, now: float) -> bool:
+        """Whether a removal has waited so long for additions of other types that it goes ahead of them (B13)."""
+        stream.losing_since_s = min(stream.losing_since_s, now)
+        due_s = stream.losing_since_s + SILENT_S
+        self._wake_s = min(self._wake_s, max(due_s, now))
+        return due_s <= now
+
+    def _sent(self, stream: SubStream, entry: Entry, now: float) -> Respond:
+        self._nonce += 1
+        # B1: unique on the stream, and says nothing about content (reliability I1).
+        nonce = str(self._nonce)
+        stream.ledger.sent(entry, nonce, now)
+        stream.losing_since_s = inf
+        self._send_endpoints_behind(entry.changed)
+        return Respond(stream.kind, nonce, entry.version, entry.resources, entry.errors, entry.removed)
+
+    def _send_endpoints_behind(self, changed: tuple[NamedContent, ...]) -> None:
+        """A changed cluster warms until its endpoints arrive again; delta clients never ask for them (I3)."""
+        endpoints = self._streams.get(ENDPOINT)
+        if endpoints is not None and not endpoints.subscription.empty:
+            endpoints.send_again(frozenset(member.content.eds_name for member in changed if member.content.eds_name))

@@ -1,0 +1,28 @@
+"""A bounded cache of shared values."""
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class Shared(Generic[Key, Value]):
+    """Remembers the newest `limit` values; an older one is computed again when it is needed, with another identity."""
+
+    __slots__ = ("_limit", "_values")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._values: dict[Key, Value] = {}
+
+    def get(self, key: Key) -> Value | None:
+        """The value of this key, if it is remembered."""
+        return self._values.get(key)
+
+    def put(self, key: Key, value: Value) -> Value:
+        """Remember `value`, forgetting the oldest when there is no room; gives it back."""
+        if len(self._values) >= self._limit:
+            del self._values[next(iter(self._values))]
+        self._values[key] = value
+        return value

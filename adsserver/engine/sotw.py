@@ -1,0 +1,100 @@
+"""State of the world: how a DiscoveryRequest is read, and what a response of a type that comes in parts looks like."""
+
+from collections.abc import Iterable
+from math import inf
+
+from adsserver.engine.by_name import ByName, Change
+from adsserver.engine.client_view import ClientView
+from adsserver.engine.events import Fact, SotwRequest, Subscribed, Violated
+from adsserver.engine.ledger import Entry
+from adsserver.engine.settings import EngineSettings
+from adsserver.engine.subscription import Subscription, listed
+from adsserver.engine.substream import Later, SubStream
+from adsserver.engine.versions import mark, version_text
+from xdscore.resource_types import ResourceType
+
+# resolutions D32: a repeated ask makes a 40-byte request fetch everything; those of one second are answered together.
+REPEAT_PAUSE_S = 1.0
+
+
+class SotwByName(ByName):
+    """A type whose SotW responses hold any part of the state; that something is gone cannot be said but by an error (D1, F5)."""
+
+    __slots__ = ("_last_repeat_s", "_repeat_due_s", "_total")
+
+    def __init__(self, kind: ResourceType, settings: EngineSettings) -> None:
+        super().__init__(kind, settings)
+        # The sum of the marks of all this client was told: the version of its state, also of what a response leaves out (B8).
+        self._total = 0
+        self._repeat_due_s = inf
+        self._last_repeat_s = -inf
+
+    def removed_by(self, losses: Iterable[Change]) -> tuple[str, ...]:
+        """Nothing: SotW has no such field."""
+        return ()
+
+    def version_after(self, changes: Iterable[Change], view: ClientView) -> str:
+        """The version of everything this client was told."""
+        self._total += sum(mark(change.name, change.now) - mark(change.name, change.before) for change in changes)
+        return version_text(self._total)
+
+    def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
+        """See the base."""
+        gone = self.subscription.names - subscription.names
+        self._total -= sum(mark(name, self._told(name)) for name in gone)
+        super().subscribe(subscription, asked)
+
+    def ask_again(self, now: float) -> None:
+        """The client repeats a request that it had acknowledged: it waits for the resources again (B7)."""
+        self._repeat_due_s = min(self._repeat_due_s, max(now, self._last_repeat_s + REPEAT_PAUSE_S))
+
+    @property
+    def dirty(self) -> bool:
+        """Whether there may be something to write."""
+        return self._repeat_due_s < inf or super().dirty
+
+    def make(self, now: float, *, gently: bool) -> Entry | Later:
+        """See the base."""
+        if self._repeat_due_s <= now:
+            self._repeat_due_s, self._last_repeat_s = inf, now
+            self.send_again(self.subscription.names)
+        response = super().make(now, gently=gently)
+        if isinstance(response, Later):
+            return Later(min(response.due_s, self._repeat_due_s))
+        if len(response.resources) + len(response.errors) == len(self.subscription.names):
+            # It holds everything the client may have asked for again.
+            self._repeat_due_s = inf
+        return response
+
+
+def receive(stream: SubStream, request: SotwRequest, now: float) -> tuple[Fact, ...]:
+    """Read a request: first what it says about a response, then what it asks for (B6)."""
+    ledger = stream.ledger
+    facts: tuple[Fact, ...] = ()
+    repeats = False
+    if request.nonce and ledger.last_nonce:
+        outstanding = ledger.is_outstanding(request.nonce)
+        facts = stream.answered(request.nonce, request.nack)
+        if request.nonce != ledger.last_nonce:
+            # B3: stale. It was written before our last response was read; the client's next request repeats its names.
+            return facts
+        repeats = not outstanding and ledger.last_acknowledged and request.nack is None
+    elif request.nack is not None:
+        # B4: a nonce of another stream, or none. Nothing of ours can have been rejected (N1).
+        facts = (Violated("N1", "an error was reported for a response that this stream never sent"),)
+    if len(request.names) > stream.settings.max_names:
+        return (*facts, _too_many(stream, len(request.names)))
+    current = stream.subscription
+    wanted = listed(stream.kind, current, request.names)
+    if wanted == current and stream.asked_before:
+        if repeats and isinstance(stream, SotwByName) and not current.empty:
+            stream.ask_again(now)
+        return facts
+    stream.asked_before = True
+    stream.subscribe(wanted, wanted.names - current.names)
+    return (*facts, Subscribed(stream.kind, wanted.wildcard, wanted.names))
+
+
+def _too_many(stream: SubStream, count: int) -> Violated:
+    limit = stream.settings.max_names
+    return Violated("C11", f"{count} {stream.kind.title} names in one request; at most {limit} are allowed")

@@ -1,0 +1,62 @@
+"""What a client is subscribed to, and how each variant's requests change it (protocol.md section C).
+
+One value for both variants; only the reading of a request differs.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xdscore.resource_types import ResourceType
+
+WILDCARD = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """`names` are the explicit ones; `wildcard` is whether "everything" is asked for. `named_once`: a name list of this type was not
+    empty on this stream, after which an empty one means "none" and no longer "everything" (C2)."""
+
+    wildcard: bool = False
+    names: frozenset[str] = frozenset()
+    named_once: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing may be sent at all (I5)."""
+        return not self.wildcard and not self.names
+
+    def covers(self, name: str) -> bool:
+        """Whether a resource of this name may be sent."""
+        return self.wildcard or name in self.names
+
+
+def listed(kind: ResourceType, current: Subscription, names: tuple[str, ...]) -> Subscription:
+    """The subscription after a SotW request with this full list of names (C1, C2, C4, C10)."""
+    if not names:
+        # C2: legacy wildcard, only where the type has one and no name was ever given on this stream.
+        return Subscription(kind.wildcard and not current.named_once, frozenset(), current.named_once)
+    wildcard = kind.wildcard and WILDCARD in names
+    return Subscription(wildcard, _plain(names), named_once=True)
+
+
+def legacy_wildcard(kind: ResourceType) -> Subscription:
+    """The subscription after a first delta request of a type with both lists empty (C5)."""
+    return Subscription(wildcard=kind.wildcard)
+
+
+def edited(
+    kind: ResourceType, current: Subscription, subscribe: tuple[str, ...], unsubscribe: tuple[str, ...]
+) -> Subscription:
+    """The subscription after a delta request: subscribe first, then unsubscribe (C5); only "*" itself ends a wildcard (C4)."""
+    if not subscribe and not unsubscribe:
+        return current
+    wildcard = current.wildcard or (kind.wildcard and WILDCARD in subscribe)
+    if WILDCARD in unsubscribe:
+        wildcard = False
+    names = (current.names | _plain(subscribe)) - frozenset(unsubscribe)
+    return Subscription(wildcard, names, current.named_once or bool(subscribe))
+
+
+def _plain(names: Iterable[str]) -> frozenset[str]:
+    # C10: "" is an unknown name that matches nothing; T8: neither it nor "*" ever gets an error entry.
+    return frozenset(names) - {"", WILDCARD}

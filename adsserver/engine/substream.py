@@ -1,0 +1,82 @@
+"""One resource type on one stream: subscription, ledger and what the client was told; shared by both variants.
+
+`sotw` and `delta` feed it requests, `session` asks it for responses in order. Each response is decided when it can be written, from
+what is current then, so that nothing queues and publishes coalesce by construction (A8).
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import inf
+
+from adsserver.engine.client_view import ClientView
+from adsserver.engine.events import Acknowledged, Fact, Nack, NamedContent, Rejected, Violated
+from adsserver.engine.ledger import Entry, Ledger
+from adsserver.engine.settings import EngineSettings
+from adsserver.engine.subscription import Subscription
+from adsserver.engine.told import ABSENT, Absent
+from xdscore.resource_types import ResourceType
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Nothing to write before `due_s`; inf: nothing at all, until something happens."""
+
+    due_s: float
+
+
+NOTHING = Later(inf)
+
+
+class SubStream(ABC):
+    """The part of a stream that concerns one type. `view` is what is current, which the client may not have been told yet."""
+
+    __slots__ = ("asked_before", "kind", "ledger", "losing_since_s", "settings", "subscription", "view")
+
+    def __init__(self, kind: ResourceType, settings: EngineSettings) -> None:
+        self.kind = kind
+        self.settings = settings
+        self.subscription = Subscription()
+        self.asked_before = False
+        self.ledger = Ledger()
+        self.view: ClientView | Absent = ABSENT
+        self.losing_since_s = inf
+
+    @property
+    @abstractmethod
+    def dirty(self) -> bool:
+        """Whether there may be something to write; cheap, and true a little too often."""
+
+    @abstractmethod
+    def make(self, now: float, *, gently: bool) -> Entry | Later:
+        """The next answer or addition. `gently`: other types have something to say first before this one takes anything away."""
+
+    @abstractmethod
+    def take_away(self, now: float) -> Entry | Later:
+        """The next response that takes something away; asked for when nothing is left to add on the stream (I1)."""
+
+    @abstractmethod
+    def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
+        """The client is subscribed to this from now on, and waits for an answer about the names in `asked`."""
+
+    @abstractmethod
+    def send_again(self, names: frozenset[str]) -> None:
+        """Send these names once more although the client was told them (I3, B7); not what it refused."""
+
+    @abstractmethod
+    def _acknowledged(self, entry: Entry) -> None:
+        """The client acknowledged this response."""
+
+    @abstractmethod
+    def _rejected(self, entry: Entry, nack: Nack) -> tuple[NamedContent, ...]:
+        """The client rejected this response; gives back whom the NACK blames."""
+
+    def answered(self, nonce: str, nack: Nack | None) -> tuple[Fact, ...]:
+        """The client answers a response: an ACK or, only if an error is present, a NACK (B2). Versions prove nothing."""
+        entry = self.ledger.settle(nonce, acknowledged=nack is None)
+        if entry is None:
+            # N1: a NACK counts only for an outstanding nonce.
+            return (Violated("N1", "an error was reported for a response that is not outstanding"),) if nack is not None else ()
+        if nack is None:
+            self._acknowledged(entry)
+            return (Acknowledged(self.kind, nonce, entry.version, entry.resources, entry.errors, entry.removed),)
+        return (Rejected(self.kind, nonce, entry.version, nack, entry.resources, self._rejected(entry, nack)),)

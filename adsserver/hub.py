@@ -1,0 +1,150 @@
+"""What streams are served from: the newest publication of every environment, carried to its streams in short slices.
+
+Runs on the event loop. The loader's thread hands a new directory over by `call_soon_threadsafe`; nothing here waits for
+it.
+"""
+
+import asyncio
+from typing import Protocol
+
+from adsserver.engine.publication import Publication
+from adsserver.ports import Directory
+from xdscore.selectors import ClientFacts, EnvironmentChoice, choose_environment
+
+
+class Subscriber(Protocol):
+    """A stream, as the hub sees it."""
+
+    @property
+    def client(self) -> ClientFacts:
+        """What the choice of the environment rests on."""
+        ...
+
+    def offer(self, publication: Publication) -> None:
+        """Something newer is there."""
+        ...
+
+    def move(self) -> None:
+        """The stream belongs to another environment now: end it soon."""
+        ...
+
+
+class Hub:
+    """Environments, publications and streams. `slice_s` is the loop time that one slice of a fan-out may take.
+
+    `published` is set once anything verified can be served (reliability P9).
+    """
+
+    def __init__(self, slice_s: float) -> None:
+        self._slice_s = slice_s
+        self._environments: tuple[EnvironmentChoice, ...] = ()
+        self._publications: dict[str, Publication] = {}
+        self._streams: dict[str, set[Subscriber]] = {}
+        self._stale: dict[str, None] = {}
+        self._reselect = False
+        self._changed = asyncio.Event()
+        self._loaded = asyncio.Event()
+        self.published = asyncio.Event()
+
+    @property
+    def has_snapshot(self) -> bool:
+        """Whether anything verified can be served (reliability P9)."""
+        return bool(self._publications)
+
+    async def wait_loaded(self, longest_s: float) -> bool:
+        """Whether a directory was there within this time; without one no stream can be given an environment."""
+        try:
+            async with asyncio.timeout(longest_s):
+                await self._loaded.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def choose(self, client: ClientFacts) -> str:
+        """The key of the environment of this client."""
+        return choose_environment(client, self._environments)
+
+    def publication(self, environment: str) -> Publication | None:
+        """What the environment's streams are served from; None when nothing of it could be verified yet."""
+        return self._publications.get(environment)
+
+    def join(self, environment: str, stream: Subscriber) -> None:
+        """From now on the stream is offered what is published in this environment."""
+        self._streams.setdefault(environment, set()).add(stream)
+
+    def leave(self, environment: str, stream: Subscriber) -> None:
+        """The stream ended."""
+        members = self._streams.get(environment)
+        if members is not None:
+            members.discard(stream)
+            if not members:
+                del self._streams[environment]
+
+    def replace(self, directory: Directory) -> int:
+        """Serve from this directory from now on; the number of environments with something new.
+
+        An environment that is listed without a snapshot keeps its last one (reliability P8); one not listed is gone.
+        """
+        listed = {environment.key for environment in directory.environments}
+        for key in self._publications.keys() - listed - directory.snapshots.keys():
+            del self._publications[key]
+        changed = 0
+        for key, snapshot in directory.snapshots.items():
+            current = self._publications.get(key)
+            if current is None or current.snapshot is not snapshot:
+                self._publications[key] = Publication(snapshot, current)
+                self._stale[key] = None
+                changed += 1
+        if directory.environments != self._environments:
+            self._environments = directory.environments
+            self._reselect = True
+        self._loaded.set()
+        self._changed.set()
+        if self._publications:
+            self.published.set()
+        return changed
+
+    async def run(self) -> None:
+        """Carry changes to streams until cancelled."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            if self._reselect:
+                self._reselect = False
+                await self._move_streams()
+            while self._stale:
+                key = next(iter(self._stale))
+                del self._stale[key]
+                await self._fan_out(key)
+
+    async def _fan_out(self, key: str) -> None:
+        pace = _Pace(self._slice_s)
+        for stream in tuple(self._streams.get(key, ())):
+            # Looked up each time: a newer publication that arrives between two slices reaches the rest at once.
+            publication = self._publications.get(key)
+            if publication is None:
+                return
+            stream.offer(publication)
+            await pace.breathe()
+
+    async def _move_streams(self) -> None:
+        pace = _Pace(self._slice_s)
+        for key, members in tuple(self._streams.items()):
+            for stream in tuple(members):
+                if self.choose(stream.client) != key:
+                    stream.move()
+                await pace.breathe()
+
+
+class _Pace:
+    """Gives the loop back whenever a slice of time is used up, so that new requests are answered in between."""
+
+    def __init__(self, slice_s: float) -> None:
+        self._time = asyncio.get_running_loop().time
+        self._slice_s = slice_s
+        self._until = self._time() + slice_s
+
+    async def breathe(self) -> None:
+        if self._time() >= self._until:
+            await asyncio.sleep(0)
+            self._until = self._time() + self._slice_s

@@ -1,0 +1,131 @@
+"""What a stream may cost: its rate of requests, its admission, how many of them one client may have.
+
+The numbers are those of `xdscore.limits`; here they are enforced. Called by `servicers.stream`, on the event loop.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+
+from xdscore.limits import Limits
+
+# Two samples of lag within the 100 ms that pause accepting (reliability (e)).
+_SAMPLE_PERIOD_S = 0.05
+
+
+class RefusedStreamError(Exception):
+    """The stream is refused before any response (reliability F15). The text is sent (RESOURCE_EXHAUSTED)."""
+
+
+class TokenBucket:
+    """`rate_per_s` on average, `burst` at once. Who must wait does not read, so the transport slows the sender down."""
+
+    __slots__ = ("_burst", "_level", "_rate", "_seen")
+
+    def __init__(self, rate_per_s: float, burst: float, now: float) -> None:
+        self._rate = rate_per_s
+        self._burst = burst
+        self._level = burst
+        self._seen = now
+
+    def take(self, now: float) -> float:
+        """Take one; the seconds to wait before it may be used."""
+        self._level = min(self._burst, self._level + (now - self._seen) * self._rate) - 1
+        self._seen = now
+        return max(0.0, -self._level / self._rate)
+
+
+class LoopLag:
+    """How late the event loop runs what is due, in seconds, sampled all the time."""
+
+    def __init__(self, observe: Callable[[float], None]) -> None:
+        self._observe = observe
+        self.current_s = 0.0
+
+    async def watch(self) -> None:
+        """Sample until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + _SAMPLE_PERIOD_S
+            await asyncio.sleep(_SAMPLE_PERIOD_S)
+            self.current_s = max(0.0, loop.time() - due)
+            self._observe(self.current_s)
+
+
+class Admission:
+    """Lets new streams in at a pace the loop can follow, up to the number a process may hold (resolutions C12)."""
+
+    def __init__(self, limits: Limits, lag: LoopLag) -> None:
+        self._limits = limits
+        self._lag = lag
+        self._next_at = 0.0
+        self.open = 0
+
+    async def enter(self) -> None:
+        """Wait for a place and take it. Raises RefusedStreamError, having taken none."""
+        limit = self._limits.streams_per_replica
+        if self.open >= limit:
+            raise RefusedStreamError(
+                f"This server holds {limit} streams, as many as it may; try another one, or later."
+            )
+        self.open += 1
+        try:
+            await self._wait()
+        except BaseException:
+            self.open -= 1
+            raise
+
+    def leave(self) -> None:
+        """Give the place back."""
+        self.open -= 1
+
+    async def _wait(self) -> None:
+        loop = asyncio.get_running_loop()
+        longest_s = self._limits.admission_wait_ms / 1000
+        now = loop.time()
+        refuse_at = now + longest_s
+        slot = max(now, self._next_at)
+        if slot > refuse_at:
+            raise RefusedStreamError("Too many streams are being opened; try again later.")
+        self._next_at = slot + 1 / self._limits.streams_admitted_per_s
+        if slot > now:
+            await asyncio.sleep(slot - now)
+        while self._lag.current_s * 1000 > self._limits.admission_pause_lag_ms:
+            if loop.time() >= refuse_at:
+                raise RefusedStreamError("This server is overloaded; try another one, or later.")
+            await asyncio.sleep(_SAMPLE_PERIOD_S)
+
+
+class StreamCounts:
+    """Streams per client and per verified identity (resolutions C14)."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._nodes: Counter[tuple[str, str]] = Counter()
+        self._identities: Counter[str] = Counter()
+
+    def __bool__(self) -> bool:
+        return bool(self._nodes)
+
+    def enter(self, identity: str, node_id: str) -> None:
+        """Count one stream. Raises RefusedStreamError, having counted none."""
+        if self._nodes[identity, node_id] >= self._limits.streams_per_node:
+            raise RefusedStreamError(
+                f"This node has {self._limits.streams_per_node} streams on this server, as many as it may."
+            )
+        # Without authentication everybody has the same, empty identity: only the node's own limit can mean anything.
+        if identity and self._identities[identity] >= self._limits.streams_per_identity:
+            raise RefusedStreamError(
+                f"This identity has {self._limits.streams_per_identity} streams on this server, as many as it may."
+            )
+        self._nodes[identity, node_id] += 1
+        self._identities[identity] += 1
+
+    def leave(self, identity: str, node_id: str) -> None:
+        """Forget one stream."""
+        self._nodes[identity, node_id] -= 1
+        if not self._nodes[identity, node_id]:
+            del self._nodes[identity, node_id]
+        self._identities[identity] -= 1
+        if not self._identities[identity]:
+            del self._identities[identity]

@@ -1,0 +1,32 @@
+"""The only place where the ADS server is put together; `manage.py ads` calls `serve`.
+
+grpc is imported by the processes that serve, not here: with several workers the parent only watches (resolutions 7).
+"""
+
+import asyncio
+import sys
+
+from adsserver.config import AdsConfig, AdsConfigError
+from adsserver.opener import StoreOpener
+from adsserver.workers import EXIT_CONFIG, supervise
+
+__all__ = ["AdsConfig", "serve"]
+
+
+def serve(config: AdsConfig, open_store: StoreOpener) -> int:
+    """Serve until SIGTERM or SIGINT; the exit status: 0 after a clean end, 2 with one sentence when it cannot start.
+
+    `open_store` is called with what takes each new directory. With several workers it is sent to other processes.
+    """
+    try:
+        config.check()
+        if config.workers > 1:
+            return asyncio.run(supervise(config, open_store))
+        # Not at the top: this import loads grpc, which a parent of workers must not have.
+        from adsserver.process import serve_here  # noqa: PLC0415
+
+        asyncio.run(serve_here(config, open_store))
+    except AdsConfigError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - the sentence for whoever started the process
+        return EXIT_CONFIG
+    return 0

@@ -1,0 +1,56 @@
+"""What `main` is given to reach everything outside the streams: how to open a store, and what an open one can do."""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from adsserver.ports import Contents, Directory, Facts
+
+
+class StoreStatus(Protocol):
+    """What the store says of itself."""
+
+    @property
+    def loaded(self) -> Mapping[str, tuple[str, int]]:
+        """(lineage, epoch) of the snapshot that each environment is served from."""
+        ...
+
+    @property
+    def database_ok(self) -> bool:
+        """Whether the database answered when it was last asked."""
+        ...
+
+    @property
+    def detail(self) -> str:
+        """What is wrong, for people; empty when nothing is."""
+        ...
+
+
+class Store(Protocol):
+    """The door to everything outside the streams (`adsserver.store`)."""
+
+    @property
+    def contents(self) -> Contents:
+        """Content bytes."""
+        ...
+
+    @property
+    def facts(self) -> Facts:
+        """Where facts go."""
+        ...
+
+    def start(self) -> None:
+        """Begin to load."""
+        ...
+
+    def stop(self, timeout_s: float) -> None:
+        """Write what is left and end, within this time."""
+        ...
+
+    def status(self) -> StoreStatus:
+        """How it is doing now."""
+        ...
+
+
+StoreOpener = Callable[[Callable[[Directory], None]], Store]
+"""Opens a store that calls back, from a thread of its own, with every new directory. With several workers it is sent to
+other processes: it must be a function of a module, or a `functools.partial` of one, and set up what it needs."""

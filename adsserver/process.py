@@ -1,0 +1,115 @@
+"""One ADS process from start to stop: store, server and status port on one event loop. Called by `main` or a worker."""
+
+import asyncio
+import resource
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import structlog
+from prometheus_client import CollectorRegistry, generate_latest
+
+from adsserver.config import AdsConfig
+from adsserver.metrics import Metrics
+from adsserver.opener import Store, StoreOpener
+from adsserver.ports import Directory
+from adsserver.server import AdsServer
+from adsserver.status_http import Readiness, StatusHttp
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+# Without a database for this long other servers are the better choice (reliability F22).
+_DATABASE_PATIENCE_S = 600.0
+_STORE_STOP_S = 5.0
+
+
+class AdsProcess:
+    """The parts of one process and the order in which they start and stop."""
+
+    def __init__(self, config: AdsConfig, registry: CollectorRegistry) -> None:
+        self._config = config
+        self._metrics = Metrics(registry)
+        self._stop = asyncio.Event()
+        self._database_ok_at = time.monotonic()
+        self._store: Store | None = None
+        self._server: AdsServer | None = None
+
+    async def run(self, open_store: StoreOpener) -> None:
+        """Serve until `stop`. Raises AdsConfigError when the port cannot be had."""
+        loop = asyncio.get_running_loop()
+        raise_file_limit()
+        store = self._store = await asyncio.to_thread(open_store, self._on_directory(loop))
+        server = self._server = AdsServer(self._config, store.contents, store.facts, self._metrics)
+        port = server.bind()
+        await server.start()
+        log.info("ads.listening", port=port, auth=self._config.auth.value)
+        # Only now may a directory arrive: the server is there to take it.
+        await asyncio.to_thread(store.start)
+        await self._stop.wait()
+        log.info("ads.stopping", streams=server.open_streams)
+        await server.stop()
+        await asyncio.to_thread(store.stop, _STORE_STOP_S)
+        log.info("ads.stopped")
+
+    def stop(self) -> None:
+        """Begin to drain; on the event loop."""
+        self._stop.set()
+
+    def stop_on_signals(self) -> None:
+        """SIGTERM and SIGINT drain."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+
+    def readiness(self) -> Readiness:
+        """Whether this process should be sent clients, and why not (reliability P9, F22)."""
+        if self._server is None or self._store is None:
+            return Readiness(("starting",))
+        status = self._store.status()
+        now = time.monotonic()
+        if status.database_ok:
+            self._database_ok_at = now
+        without_s = now - self._database_ok_at
+        reasons = []
+        if self._server.draining:
+            reasons.append("draining: this process is shutting down")
+        if not self._server.has_snapshot:
+            reasons.append("no verified snapshot of any environment has been loaded yet")
+        if without_s > _DATABASE_PATIENCE_S:
+            reasons.append(f"the database has not answered for {without_s:.0f} s")
+        warnings = () if status.database_ok else (f"degraded: {status.detail or 'the database does not answer'}",)
+        return Readiness(tuple(reasons), warnings, status.loaded)
+
+    def _on_directory(self, loop: asyncio.AbstractEventLoop) -> Callable[[Directory], None]:
+        def hand_over(directory: Directory) -> None:
+            # The loader may find something while the loop closes; nobody needs it then.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._take, directory)
+
+        return hand_over
+
+    def _take(self, directory: Directory) -> None:
+        if self._server is not None:
+            self._server.directory_changed(directory)
+
+
+async def serve_here(config: AdsConfig, open_store: StoreOpener) -> None:
+    """The whole ADS server in this process, until SIGTERM or SIGINT. Raises AdsConfigError when it cannot start."""
+    registry = CollectorRegistry()
+    process = AdsProcess(config, registry)
+    process.stop_on_signals()
+    status = StatusHttp(config.metrics_address, process.readiness, lambda: generate_latest(registry))
+    await status.start()
+    try:
+        await process.run(open_store)
+    finally:
+        await status.stop()
+
+
+def raise_file_limit() -> None:
+    """As many files as the system lets this process have: a connection is one (dependencies.md 8)."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # macOS refuses "unlimited" here; the soft limit in force then has to do.
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

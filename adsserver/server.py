@@ -1,0 +1,152 @@
+"""The gRPC server of one process: its port, its methods, what its streams share, and how it ends. Wired by `main`."""
+
+import asyncio
+import os
+import random
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+from grpc_health.v1 import health, health_pb2
+
+from adsserver.config import AdsConfig, AdsConfigError, AuthMode, host_and_port
+from adsserver.engine.settings import EngineSettings
+from adsserver.hub import Hub
+from adsserver.identity import identification
+from adsserver.limits import Admission, LoopLag, StreamCounts
+from adsserver.metrics import Metrics
+from adsserver.ports import Contents, Directory, Facts
+from adsserver.servicers.methods import method_table
+from adsserver.servicers.stream import Shared
+from adsserver.tls import server_credentials
+from adsserver.wire import Encoder
+from xdscore.limits import Limits
+
+# How long streams are spread over when the process ends, and how long it then waits for those that do not go.
+DRAIN_SPREAD_S = 1.0
+DRAIN_LIMIT_S = 5.0
+# Two handshakes of 5,000 streams may wait at once: gRPC's own bounds (1,000 and 3,000) cancel a burst of reconnects
+# (dependencies.md 8).
+_MAX_PENDING_STREAMS = 10_000
+# C-core moves the age of each connection by up to 10 % on its own.
+_CORE_AGE_JITTER = 0.1
+
+
+class AdsServer:
+    """One gRPC server. Everything but `directory_changed`'s caller is on the event loop."""
+
+    def __init__(self, config: AdsConfig, contents: Contents, facts: Facts, metrics: Metrics) -> None:
+        limits = config.limits
+        self._config = config
+        self._metrics = metrics
+        self._lag = LoopLag(metrics.loop_lag.observe)
+        self._hub = Hub(limits.fan_out_slice_ms / 1000)
+        self._parsers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ads-parse")
+        self._shared = Shared(
+            hub=self._hub,
+            encoder=Encoder(contents, f"parley/{config.version}/{socket.gethostname()}/{os.getpid()}"),
+            facts=facts,
+            metrics=metrics,
+            limits=limits,
+            settings=EngineSettings(config.repeat_errors, config.public_url, limits.names_per_type),
+            admission=Admission(limits, self._lag),
+            counts=StreamCounts(limits),
+            parsers=self._parsers,
+        )
+        self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # grpc-stubs do not know it
+        self.methods = method_table(self._shared, identification(config), self._health)
+        options = channel_options(limits, shared_port=config.workers > 1)
+        self._server = grpc.aio.server(handlers=[self.methods], options=options)
+        self._tasks: list[asyncio.Task[None]] = []
+        self.draining = False
+
+    @property
+    def has_snapshot(self) -> bool:
+        """Whether anything verified can be served."""
+        return self._hub.has_snapshot
+
+    @property
+    def open_streams(self) -> int:
+        """Streams that are open now."""
+        return len(self._shared.open)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is held for any stream any more."""
+        shared = self._shared
+        return not shared.open and not shared.admission.open and not shared.counts
+
+    def bind(self) -> int:
+        """Take the port; its number. Raises AdsConfigError with one sentence when it cannot be had."""
+        config = self._config
+        host_and_port(config.address)
+        try:
+            if config.tls is None:
+                return self._server.add_insecure_port(config.address)
+            credentials = server_credentials(config.tls, client_certificates=config.auth is AuthMode.MTLS)
+            return self._server.add_secure_port(config.address, credentials)
+        except RuntimeError as error:
+            raise AdsConfigError(
+                f"The address {config.address} (PARLEY_ADS_ADDRESS) cannot be used: "
+                "another process has the port, or this machine does not have the address."
+            ) from error
+
+    async def start(self) -> None:
+        """Accept streams. Until the first directory they are kept silent (resolutions C4)."""
+        await self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
+        await self._server.start()
+        work = (self._lag.watch(), self._hub.run(), self._report_health())
+        self._tasks = [asyncio.create_task(each) for each in work]
+
+    def directory_changed(self, directory: Directory) -> None:
+        """Serve from this directory."""
+        self._metrics.publications.inc(self._hub.replace(directory))
+
+    async def stop(self, spread_s: float = DRAIN_SPREAD_S, limit_s: float = DRAIN_LIMIT_S) -> None:
+        """Take no new streams, end the open ones spread over a time, cut what is left at the limit (reliability F14)."""
+        self.draining = True
+        await self._health.enter_graceful_shutdown()
+        for stream in tuple(self._shared.open):
+            stream.drain(random.uniform(0, spread_s))  # noqa: S311 - spreads load
+        # GOAWAY at once; what has not ended by then is cancelled.
+        await self._server.stop(limit_s)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._parsers.shutdown(wait=False)
+
+    async def _report_health(self) -> None:
+        # Serving from the first verified snapshot on (reliability P9); draining ends it in stop().
+        await self._hub.published.wait()
+        for service in ("", *self.methods.services):
+            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+
+
+def channel_options(limits: Limits, *, shared_port: bool) -> list[tuple[str, int]]:
+    """The server's channel arguments: reliability (e), with the numbers of these limits."""
+    age_ms = limits.connection_age_s * 1000
+    spread = limits.connection_age_jitter_percent / 100
+    # A stream ends by itself, between two responses, at its age. For its reconnect to reach another server, the
+    # connection must have said GOAWAY before; so that comes first, and closing by force only after the last stream.
+    latest_goaway_ms = age_ms * (1 - spread)
+    goaway_ms = latest_goaway_ms / (1 + _CORE_AGE_JITTER)
+    grace_ms = age_ms * (1 + spread) - goaway_ms * (1 - _CORE_AGE_JITTER) + limits.connection_grace_s * 1000
+    return [
+        # Without workers a second process on the port is a mistake and must fail (grpc shares ports by default).
+        ("grpc.so_reuseport", int(shared_port)),
+        ("grpc.max_receive_message_length", limits.request_bytes),
+        ("grpc.max_metadata_size", limits.metadata_bytes),
+        ("grpc.absolute_max_metadata_size", limits.metadata_bytes),
+        ("grpc.max_concurrent_streams", limits.concurrent_streams),
+        ("grpc.server.max_pending_requests", _MAX_PENDING_STREAMS),
+        ("grpc.server.max_pending_requests_hard_limit", _MAX_PENDING_STREAMS),
+        ("grpc.keepalive_time_ms", limits.keepalive_time_ms),
+        ("grpc.keepalive_timeout_ms", limits.keepalive_timeout_ms),
+        # Without this one a dead peer is noticed after 63 s (reliability finding 10).
+        ("grpc.http2.ping_timeout_ms", limits.ping_timeout_ms),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", limits.ping_interval_ms),
+        ("grpc.http2.max_ping_strikes", limits.ping_strikes),
+        ("grpc.max_connection_age_ms", round(goaway_ms)),
+        ("grpc.max_connection_age_grace_ms", round(grace_ms)),
+    ]

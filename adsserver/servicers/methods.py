@@ -1,0 +1,168 @@
+"""Every method this server has, in one table; whatever is not in it does not exist (reliability S1).
+
+Each behaviour is called with the verified identity of its caller and never without: the check wraps all of them here,
+so that no shape of call can go past it (reliability threat 1). CSDS is not served yet.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import grpc
+from envoy.service.cluster.v3 import cds_pb2
+from envoy.service.discovery.v3 import ads_pb2
+from envoy.service.endpoint.v3 import eds_pb2
+from envoy.service.extension.v3 import config_discovery_pb2
+from envoy.service.listener.v3 import lds_pb2
+from envoy.service.route.v3 import rds_pb2, srds_pb2
+from envoy.service.runtime.v3 import rtds_pb2
+from envoy.service.secret.v3 import sds_pb2
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from grpc_health.v1 import health, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
+
+from adsserver.engine.events import Variant
+from adsserver.identity import Identify, UnauthenticatedError
+from adsserver.servicers.stream import Context, Shared, behaviour
+from xdscore.resource_types import (
+    CLUSTER,
+    ENDPOINT,
+    EXTENSION,
+    LISTENER,
+    ROUTE,
+    RUNTIME,
+    SCOPED_ROUTE,
+    SECRET,
+    VIRTUAL_HOST,
+    ResourceType,
+)
+
+# protocol.md A1. The generated module, the service in it, and the type it serves; None: all types, aggregated.
+_SERVICES: tuple[tuple[ModuleType, str, ResourceType | None], ...] = (
+    (ads_pb2, "AggregatedDiscoveryService", None),
+    (cds_pb2, "ClusterDiscoveryService", CLUSTER),
+    (eds_pb2, "EndpointDiscoveryService", ENDPOINT),
+    (lds_pb2, "ListenerDiscoveryService", LISTENER),
+    (rds_pb2, "RouteDiscoveryService", ROUTE),
+    (rds_pb2, "VirtualHostDiscoveryService", VIRTUAL_HOST),
+    (srds_pb2, "ScopedRoutesDiscoveryService", SCOPED_ROUTE),
+    (sds_pb2, "SecretDiscoveryService", SECRET),
+    (rtds_pb2, "RuntimeDiscoveryService", RUNTIME),
+    (config_discovery_pb2, "ExtensionConfigDiscoveryService", EXTENSION),
+)
+
+_VARIANTS = {
+    "envoy.service.discovery.v3.DiscoveryRequest": Variant.SOTW,
+    "envoy.service.discovery.v3.DeltaDiscoveryRequest": Variant.DELTA,
+}
+
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Behaviour = Callable[[object, Context, str], Awaitable[object]]
+
+
+class MethodTable(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in grpc-stubs only
+    """The methods by their full path, `/package.Service/Method`."""
+
+    def __init__(self, methods: Mapping[str, Handler]) -> None:
+        self.methods = methods
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """The full names of the services."""
+        return tuple(dict.fromkeys(path.split("/")[1] for path in self.methods))
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> "Handler | None":
+        """The handler of a call; None answers UNIMPLEMENTED."""
+        return self.methods.get(handler_call_details.method)
+
+
+def method_table(shared: Shared, identify: Identify, servicer: health_pb2_grpc.HealthServicer) -> MethodTable:
+    """All methods of the server."""
+    methods: dict[str, Handler] = {}
+    names: list[str] = []
+    for module, name, kind in _SERVICES:
+        service: ServiceDescriptor = module.DESCRIPTOR.services_by_name[name]
+        names.append(service.full_name)
+        for method in service.methods:
+            methods[f"/{service.full_name}/{method.name}"] = _discovery(shared, identify, method, kind)
+    collected = _Collector()
+    health_pb2_grpc.add_HealthServicer_to_server(servicer, collected)
+    names += [health.SERVICE_NAME, reflection.SERVICE_NAME]
+    describer = reflection.aio.ReflectionServicer(names)  # type: ignore[attr-defined]  # grpc-stubs do not know it
+    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(describer, collected)
+    methods |= {path: _guarded(identify, handler) for path, handler in collected.methods.items()}
+    return MethodTable(methods)
+
+
+def _discovery(shared: Shared, identify: Identify, method: MethodDescriptor, kind: ResourceType | None) -> Handler:
+    # Bytes in, bytes out: without serialisers nothing of grpc touches the messages (performance.md law 1).
+    if method.client_streaming:
+        serve = behaviour(shared, _VARIANTS[method.input_type.full_name], kind)
+        return grpc.stream_stream_rpc_method_handler(_checked(identify, serve))
+    return grpc.unary_unary_rpc_method_handler(_checked(identify, _no_fetch))
+
+
+async def _no_fetch(_: object, context: Context, __: str) -> None:
+    # protocol.md D10, resolutions part 9.
+    await context.abort(
+        grpc.StatusCode.UNIMPLEMENTED, "Fetch is not available; use the streaming method of this service."
+    )
+
+
+def _checked(identify: Identify, serve: Behaviour) -> Callable[[object, Context], Awaitable[object]]:
+    async def checked(request: object, context: Context) -> object:
+        try:
+            identity = identify(context)
+        except UnauthenticatedError as error:
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
+        return await serve(request, context, identity)
+
+    return checked
+
+
+class _Collector:
+    """Stands in for a server while generated code registers its handlers, so that they can be wrapped."""
+
+    def __init__(self) -> None:
+        self.methods: dict[str, Handler] = {}
+
+    def add_generic_rpc_handlers(self, _: object) -> None:
+        """The same handlers arrive by name, too; only those are used."""
+
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Handler]) -> None:
+        """Take them under their full paths."""
+        self.methods |= {f"/{service}/{name}": handler for name, handler in handlers.items()}
+
+
+def _guarded(identify: Identify, handler: Handler) -> Handler:
+    """The same handler behind the check of identity."""
+    shape = {
+        (False, False): (handler.unary_unary, grpc.unary_unary_rpc_method_handler),
+        (False, True): (handler.unary_stream, grpc.unary_stream_rpc_method_handler),
+        (True, True): (handler.stream_stream, grpc.stream_stream_rpc_method_handler),
+    }
+    inner: Any
+    inner, wrap = shape[handler.request_streaming, handler.response_streaming]
+    return wrap(
+        _checked(identify, _plain(inner)),
+        request_deserializer=handler.request_deserializer,
+        response_serializer=handler.response_serializer,
+    )
+
+
+def _plain(inner: Callable[..., Any]) -> Behaviour:
+    """A behaviour that does not care who calls. An asynchronous generator is written out: all have one shape."""
+    if inspect.isasyncgenfunction(inner):
+
+        async def write_out(request: object, context: Context, _: str) -> None:
+            async for reply in inner(request, context):
+                await context.write(reply)
+
+        return write_out
+
+    async def call(request: object, context: Context, _: str) -> object:
+        answer: object = await inner(request, context)
+        return answer
+
+    return call

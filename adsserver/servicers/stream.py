@@ -1,0 +1,421 @@
+"""One stream of either variant: a reader and a writer around one engine session. Made by `methods` for every call.
+
+The reader turns requests into session events; the writer composes the next response at the last moment, from what is
+current, and waits for the transport to take it: nothing queues (performance.md law 4, resolutions part 7). Nothing here
+blocks the event loop.
+"""
+
+import asyncio
+import math
+import random
+import uuid
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+
+import grpc
+import structlog
+
+from adsserver.engine.events import Acknowledged, Fact, Rejected, Respond, Variant, Violated
+from adsserver.engine.publication import Publication
+from adsserver.engine.session import EngineSettings, Session
+from adsserver.hub import Hub
+from adsserver.identity import NodeError, first_node, same_node
+from adsserver.limits import Admission, RefusedStreamError, StreamCounts, TokenBucket
+from adsserver.metrics import UNKNOWN_TYPE, Metrics
+from adsserver.ports import Facts, StreamInfo
+from adsserver.servicers.unsupported import TooManyTypesError, UnsupportedTypes
+from adsserver.wire import (
+    Encoder,
+    Incoming,
+    MalformedRequestError,
+    NodeFacts,
+    OversizedRequestError,
+    UnknownTypeRequest,
+    decode,
+)
+from xdscore.access import Audience
+from xdscore.limits import Limits
+from xdscore.resource_types import ResourceType
+from xdscore.selectors import ClientFacts
+
+Context = grpc.aio.ServicerContext[bytes, bytes]
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+# Above this size a request is parsed off the loop: a delta reconnect with some 5,000 versions (resolutions part 7).
+_LARGE_REQUEST_BYTES = 256 * 1024
+# A status that the client does not read keeps the call open; the handler does not wait for it longer than this.
+_ABORT_WAIT_S = 5.0
+# Streams that must move reconnect over this time, not at once (resolutions U18).
+_MOVE_SPREAD_S = 5.0
+# The one violation that ends the stream: what it asks for is refused, and half a subscription would be a lie.
+TOO_MANY_NAMES = "C11"
+# The session says when to look again; never more often than this, whatever it says.
+_SHORTEST_WAIT_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Why a stream ends: the status the client gets, and the cause as an operator reads it."""
+
+    code: grpc.StatusCode
+    text: str
+
+    @property
+    def cause(self) -> str:
+        """For the stream's record."""
+        return self.text or "the client closed the stream"
+
+
+CLIENT_CLOSED = End(grpc.StatusCode.OK, "")
+CLIENT_LEFT = End(grpc.StatusCode.CANCELLED, "the client went away")
+DRAINING = End(grpc.StatusCode.UNAVAILABLE, "This server is shutting down; reconnect.")
+MOVED = End(grpc.StatusCode.UNAVAILABLE, "This client belongs to another environment now; reconnect.")
+TOO_OLD = End(grpc.StatusCode.UNAVAILABLE, "This stream reached its greatest age; reconnect.")
+NOTHING_LOADED = End(grpc.StatusCode.UNAVAILABLE, "This server has nothing to serve yet; reconnect.")
+TOO_SLOW = End(grpc.StatusCode.UNAVAILABLE, "The client took too long to read a response.")
+BROKEN = End(grpc.StatusCode.INTERNAL, "This server failed to handle the stream; reconnect.")
+
+
+class StreamEndError(Exception):
+    """Ends the stream from within its reader."""
+
+    def __init__(self, end: End) -> None:
+        super().__init__(end.text)
+        self.end = end
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all streams of a process share."""
+
+    hub: Hub
+    encoder: Encoder
+    facts: Facts
+    metrics: Metrics
+    limits: Limits
+    settings: EngineSettings
+    admission: Admission
+    counts: StreamCounts
+    parsers: Executor
+    open: set["Stream"] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """What is fixed by the first request."""
+
+    node: NodeFacts
+    client: ClientFacts
+    info: StreamInfo
+    session: Session
+
+
+class Stream:
+    """One call. `service` is the type of a single-type service; None on an aggregated one."""
+
+    def __init__(
+        self, shared: Shared, context: Context, variant: Variant, service: ResourceType | None, identity: str
+    ) -> None:
+        self._shared = shared
+        self._context = context
+        self._variant = variant
+        self._service = service
+        self._identity = identity
+        self._loop = asyncio.get_running_loop()
+        self._wake = asyncio.Event()
+        self._end: End | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self._look_again: asyncio.TimerHandle | None = None
+        self._silent_until = math.inf
+        self._unsupported: UnsupportedTypes | None = None
+        self._begun: _Begun | None = None
+
+    # What the server and the hub ask for
+
+    async def run(self) -> None:
+        """Serve until either side ends, then end the call with the reason. Raises only when the call was cancelled."""
+        end = CLIENT_LEFT
+        try:
+            await self._shared.admission.enter()
+        except RefusedStreamError as error:
+            # Refused before any response, so that the client backs off (reliability F15).
+            await self._abort(End(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error)))
+            return
+        self._open()
+        reader = self._loop.create_task(self._read())
+        try:
+            end = await self._write()
+        finally:
+            reader.cancel()
+            self._close(end)
+        await self._abort(end)
+
+    @property
+    def client(self) -> ClientFacts:
+        """What the choice of the environment rests on; only asked of streams that joined the hub."""
+        return self._begun.client if self._begun is not None else ClientFacts(identity=self._identity)
+
+    def offer(self, publication: Publication) -> None:
+        """Something newer is published: look whether this stream must be told."""
+        if self._begun is not None:
+            self._silent_until = math.inf
+            if self._begun.session.offer(publication, self._loop.time()):
+                self._wake.set()
+
+    def move(self) -> None:
+        """End soon: the client belongs to another environment now (resolutions U18)."""
+        self._end_after(_jitter(_MOVE_SPREAD_S), MOVED)
+
+    def drain(self, after_s: float) -> None:
+        """End after this time: the process stops."""
+        self._end_after(after_s, DRAINING)
+
+    # Life
+
+    def _open(self) -> None:
+        shared = self._shared
+        shared.open.add(self)
+        shared.metrics.streams.inc()
+        shared.metrics.opened[self._variant.value].inc()
+        # Held until the transport is done with the call: one that is never read to its end costs memory until then.
+        self._when_over(shared.admission.leave)
+        # With jitter, and long after the first response (protocol.md J3).
+        spread = shared.limits.connection_age_jitter_percent / 100
+        self._end_after(shared.limits.connection_age_s * (1 + random.uniform(-spread, spread)), TOO_OLD)  # noqa: S311
+
+    def _when_over(self, callback: Callable[[], None]) -> None:
+        # grpc-stubs declare a class where any callable will do.
+        self._context.add_done_callback(lambda _: callback())  # type: ignore[arg-type]
+
+    def _close(self, end: End) -> None:
+        shared = self._shared
+        self._end = end
+        for timer in self._timers:
+            timer.cancel()
+        if self._look_again is not None:
+            self._look_again.cancel()
+        shared.open.discard(self)
+        shared.metrics.streams.dec()
+        shared.metrics.ended[end.code.name].inc()
+        begun = self._begun
+        if begun is None:
+            log.info("stream.closed", peer=self._context.peer(), code=end.code.name, cause=end.cause)
+            return
+        shared.hub.leave(begun.info.environment, self)
+        shared.facts.closed(begun.info, end.cause)
+        log.info("stream.closed", stream=begun.info.id, node_id=begun.info.node_id, code=end.code.name, cause=end.cause)
+
+    async def _abort(self, end: End) -> None:
+        if end.code is grpc.StatusCode.OK:
+            return
+        try:
+            async with asyncio.timeout(_ABORT_WAIT_S):
+                await self._context.abort(end.code, end.text)
+        except TimeoutError:
+            # The client does not read: the status stays with the transport until the connection ends.
+            return
+
+    def _finish(self, end: End) -> None:
+        if self._end is None:
+            self._end = end
+            self._wake.set()
+
+    def _end_after(self, after_s: float, end: End) -> None:
+        self._timers.append(self._loop.call_later(after_s, self._finish, end))
+
+    # Reading
+
+    async def _read(self) -> None:
+        """Until the client closes or breaks a rule; a failure ends this stream and no other (reliability threat 8)."""
+        try:
+            await self._read_all()
+            self._finish(CLIENT_CLOSED)
+        except StreamEndError as error:
+            self._finish(error.end)
+        except (MalformedRequestError, NodeError) as error:
+            self._finish(End(grpc.StatusCode.INVALID_ARGUMENT, str(error)))
+        except (OversizedRequestError, RefusedStreamError, TooManyTypesError) as error:
+            self._finish(End(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error)))
+        except Exception:
+            log.exception("stream.failed", peer=self._context.peer())
+            self._finish(BROKEN)
+
+    async def _read_all(self) -> None:
+        limits = self._shared.limits
+        bucket = TokenBucket(limits.requests_per_s, limits.request_burst, self._loop.time())
+        while True:
+            delay_s = bucket.take(self._loop.time())
+            if delay_s > 0:
+                # Not reading is what slows a flood down (reliability threat 10).
+                await asyncio.sleep(delay_s)
+            data = await self._context.read()
+            if data is grpc.aio.EOF:  # type: ignore[attr-defined]  # grpc-stubs do not know it
+                return
+            incoming = await self._decode(data)
+            if self._begun is None:
+                self._begun = await self._begin(first_node(incoming.node))
+            else:
+                same_node(self._begun.node, incoming.node)
+            self._receive(self._begun, incoming)
+
+    async def _decode(self, data: bytes) -> Incoming:
+        arguments = (data, self._variant, self._service, self._shared.limits)
+        if len(data) < _LARGE_REQUEST_BYTES:
+            return decode(*arguments)
+        return await self._loop.run_in_executor(self._shared.parsers, decode, *arguments)
+
+    async def _begin(self, node: NodeFacts) -> _Begun:
+        shared = self._shared
+        waits_until = self._loop.time() + shared.limits.first_snapshot_wait_ms / 1000
+        shared.counts.enter(self._identity, node.id)
+        self._when_over(lambda: shared.counts.leave(self._identity, node.id))
+        # Without a directory nobody can say which environment this is: silence, then UNAVAILABLE (resolutions C4).
+        if not await shared.hub.wait_loaded(shared.limits.first_snapshot_wait_ms / 1000):
+            raise StreamEndError(NOTHING_LOADED)
+        client = ClientFacts(self._identity, node.id, node.cluster, node.metadata)
+        environment = shared.hub.choose(client)
+        publication = shared.hub.publication(environment)
+        info = StreamInfo(
+            id=uuid.uuid4().hex,
+            environment=environment,
+            identity=self._identity,
+            node_id=node.id,
+            node_cluster=node.cluster,
+            user_agent=node.user_agent,
+            user_agent_version=node.user_agent_version,
+            variant=self._variant,
+            peer=self._context.peer(),
+        )
+        session = Session(self._variant, Audience(environment), shared.settings, publication)
+        if publication is None:
+            self._silent_until = waits_until
+        shared.hub.join(environment, self)
+        shared.facts.opened(info)
+        log.info("stream.opened", stream=info.id, node_id=node.id, environment=environment, variant=self._variant.value)
+        return _Begun(node, client, info, session)
+
+    def _receive(self, begun: _Begun, incoming: Incoming) -> None:
+        request = incoming.request
+        kind = UNKNOWN_TYPE if isinstance(request, UnknownTypeRequest) else request.kind.word
+        self._shared.metrics.requests[self._variant.value, kind].inc()
+        if isinstance(request, UnknownTypeRequest):
+            self._receive_unknown(request)
+        else:
+            for fact in begun.session.receive(request, self._loop.time()):
+                self._learn(begun.info, fact)
+        self._wake.set()
+
+    def _receive_unknown(self, request: UnknownTypeRequest) -> None:
+        if self._unsupported is None:
+            self._unsupported = UnsupportedTypes(self._shared.limits)
+        if self._variant is Variant.SOTW:
+            self._unsupported.receive_sotw(request)
+        else:
+            self._unsupported.receive_delta(request)
+
+    def _learn(self, info: StreamInfo, fact: Fact) -> None:
+        self._shared.facts.learnt(info, fact)
+        metrics = self._shared.metrics
+        match fact:
+            case Acknowledged():
+                metrics.acks[fact.kind.word].inc()
+            case Rejected():
+                metrics.nacks[fact.kind.word].inc()
+                # The text is foreign and may quote content: it is stored with the fact, not logged (reliability N8).
+                log.warning(
+                    "stream.nacked",
+                    stream=info.id,
+                    node_id=info.node_id,
+                    type=fact.kind.word,
+                    nonce=fact.nonce,
+                    resources=len(fact.resources),
+                    suspects=len(fact.suspects),
+                )
+            case Violated():
+                metrics.violations.inc()
+                log.info("stream.violated", stream=info.id, node_id=info.node_id, rule=fact.rule)
+                if fact.rule == TOO_MANY_NAMES:
+                    raise StreamEndError(End(grpc.StatusCode.RESOURCE_EXHAUSTED, fact.detail))
+
+    # Writing
+
+    async def _write(self) -> End:
+        """Write what there is to say until the stream ends; the reason it ended for."""
+        try:
+            while True:
+                while self._end is None and (data := self._next()) is not None:
+                    await self._send(data)
+                if self._end is None and self._loop.time() >= self._silent_until:
+                    self._end = NOTHING_LOADED
+                if self._end is not None:
+                    return self._end
+                self._arm()
+                await self._wake.wait()
+                self._wake.clear()
+        except StreamEndError as error:
+            return error.end
+        except Exception:
+            if self._context.cancelled():
+                return CLIENT_LEFT
+            log.exception("stream.failed", peer=self._context.peer())
+            return BROKEN
+
+    def _next(self) -> bytes | None:
+        if self._begun is None:
+            return None
+        if self._unsupported is not None and (answer := self._unsupported.take()) is not None:
+            return self._shared.encoder.encode_errors(
+                self._variant, answer.type_url, answer.nonce, answer.version, answer.errors
+            )
+        response = self._begun.session.compose(self._loop.time())
+        if response is None:
+            return None
+        self._count(response)
+        # Before the write, so that the record of a response always precedes that of its ACK.
+        self._shared.facts.sent(self._begun.info, response)
+        return self._shared.encoder.encode(self._variant, response)
+
+    def _count(self, response: Respond) -> None:
+        metrics = self._shared.metrics
+        word = response.kind.word
+        metrics.responses[self._variant.value, word].inc()
+        for error in response.errors:
+            metrics.errors[word, error.code].inc()
+
+    async def _send(self, data: bytes) -> None:
+        try:
+            # The write is the back-pressure; a client that takes nothing for this long ends its own stream only (F17).
+            async with asyncio.timeout(self._shared.limits.write_timeout_s):
+                await self._context.write(data)
+        except TimeoutError:
+            raise StreamEndError(TOO_SLOW) from None
+        self._shared.metrics.bytes_sent.inc(len(data))
+
+    def _arm(self) -> None:
+        """Wake again at the time at which there may be something to write, or to end for, although nothing arrives."""
+        if self._look_again is not None:
+            self._look_again.cancel()
+            self._look_again = None
+        due = self._silent_until
+        if self._begun is not None:
+            due = min(due, self._begun.session.wake_at())
+        if due < math.inf:
+            due = max(due, self._loop.time() + _SHORTEST_WAIT_S)
+            self._look_again = self._loop.call_at(due, self._wake.set)
+
+
+def behaviour(
+    shared: Shared, variant: Variant, service: ResourceType | None
+) -> Callable[[object, Context, str], Awaitable[None]]:
+    """The handler of one streaming method."""
+
+    async def serve(_: object, context: Context, identity: str) -> None:
+        await Stream(shared, context, variant, service, identity).run()
+
+    return serve
+
+
+def _jitter(spread_s: float) -> float:
+    return random.uniform(0.0, spread_s)  # noqa: S311 - spreads load; nothing secret depends on it

@@ -1,0 +1,108 @@
+"""Answers for types that the table does not have: a name is told NOT_FOUND, the stream goes on (protocol.md A5, F21).
+
+Pure: one object per stream, made when a stream first asks for such a type. Nothing queues: names to be told are merged
+per type.
+"""
+
+from dataclasses import dataclass, field
+
+from adsserver.wire import UnknownTypeRequest
+from xdscore.errors import MAX_TEXT_CHARS, ResourceError, StatusCode
+from xdscore.limits import Limits
+from xdscore.snapshot import content_hash
+
+# More unknown types than the whole table has known ones is no newer client any more.
+MAX_TYPES = 16
+
+_XDS_CODE = "XDS2107"
+_SHOWN_CHARS = 100
+
+
+class TooManyTypesError(Exception):
+    """The stream asked for more unknown types than a real client could know. The text is sent (RESOURCE_EXHAUSTED)."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnsupportedAnswer:
+    """A response of errors only. The version says what the response holds (protocol.md F7)."""
+
+    type_url: str
+    nonce: str
+    version: str
+    errors: tuple[ResourceError, ...]
+
+
+@dataclass(slots=True)
+class _TypeState:
+    told: frozenset[str] = frozenset()
+    pending: dict[str, None] = field(default_factory=dict)
+    nonce: str = ""
+
+
+class UnsupportedTypes:
+    """The unknown types of one stream."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._types: dict[str, _TypeState] = {}
+        self._answers = 0
+
+    def receive_sotw(self, request: UnknownTypeRequest) -> None:
+        """Take the full list of names. A stale request is ignored (B3); a list without new names needs no answer (B7).
+
+        All names of the list are told again with a new one: full state is the safe reading of an unknown type (F9).
+        """
+        state = self._state(request.type_url)
+        if request.nonce and request.nonce != state.nonce:
+            return
+        names = _nameable(request.names)
+        if names.keys() - state.told:
+            state.pending = names
+        state.told = frozenset(names)
+
+    def receive_delta(self, request: UnknownTypeRequest) -> None:
+        """Take the names subscribed to. Each is answered, also when it was answered before (C6)."""
+        state = self._state(request.type_url)
+        state.pending |= _nameable(request.names)
+        if len(state.pending) > self._limits.names_per_type:
+            raise TooManyTypesError(f"More than {self._limits.names_per_type} names of one type are subscribed.")
+
+    def take(self) -> UnsupportedAnswer | None:
+        """The next answer to write; it counts as sent."""
+        for type_url, state in self._types.items():
+            if state.pending:
+                names, state.pending = tuple(state.pending), {}
+                self._answers += 1
+                # "u" keeps these nonces apart from the decimal ones of the session (B1).
+                state.nonce = f"u{self._answers}"
+                version = content_hash("\0".join(sorted(names)).encode()).hex()
+                return UnsupportedAnswer(
+                    type_url, state.nonce, version, tuple(_error(type_url, name) for name in names)
+                )
+        return None
+
+    def _state(self, type_url: str) -> _TypeState:
+        state = self._types.get(type_url)
+        if state is None:
+            if len(self._types) == MAX_TYPES:
+                raise TooManyTypesError(f"More than {MAX_TYPES} types that this server does not know were asked for.")
+            state = self._types[type_url] = _TypeState()
+        return state
+
+
+def _nameable(names: tuple[str, ...]) -> dict[str, None]:
+    # No entry is ever named "" or "*" (protocol.md C10, reliability T8).
+    return {name: None for name in names if name not in {"", "*"}}
+
+
+def _error(type_url: str, name: str) -> ResourceError:
+    text = (
+        f"{StatusCode.NOT_FOUND.name} [{_XDS_CODE}] '{_shown(name)}' cannot be served: "
+        f"this server does not know the type '{_shown(type_url)}'."
+    )
+    return ResourceError(name, StatusCode.NOT_FOUND, _XDS_CODE, text[:MAX_TEXT_CHARS])
+
+
+def _shown(text: str) -> str:
+    cut = text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
+    return "".join(character if character.isprintable() else " " for character in cut)

@@ -1,0 +1,40 @@
+"""The bytes of everything that streams may be sent, by address. Secrets are kept sealed and opened at send time
+(decision 8).
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from controlplane.catalog.sealing import key_ring
+from xdscore.snapshot import Content
+
+
+class ContentMemory:
+    """Implements ports.Contents. One thread swaps the mapping, the event loop reads it: no lock."""
+
+    def __init__(self) -> None:
+        self._plain: Mapping[bytes, bytes] = MappingProxyType({})
+        self._sealed: Mapping[bytes, bytes] = MappingProxyType({})
+
+    def any_bytes(self, content: Content) -> bytes:
+        """The serialised Any. Raises KeyError for content of no loaded snapshot, SealError for a secret it cannot
+        open.
+        """
+        plain = self._plain.get(content.blob)
+        if plain is not None:
+            return plain
+        return key_ring().open(self._sealed[content.blob], content.blob)
+
+    def missing(self, addresses: Iterable[bytes]) -> frozenset[bytes]:
+        """Those of the addresses whose bytes are not here."""
+        return frozenset(address for address in addresses if address not in self._plain and address not in self._sealed)
+
+    def add(self, plain: Mapping[bytes, bytes], sealed: Mapping[bytes, bytes]) -> None:
+        """Keep these too."""
+        self._plain = MappingProxyType({**self._plain, **plain})
+        self._sealed = MappingProxyType({**self._sealed, **sealed})
+
+    def keep(self, addresses: frozenset[bytes]) -> None:
+        """Let go of everything else."""
+        self._plain = MappingProxyType({key: data for key, data in self._plain.items() if key in addresses})
+        self._sealed = MappingProxyType({key: data for key, data in self._sealed.items() if key in addresses})

@@ -1,0 +1,332 @@
+"""What was learnt and is not yet written, and how it becomes batches.
+
+Used by the fact thread alone, but for the values it is handed.
+
+Everything here is bounded, so that a database that is away costs memory for open streams and no more: states are kept
+one per (stream, type), NACKs and streams that came and went meanwhile give way, the oldest first.
+"""
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Generic, NamedTuple, TypeVar
+
+from adsserver.engine.events import NamedContent
+from adsserver.ports import StreamInfo
+from controlplane.catalog.values import ProvenContent
+from controlplane.clients.facts import (
+    NO_NAMES,
+    ClientFact,
+    FactBatch,
+    Interned,
+    NackFact,
+    ReplicaFact,
+    StreamEnd,
+    StreamFact,
+    SubscriptionFact,
+    SubscriptionState,
+    intern_contents,
+    intern_names,
+)
+from controlplane.clients.families import family_of
+from controlplane.clients.foreign_text import nack_text, one_line
+from xdscore.resource_types import RESOURCE_TYPES, ResourceType
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+# resolutions part 7, "Facts".
+MAX_NACKS = 10_000
+# Streams that opened and ended while nothing could be written.
+MAX_GONE = 10_000
+# Two contents for each name of the largest environment.
+MAX_PROVEN = 200_000
+
+_MAX_NAME_SETS = 256
+_MAX_CONTENT_LISTS = 64
+
+_TEXT = {"identity": 2_048, "node_id": 1_024, "node_cluster": 255, "user_agent": 200, "user_agent_version": 100}
+_PEER_CHARS = 255
+_CAUSE_CHARS = 300
+
+
+class Substream(NamedTuple):
+    """One type of one stream as it is now; `nonce` is that of the response sent last.
+
+    Times are monotonic, None: never.
+    """
+
+    wildcard: bool = False
+    names: frozenset[str] = frozenset()
+    state: SubscriptionState = SubscriptionState.REQUESTED
+    nonce: str = ""
+    sent: str = ""
+    sent_at: float | None = None
+    acked: str = ""
+    acked_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A stream that is open since `at`."""
+
+    stream: StreamInfo
+    client: str
+    at: float
+
+
+class Ended(NamedTuple):
+    """A stream ended at `at`."""
+
+    cause: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A NACK: what the client said, already cut to a size we chose, and of what."""
+
+    opened: Opened
+    kind: ResourceType
+    version: str
+    code: int
+    message: str
+    resources: tuple[NamedContent, ...]
+    suspects: tuple[NamedContent, ...]
+    at: float
+    repeats: int = 1
+
+    @property
+    def key(self) -> tuple[str, str, str, int, str]:
+        """What makes two NACKs repeats of one."""
+        return (self.opened.stream.id, self.kind.word, self.version, self.code, self.message)
+
+
+class Acknowledgement(NamedTuple):
+    """Some client acknowledged a response with these resources."""
+
+    environment: str
+    word: str
+    resources: tuple[NamedContent, ...]
+
+
+@dataclass(slots=True)
+class Learnt:
+    """What the event loop collected since the fact thread last took it."""
+
+    opened: dict[str, Opened] = field(default_factory=dict)
+    ended: dict[str, Ended] = field(default_factory=dict)
+    substreams: dict[tuple[str, str], Substream] = field(default_factory=dict)
+    refusals: deque[Refusal] = field(default_factory=lambda: deque(maxlen=MAX_NACKS))
+    acknowledged: list[Acknowledgement] = field(default_factory=list)
+
+    @property
+    def keys(self) -> int:
+        """How much of a batch this fills."""
+        return len(self.opened) + len(self.ended) + len(self.substreams)
+
+
+class Pending:
+    """What waits to be written, with the newest state of everything.
+
+    `max_nack_bytes` is the stored length of a NACK's text.
+    """
+
+    def __init__(self, *, max_nack_bytes: int) -> None:
+        self._max_nack_bytes = max_nack_bytes
+        self._opened: dict[str, Opened] = {}
+        self._ended: dict[str, Ended] = {}
+        self._substreams: dict[tuple[str, str], Substream] = {}
+        self._refusals: dict[tuple[str, str, str, int, str], Refusal] = {}
+        self._proven: dict[ProvenContent, None] = {}
+        self._reported: _Recent[tuple[str, str, str], str] = _Recent(MAX_PROVEN)
+        self._name_sets: _Recent[frozenset[str], Interned] = _Recent(_MAX_NAME_SETS)
+        self._content_lists: _Recent[int, tuple[tuple[NamedContent, ...], Interned]] = _Recent(_MAX_CONTENT_LISTS)
+        self.nacks_dropped = 0
+        self.streams_dropped = 0
+
+    def __bool__(self) -> bool:
+        """Whether anything waits."""
+        return bool(self._opened or self._ended or self._substreams or self._refusals or self._proven)
+
+    def add(self, learnt: Learnt) -> None:
+        """Take in what is newer than everything here."""
+        self._opened.update(learnt.opened)
+        self._ended.update(learnt.ended)
+        self._substreams.update(learnt.substreams)
+        for refusal in learnt.refusals:
+            known = self._refusals.pop(refusal.key, None)
+            self._refusals[refusal.key] = refusal if known is None else replace(refusal, repeats=known.repeats + 1)
+        for acknowledgement in learnt.acknowledged:
+            self._add_proven(acknowledgement)
+        self._bound()
+
+    def batch(self, replica: ReplicaFact, now: float, room: int) -> FactBatch:
+        """The next batch, of at most `room` keys: streams first, because everything else refers to them."""
+        opened = list(islice(self._opened.values(), room))
+        room -= len(opened)
+        substreams = list(islice(self._substreams.items(), room))
+        room -= len(substreams)
+        ended = list(islice(self._ended.items(), room))
+        room -= len(ended)
+        refusals = list(islice(self._refusals.values(), room))
+        room -= len(refusals)
+        proven = tuple(islice(self._proven, room))
+        name_sets = [self._names(substream.names) for _, substream in substreams]
+        refused = [(self._contents(refusal.resources), self._contents(refusal.suspects)) for refusal in refusals]
+        clients = {each.client: _client(each, now) for each in (*opened, *(refusal.opened for refusal in refusals))}
+        return FactBatch(
+            replica=replica,
+            clients=tuple(clients.values()),
+            streams=tuple(_stream(each, now) for each in opened),
+            ends=tuple(
+                StreamEnd(stream, one_line(end.cause, max_chars=_CAUSE_CHARS), now - end.at) for stream, end in ended
+            ),
+            name_sets=_once(name_sets),
+            subscriptions=tuple(
+                _subscription(key, substream, names.id, now)
+                for (key, substream), names in zip(substreams, name_sets, strict=True)
+            ),
+            content_lists=_once(each for pair in refused for each in pair),
+            nacks=tuple(
+                self._nack(refusal, resources.id, suspects.id, now)
+                for refusal, (resources, suspects) in zip(refusals, refused, strict=True)
+            ),
+            proven=proven,
+        )
+
+    def forget(self, batch: FactBatch) -> None:
+        """Let go of the batch made last: it is written."""
+        for stream in batch.streams:
+            del self._opened[stream.id]
+        for subscription in batch.subscriptions:
+            del self._substreams[(subscription.stream, subscription.word)]
+        for end in batch.ends:
+            del self._ended[end.id]
+        for key in list(islice(self._refusals, len(batch.nacks))):
+            del self._refusals[key]
+        for content in batch.proven:
+            del self._proven[content]
+
+    def _add_proven(self, acknowledgement: Acknowledgement) -> None:
+        """Report a content when it is not the one reported last for its name.
+
+        A return to earlier content counts again.
+        """
+        environment, word, resources = acknowledgement
+        for member in resources:
+            key, version = (environment, word, member.name), member.content.version
+            if self._reported.get(key) != version:
+                self._reported.put(key, version)
+                self._proven[ProvenContent(environment, word, member.name, version)] = None
+
+    def _bound(self) -> None:
+        over = len(self._refusals) - MAX_NACKS
+        for key in list(islice(self._refusals, max(over, 0))):
+            del self._refusals[key]
+            self.nacks_dropped += 1
+        for content in list(islice(self._proven, max(len(self._proven) - MAX_PROVEN, 0))):
+            del self._proven[content]
+        over = len(self._ended) - MAX_GONE
+        # Only what the database never heard of: the end of a stream that it knows must reach it.
+        unheard = (stream for stream in self._ended if stream in self._opened)
+        for stream in list(islice(unheard, max(over, 0))):
+            del self._ended[stream], self._opened[stream]
+            for kind in RESOURCE_TYPES:
+                self._substreams.pop((stream, kind.word), None)
+            self.streams_dropped += 1
+
+    def _names(self, names: frozenset[str]) -> Interned:
+        if not names:
+            return NO_NAMES
+        return self._name_sets.get(names) or self._name_sets.put(names, intern_names(names))
+
+    def _contents(self, resources: tuple[NamedContent, ...]) -> Interned:
+        # By identity, because streams share these tuples; the entry keeps the tuple, so that its id stays its own.
+        known = self._content_lists.get(id(resources))
+        if known is None:
+            interned = intern_contents((member.name, member.content.version) for member in resources)
+            known = self._content_lists.put(id(resources), (resources, interned))
+        return known[1]
+
+    def _nack(self, refusal: Refusal, resources: str, suspects: str, now: float) -> NackFact:
+        return NackFact(
+            client=refusal.opened.client,
+            stream=refusal.opened.stream.id,
+            word=refusal.kind.word,
+            version=refusal.version,
+            code=refusal.code,
+            text=nack_text(refusal.message, secret=refusal.kind.secret, max_bytes=self._max_nack_bytes),
+            resources=resources,
+            suspects=suspects,
+            repeats=refusal.repeats,
+            age_s=now - refusal.at,
+        )
+
+
+class _Recent(Generic[K, V]):
+    """The entries used last, up to a number."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._entries: dict[K, V] = {}
+
+    def get(self, key: K) -> V | None:
+        value = self._entries.pop(key, None)
+        if value is not None:
+            self._entries[key] = value
+        return value
+
+    def put(self, key: K, value: V) -> V:
+        self._entries.pop(key, None)
+        self._entries[key] = value
+        if len(self._entries) > self._size:
+            del self._entries[next(iter(self._entries))]
+        return value
+
+
+def _once(interned: Iterable[Interned]) -> tuple[Interned, ...]:
+    return tuple({each.id: each for each in interned}.values())
+
+
+def _client(opened: Opened, now: float) -> ClientFact:
+    stream = opened.stream
+    bounded: Callable[[str], str] = lambda column: one_line(getattr(stream, column), max_chars=_TEXT[column])  # noqa: E731
+    return ClientFact(
+        id=opened.client,
+        environment=stream.environment,
+        identity=bounded("identity"),
+        node_id=bounded("node_id"),
+        node_cluster=bounded("node_cluster"),
+        family=family_of(stream.user_agent),
+        user_agent=bounded("user_agent"),
+        user_agent_version=bounded("user_agent_version"),
+        age_s=now - opened.at,
+    )
+
+
+def _stream(opened: Opened, now: float) -> StreamFact:
+    stream = opened.stream
+    return StreamFact(
+        stream.id, opened.client, stream.variant.value, one_line(stream.peer, max_chars=_PEER_CHARS), now - opened.at
+    )
+
+
+def _subscription(key: tuple[str, str], substream: Substream, names: str, now: float) -> SubscriptionFact:
+    stream, word = key
+    return SubscriptionFact(
+        stream=stream,
+        word=word,
+        names=names,
+        wildcard=substream.wildcard,
+        state=substream.state,
+        sent=substream.sent,
+        sent_age_s=_age(substream.sent_at, now),
+        acked=substream.acked,
+        acked_age_s=_age(substream.acked_at, now),
+    )
+
+
+def _age(at: float | None, now: float) -> float | None:
+    return None if at is None else now - at

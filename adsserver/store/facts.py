@@ -1,0 +1,339 @@
+"""Keeps what streams learnt and writes it behind their back (resolutions part 7, "Facts").
+
+The event loop puts facts into `FactBuffer`; one thread takes them each second and writes them in batches over its own
+connection. A call never waits for the database, raises nothing and costs the same however much there is. While the
+database is away states are kept and the oldest NACKs give way; no stream is slowed.
+"""
+
+import os
+import socket
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import structlog
+from django.conf import settings
+from django.db import DataError, IntegrityError, connection
+
+from adsserver.engine.events import Acknowledged, Fact, NamedContent, Rejected, Respond, Subscribed, Violated
+from adsserver.ports import StreamInfo
+from adsserver.store.fact_batches import Acknowledgement, Ended, Learnt, Opened, Pending, Refusal, Substream
+from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, ReplicaFact, SubscriptionState
+from controlplane.clients.identity import client_id
+from controlplane.clients.services import SILENT_S, facts_write
+from xdscore.limits import Limits
+
+log = structlog.get_logger(__name__)
+
+_FLUSH_S = 1.0
+_HEARTBEAT_S = 5.0
+_RETRY_FIRST_S = 1.0
+_RETRY_LAST_S = 30.0
+# After so long without a write the workers may take this process for dead and close its streams in the database
+# (SILENT_S): all of them are then reported again.
+_REASSERT_AFTER_S = SILENT_S * 2 / 3
+_MISSING_AFTER_S = 10.0
+# A batch that the database refuses for what is in it, rather than for its own state, must not hold up the ones behind
+# it: the next tries are smaller and smaller, until a single fact is left, which is given up.
+_MAX_REFUSALS = 5
+_SHRINK = 8
+# resolutions C30: the fact writer is the first to give way to other writers.
+_SQLITE_BUSY_MS = 2_000
+# Resources of responses whose contents were reported; beyond it the oldest response is looked at again when
+# acknowledged.
+_MAX_REMEMBERED_MEMBERS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class FactStatus:
+    """Whether facts reach the database.
+
+    `missing_since`: from when on they do not, once that is longer than ten seconds.
+    """
+
+    missing_since: datetime | None
+    nacks_dropped: int
+
+    @property
+    def detail(self) -> str:
+        """One sentence for an operator; empty while all is well."""
+        return "" if self.missing_since is None else f"facts since {self.missing_since:%H:%M:%S} UTC are missing"
+
+
+@dataclass(slots=True)
+class _OpenStream:
+    """A stream as the event loop knows it."""
+
+    opened: Opened
+    substreams: dict[str, Substream] = field(default_factory=dict)
+
+
+class FactBuffer:
+    """Implements ports.Facts. `write` stores one batch, or raises; `clock` is monotonic."""
+
+    def __init__(
+        self,
+        *,
+        write: Callable[[FactBatch], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        limits: Limits | None = None,
+    ) -> None:
+        bounds = limits if limits is not None else settings.PARLEY.limits
+        self._write = write if write is not None else write_to_database
+        self._clock = clock
+        self._max_nack_bytes: int = bounds.nack_text_bytes
+        self._shortest_gap_s = 1 / bounds.nack_writes_per_s
+        # Held by the event loop and the thread for the time of a few assignments; guards the next four.
+        self._lock = threading.Lock()
+        self._learnt = Learnt()
+        self._streams: dict[str, _OpenStream] = {}
+        self._remembered = _RememberedResponses()
+        self._nacks_dropped = 0
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="facts", daemon=True)
+        # From here on: the thread's own.
+        self._id = uuid.uuid4().hex
+        self._started_at = clock()
+        self._pending = Pending(max_nack_bytes=self._max_nack_bytes)
+        self._written_at = self._started_at
+        self._retry_s = 0.0
+        self._next_try_at = self._started_at
+        self._refused = 0
+        self._room = MAX_BATCH_KEYS
+        self._failing_since: datetime | None = None
+
+    # --- Called on the event loop
+    # ---------------------------------------------------------------------------------------
+
+    def opened(self, stream: StreamInfo) -> None:
+        """A stream got its first request."""
+        client = client_id(environment=stream.environment, identity=stream.identity, node_id=stream.node_id)
+        opened = Opened(stream, client, self._clock())
+        with self._lock:
+            self._streams[stream.id] = _OpenStream(opened)
+            self._learnt.opened[stream.id] = opened
+            full = self._learnt.keys >= MAX_BATCH_KEYS
+        if full:
+            self._wake.set()
+
+    def sent(self, stream: StreamInfo, response: Respond) -> None:
+        """A response was handed to the transport."""
+        now = self._clock()
+        with self._lock:
+            known = self._streams.get(stream.id)
+            if known is None:
+                return
+            before = known.substreams.get(response.kind.word, _NOTHING)
+            self._set(
+                known,
+                response.kind.word,
+                before._replace(state=SubscriptionState.SENT, nonce=response.nonce, sent=response.version, sent_at=now),
+            )
+            full = self._learnt.keys >= MAX_BATCH_KEYS
+        if full:
+            self._wake.set()
+
+    def learnt(self, stream: StreamInfo, fact: Fact) -> None:
+        """The engine learnt something from a request."""
+        now = self._clock()
+        with self._lock:
+            known = self._streams.get(stream.id)
+            if known is None:
+                return
+            match fact:
+                case Subscribed(kind=kind, wildcard=wildcard, names=names):
+                    before = known.substreams.get(kind.word, _NOTHING)
+                    self._set(known, kind.word, before._replace(wildcard=wildcard, names=names))
+                case Acknowledged():
+                    self._acknowledged(known, fact, now)
+                case Rejected():
+                    self._rejected(known, fact, now)
+                case Violated():
+                    return  # counted by the metrics of this process; nobody is told about it later
+            rejected = isinstance(fact, Rejected)
+        if rejected:
+            self._wake.set()
+
+    def closed(self, stream: StreamInfo, cause: str) -> None:
+        """The stream ended, with the reason as an operator reads it."""
+        now = self._clock()
+        with self._lock:
+            if self._streams.pop(stream.id, None) is not None:
+                self._learnt.ended[stream.id] = Ended(cause, now)
+
+    def _set(self, known: _OpenStream, word: str, substream: Substream) -> None:
+        known.substreams[word] = substream
+        self._learnt.substreams[(known.opened.stream.id, word)] = substream
+
+    def _acknowledged(self, known: _OpenStream, fact: Acknowledged, now: float) -> None:
+        word, environment = fact.kind.word, known.opened.stream.environment
+        before = known.substreams.get(word, _NOTHING)
+        # An answer to an older response does not say what the client makes of the newest one.
+        state = SubscriptionState.ACKED if fact.nonce == before.nonce else before.state
+        self._set(known, word, before._replace(state=state, acked=fact.version, acked_at=now))
+        if fact.resources and self._remembered.is_new(environment, fact.resources):
+            self._learnt.acknowledged.append(Acknowledgement(environment, word, fact.resources))
+
+    def _rejected(self, known: _OpenStream, fact: Rejected, now: float) -> None:
+        word = fact.kind.word
+        before = known.substreams.get(word, _NOTHING)
+        if fact.nonce == before.nonce:
+            self._set(known, word, before._replace(state=SubscriptionState.NACKED))
+        refusals = self._learnt.refusals
+        if len(refusals) == refusals.maxlen:
+            self._nacks_dropped += 1
+        # Of a text of any size only what can be stored is held on to; one character more shows that it was cut.
+        message = fact.nack.message[: 2 * self._max_nack_bytes + 1]
+        refusals.append(
+            Refusal(known.opened, fact.kind, fact.version, fact.nack.code, message, fact.resources, fact.suspects, now)
+        )
+
+    # --- Called from anywhere
+    # -------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start writing."""
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> None:
+        """Write what there is and say that this process ends; waits at most this long."""
+        self._stopping.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+
+    def status(self) -> FactStatus:
+        """Whether facts reach the database."""
+        since = self._failing_since
+        if since is not None and datetime.now(UTC) - since < timedelta(seconds=_MISSING_AFTER_S):
+            since = None
+        return FactStatus(since, self._nacks_dropped + self._pending.nacks_dropped)
+
+    # --- The thread
+    # -----------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._wake.wait(_FLUSH_S)
+            # A NACK does not wait for the second to be over, but a storm of them costs a bounded number of writes.
+            self._stopping.wait(max(0.0, self._written_at + self._shortest_gap_s - self._clock()))
+            self._wake.clear()
+            self._take()
+            self._flush()
+        self._take()
+        self._flush(stopping=True)
+        connection.close()
+
+    def _take(self) -> None:
+        with self._lock:
+            taken, self._learnt = self._learnt, Learnt()
+        self._pending.add(taken)
+
+    def _flush(self, *, stopping: bool = False) -> None:
+        """Write batches until none is left or one fails.
+
+        Say that this process lives even when there is nothing to write.
+        """
+        now = self._clock()
+        if now < self._next_try_at and not stopping:
+            return
+        if now - self._written_at >= _REASSERT_AFTER_S:
+            self._report_again()
+        due = stopping or now - self._written_at >= _HEARTBEAT_S
+        while due or self._pending:
+            now = self._clock()
+            batch = self._pending.batch(self._replica(now, stopping=stopping), now, self._room)
+            try:
+                self._write(batch)
+            except Exception as error:  # noqa: BLE001 - whatever a driver raises, the facts are kept and tried again
+                self._failed(batch, error)
+                return
+            self._pending.forget(batch)
+            self._succeeded()
+            due = False
+
+    def _replica(self, now: float, *, stopping: bool) -> ReplicaFact:
+        dropped = self._nacks_dropped + self._pending.nacks_dropped
+        return ReplicaFact(self._id, socket.gethostname(), os.getpid(), now - self._started_at, dropped, stopping)
+
+    def _succeeded(self) -> None:
+        self._written_at = self._clock()
+        if self._failing_since is not None:
+            log.info(
+                "facts.resumed",
+                missing_since=self._failing_since.isoformat(),
+                streams_dropped=self._pending.streams_dropped,
+            )
+        self._retry_s, self._refused, self._failing_since = 0.0, 0, None
+        self._room = min(self._room * _SHRINK, MAX_BATCH_KEYS)
+
+    def _failed(self, batch: FactBatch, error: Exception) -> None:
+        if self._failing_since is None:
+            self._failing_since = datetime.now(UTC)
+            log.warning("facts.delayed", reason=str(error), keys=batch.keys)
+        self._retry_s = min(max(2 * self._retry_s, _RETRY_FIRST_S), _RETRY_LAST_S)
+        self._next_try_at = self._clock() + self._retry_s
+        if isinstance(error, DataError | IntegrityError | ValueError):
+            self._refused += 1
+            self._next_try_at = self._clock() + _RETRY_FIRST_S
+            if self._room > 1:
+                self._room = max(self._room // _SHRINK, 1)
+            elif self._refused >= _MAX_REFUSALS:
+                log.error("facts.dropped", reason=str(error), keys=batch.keys)
+                self._pending.forget(batch)
+
+    def _report_again(self) -> None:
+        """Report every open stream as if it had just opened; one at a time, so that the event loop never waits long."""
+        with self._lock:
+            streams = tuple(self._streams.values())
+        for stream in streams:
+            key = stream.opened.stream.id
+            with self._lock:
+                if key in self._streams:
+                    self._learnt.opened[key] = stream.opened
+                    self._learnt.substreams.update({(key, word): each for word, each in stream.substreams.items()})
+        self._take()
+
+
+_NOTHING = Substream()
+
+
+class _RememberedResponses:
+    """The resource tuples whose contents were reported, by identity: a thousand ACKs of one tuple cost one look.
+
+    Holds the tuples, so that their ids stay their own; bounded by their members.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], tuple[NamedContent, ...]] = {}
+        self._order: deque[tuple[str, int]] = deque()
+        self._members = 0
+
+    def is_new(self, environment: str, resources: tuple[NamedContent, ...]) -> bool:
+        """Whether these were not reported yet; from now on they were."""
+        key = (environment, id(resources))
+        if key in self._known:
+            return False
+        self._known[key] = resources
+        self._order.append(key)
+        self._members += len(resources)
+        while self._members > _MAX_REMEMBERED_MEMBERS and len(self._order) > 1:
+            self._members -= len(self._known.pop(self._order.popleft()))
+        return True
+
+
+def write_to_database(batch: FactBatch) -> None:
+    """`facts_write` over the calling thread's own connection, which is given up after a failure and opened anew."""
+    try:
+        if connection.vendor == "sqlite" and connection.connection is None:
+            with connection.cursor() as cursor:
+                cursor.execute(f"PRAGMA busy_timeout = {_SQLITE_BUSY_MS}")
+        facts_write(batch=batch)
+    except Exception:
+        connection.close()
+        raise

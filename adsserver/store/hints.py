@@ -1,0 +1,58 @@
+"""Listens for "there is a new snapshot" on Redis. A hint carries nothing that is believed: it only makes the loader
+look (P3).
+"""
+
+import threading
+from collections.abc import Callable
+
+import structlog
+from redis.exceptions import RedisError
+
+from controlplane.hints import PUBLISHED_CHANNEL
+from controlplane.redis_client import redis_client
+
+log = structlog.get_logger(__name__)
+
+_WAIT_S = 1.0  # how long one read waits; bounds how late `stop` is noticed
+_RETRY_S = 1.0
+
+
+class HintListener:
+    """One thread with one subscription; without Redis it tries again every second and says so once."""
+
+    def __init__(self, on_hint: Callable[[], None]) -> None:
+        self._on_hint = on_hint
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hints", daemon=True)
+
+    def start(self) -> None:
+        """Start listening."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop within about a second; not waited for, since nothing depends on it."""
+        self._stopping.set()
+
+    def _run(self) -> None:
+        connected = True
+        while not self._stopping.is_set():
+            try:
+                self._listen()
+            except (RedisError, OSError) as error:
+                if connected:
+                    log.warning(
+                        "hints.lost", reason=str(error), consequence="snapshots are found by polling the database"
+                    )
+                connected = False
+                self._stopping.wait(_RETRY_S)
+            else:
+                connected = True
+
+    def _listen(self) -> None:
+        with redis_client().pubsub(ignore_subscribe_messages=True) as subscription:  # type: ignore[no-untyped-call]  # untyped there
+            subscription.subscribe(PUBLISHED_CHANNEL)
+            # What was published while nobody listened is found by this look (reliability F2).
+            self._on_hint()
+            while not self._stopping.is_set():
+                if subscription.get_message(timeout=_WAIT_S) is not None:
+                    self._on_hint()

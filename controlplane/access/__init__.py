@@ -1,0 +1,1 @@
+"""Who may read what: an environment's access rules compiled to one table."""

@@ -1,0 +1,56 @@
+"""Who is acting, and what that allows: pure values."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Role(Enum):
+    """The five roles, which are also the scopes of a token (resolutions U7)."""
+
+    VIEWER = "viewer"
+    EDITOR = "editor"
+    ACCESS_EDITOR = "access-editor"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+
+# What holding a role lets one act as. Every role may read; an administrator may do everything.
+_IMPLIES: dict[Role, frozenset[Role]] = {
+    Role.VIEWER: frozenset({Role.VIEWER}),
+    Role.EDITOR: frozenset({Role.VIEWER, Role.EDITOR}),
+    Role.ACCESS_EDITOR: frozenset({Role.VIEWER, Role.ACCESS_EDITOR}),
+    Role.OPERATOR: frozenset({Role.VIEWER, Role.OPERATOR}),
+    Role.ADMIN: frozenset(Role),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A role in one environment, or in all of them when `environment` is None (null in interfaces.md section 7)."""
+
+    role: Role
+    environment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Somebody or something that acts: a name for the audit log and the scopes it holds. No scope, no right."""
+
+    name: str
+    scopes: tuple[Scope, ...]
+
+    def may(self, role: Role, environment: str | None) -> bool:
+        """Whether this principal may act in `role` in this environment; None asks for all environments at once."""
+        return any(
+            role in _IMPLIES[scope.role] and (scope.environment is None or scope.environment == environment)
+            for scope in self.scopes
+        )
+
+    def sees(self, environments: Iterable[str]) -> tuple[str, ...]:
+        """Those of the environments this principal may read."""
+        return tuple(key for key in environments if self.may(Role.VIEWER, key))
+
+
+ADMIN_SCOPES = tuple(Scope(role, None) for role in Role)
+SYSTEM = Principal("parley", ADMIN_SCOPES)

@@ -1,0 +1,1 @@
+"""The REST API: thin. Parses, calls one service or selector, renders."""

@@ -1,0 +1,12 @@
+"""Registers the app with Django."""
+
+from django.apps import AppConfig
+
+
+class ApiConfig(AppConfig):
+    """API."""
+
+    name = "controlplane.api"
+    label = "api"
+    verbose_name = "API"
+    default_auto_field = "django.db.models.BigAutoField"

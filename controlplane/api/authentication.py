@@ -1,0 +1,47 @@
+"""Who is asking: a bearer token, or somebody signed in to the console (with Django's protection against forged
+requests).
+"""
+
+from typing import Final
+
+from django.contrib.auth.models import AnonymousUser
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication
+from rest_framework.request import Request
+
+from controlplane.accounts.principal import Principal
+from controlplane.accounts.selectors import token_principal, user_principal
+from controlplane.api.errors import Unauthenticated
+
+_SCHEME: Final = "bearer"
+_MAX_TOKEN_CHARS: Final = 200  # ours have 50; nothing longer is worth a hash and a read
+_HINT: Final = "Send 'Authorization: Bearer TOKEN', or sign in."
+
+
+class BearerToken(BaseAuthentication):
+    """`Authorization: Bearer parley_…`."""
+
+    def authenticate(self, request: Request) -> tuple[AnonymousUser, Principal] | None:
+        """The token's principal; None when the request carries no Authorization. Raises Unauthenticated."""
+        header = request.headers.get("Authorization")
+        if header is None:
+            return None
+        scheme, _space, token = header.partition(" ")
+        token = token.strip()
+        if scheme.lower() != _SCHEME or not token or "," in token:  # a comma: several headers, joined by the server
+            raise Unauthenticated(f"The Authorization header is not one bearer token. {_HINT}")
+        principal = token_principal(token) if len(token) <= _MAX_TOKEN_CHARS and token.isascii() else None
+        if principal is None:
+            raise Unauthenticated(f"The token is unknown, expired or revoked. {_HINT}")
+        return AnonymousUser(), principal
+
+
+class SignedIn(BaseAuthentication):
+    """The console's session. Whatever writes must also carry the CSRF token, in the X-CSRFToken header."""
+
+    def authenticate(self, request: Request) -> tuple[object, Principal] | None:
+        """The user's principal; None when nobody is signed in. Raises PermissionDenied for a forged request."""
+        found = SessionAuthentication().authenticate(request)
+        if found is None:
+            return None
+        principal = user_principal(found[0])
+        return (found[0], principal) if principal is not None else None

@@ -1,0 +1,115 @@
+"""Refuses a body that is too large before it is stored anywhere: outside of Django, which writes a whole body down
+before it looks at it.
+
+A body that says its size is refused by its header; one that does not (chunked) once it passes the limit. The rest of it
+is read and thrown away for a moment, because a client that is still sending would otherwise see a broken connection
+instead of the answer.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+
+from controlplane.api.paths import PREFIX
+from controlplane.api.problems import problem
+from controlplane.api.requests import HEADER, chosen_id, request_id_set
+from controlplane.errors import InputTooLarge
+from xdscore.limits import Limits
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Message, Receive, Send], Awaitable[None]]
+
+_DRAIN_S: Final = 5.0  # a client on this network has stopped by then; a hostile one is cut off
+_SIZE_DIGITS_MAX: Final = 19
+
+
+class BodyLimit:
+    """An ASGI application in front of another one."""
+
+    def __init__(self, application: Application, limits: Limits) -> None:
+        self._application = application
+        self._limits = limits
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer 413."""
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        limit = body_limit(scope["path"], self._limits)
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        size = headers.get(b"content-length", b"")
+        if size and (not size.isdigit() or len(size) > _SIZE_DIGITS_MAX or int(size) > limit):
+            await _refuse(scope, headers, limit, receive, send)
+            return
+        if size or b"transfer-encoding" not in headers:
+            await self._application(scope, receive, send)
+            return
+        body = await _read(receive, limit)
+        if body is None:
+            await _refuse(scope, headers, limit, receive, send)
+        else:
+            await self._application(scope, _Replay(body, receive), send)
+
+
+def body_limit(path: str, limits: Limits) -> int:
+    """How many bytes a body may have at this path: an apply describes a whole environment, everything else one thing."""
+    bulk = path.startswith(PREFIX) and (path.endswith("/apply") or path == f"{PREFIX}validate")
+    return limits.apply_bytes if bulk else limits.body_bytes
+
+
+class _Replay:
+    """Gives a body that was read already once more, then what the server has to say (that the client left)."""
+
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self._message: Message | None = {"type": "http.request", "body": body, "more_body": False}
+        self._receive = receive
+
+    async def __call__(self) -> Message:
+        message, self._message = self._message, None
+        return message if message is not None else await self._receive()
+
+
+async def _read(receive: Receive, limit: int) -> bytes | None:
+    """The body; None once it is over the limit. A client that leaves in the middle leaves an incomplete one, and reads
+    no answer.
+    """
+    parts: list[bytes] = []
+    left = limit
+    while True:
+        message = await receive()
+        part = message.get("body", b"")
+        left -= len(part)
+        if left < 0:
+            return None
+        parts.append(part)
+        if message["type"] == "http.disconnect" or not message.get("more_body", False):
+            return b"".join(parts)
+
+
+async def _refuse(
+    scope: Message, headers: MutableMapping[bytes, bytes], limit: int, receive: Receive, send: Send
+) -> None:
+    identity = chosen_id(headers.get(HEADER.lower().encode(), b"").decode("ascii", "replace"))
+    request_id_set(identity)
+    answer = problem(InputTooLarge(f"The body is larger than the {limit:,} bytes allowed at {scope['path'][:200]}."))
+    answer[HEADER] = identity
+    answer["Content-Length"] = str(len(answer.content))
+    sent = [(name.lower().encode("ascii"), value.encode("latin-1")) for name, value in answer.items()]
+    await send({"type": "http.response.start", "status": answer.status_code, "headers": sent})
+    await send({"type": "http.response.body", "body": answer.content, "more_body": True})
+    await _drain(receive)
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _drain(receive: Receive) -> None:
+    deadline = time.monotonic() + _DRAIN_S
+    more = True
+    while more and (left := deadline - time.monotonic()) > 0:
+        try:
+            message = await asyncio.wait_for(receive(), left)
+        except TimeoutError:
+            return
+        more = message["type"] == "http.request" and message.get("more_body", False)

@@ -1,0 +1,170 @@
+"""Ready bootstrap files for gRPC clients and for Envoy. Pure: configuration and a node in, a tree out.
+
+Sources: gRFC A27 and A47 (bootstrap), A65 (mTLS credentials), A88 and xRFC TP3 (server features), Envoy's "xDS
+configuration API overview".
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from controlplane.config import Config
+from controlplane.values import AdsAuth
+from xdscore.selectors import ClientFacts, EnvironmentChoice, Selector, choose_environment
+
+Tree = dict[str, object]
+
+# Where the files lie is the client's affair; these are the names the documentation uses.
+_CERTIFICATE = "/etc/parley/tls/client.crt"
+_KEY = "/etc/parley/tls/client.key"
+_AUTHORITY = "/etc/parley/tls/ca.crt"
+_TRUST_RELOAD = "600s"
+_ADMIN_PORT = 9901
+_CONTROL_PLANE = "parley_ads"
+
+
+class Variant(StrEnum):
+    """Which of the two forms of the protocol Envoy speaks."""
+
+    SOTW = "sotw"
+    DELTA = "delta"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a client says of itself."""
+
+    id: str
+    cluster: str
+    metadata: dict[str, str] = field(default_factory=dict)
+
+
+class UnreachableError(ValueError):
+    """No node with this id gets into the environment; the text says which one it would get into."""
+
+
+def node_for(node_id: str, environment: str, environments: tuple[EnvironmentChoice, ...]) -> Node:
+    """A node with this id whose declared facts lead to the environment. Raises UnreachableError.
+
+    Only for `none` mode: where identities are verified, they choose (resolutions C15). A pattern with a star leaves the
+    value open, so only patterns without one are filled in.
+    """
+    selectors = next((each.selectors for each in environments if each.key == environment), ())
+    for selector in (Selector(), *selectors):
+        metadata = {key: glob for key, glob in selector.metadata.items() if "*" not in glob}
+        cluster = selector.node_cluster or ""
+        node = Node(node_id, cluster if cluster and "*" not in cluster else environment, metadata)
+        if _environment_of(node, environments) == environment:
+            return node
+    taken = _environment_of(Node(node_id, environment), environments)
+    raise UnreachableError(
+        f"A node with the id '{node_id}' belongs to '{taken}': no selector of '{environment}' takes it."
+    )
+
+
+def grpc_bootstrap(config: Config, node: Node) -> Tree:
+    """The file that GRPC_XDS_BOOTSTRAP names.
+
+    `fail_on_data_errors`: a NOT_FOUND or PERMISSION_DENIED ends the use of a cached resource at once (A88).
+    `resource_timer_is_transient_error`: not having heard of a resource is no proof that it does not exist (A88).
+    """
+    server: Tree = {
+        "server_uri": _address(config),
+        "channel_creds": [_grpc_credentials(config)],
+        "server_features": ["xds_v3", "fail_on_data_errors", "resource_timer_is_transient_error"],
+    }
+    return {"xds_servers": [server], "node": _node(node)}
+
+
+def envoy_bootstrap(config: Config, node: Node, variant: Variant) -> Tree:
+    """A configuration that takes everything over one ADS stream."""
+    ads = {"resource_api_version": "V3", "ads": {}}
+    return {
+        "node": _node(node),
+        "admin": {"address": _socket("127.0.0.1", _ADMIN_PORT)},
+        "dynamic_resources": {
+            "ads_config": {
+                "api_type": "DELTA_GRPC" if variant is Variant.DELTA else "GRPC",
+                "transport_api_version": "V3",
+                "set_node_on_first_message_only": True,
+                "grpc_services": [{"envoy_grpc": {"cluster_name": _CONTROL_PLANE}}],
+            },
+            "cds_config": ads,
+            "lds_config": ads,
+        },
+        "static_resources": {"clusters": [_envoy_cluster(config)]},
+    }
+
+
+def _environment_of(node: Node, environments: tuple[EnvironmentChoice, ...]) -> str:
+    facts = ClientFacts(node_id=node.id, node_cluster=node.cluster, metadata=node.metadata)
+    return choose_environment(facts, environments)
+
+
+def _node(node: Node) -> Tree:
+    tree: Tree = {"id": node.id, "cluster": node.cluster}
+    return {**tree, "metadata": dict(node.metadata)} if node.metadata else tree
+
+
+def _host(config: Config) -> str:
+    """An address that means "every interface" is none to connect to: then it is the one people use."""
+    address = config.ads_address
+    return str(urlsplit(config.public_url).hostname) if address.unspecified else address.host
+
+
+def _address(config: Config) -> str:
+    host = _host(config)
+    return f"[{host}]:{config.ads_address.port}" if ":" in host else f"{host}:{config.ads_address.port}"
+
+
+def _grpc_credentials(config: Config) -> Tree:
+    if config.ads_tls is None:
+        return {"type": "insecure"}
+    files = {"ca_certificate_file": _AUTHORITY, "refresh_interval": _TRUST_RELOAD}
+    if config.ads_auth is AdsAuth.MTLS:
+        files |= {"certificate_file": _CERTIFICATE, "private_key_file": _KEY}
+    return {"type": "tls", "config": files}
+
+
+def _socket(host: str, port: int) -> Tree:
+    return {"socket_address": {"address": host, "port_value": port}}
+
+
+def _envoy_cluster(config: Config) -> Tree:
+    host = _host(config)
+    endpoint = {"endpoint": {"address": _socket(host, config.ads_address.port)}}
+    protocol: Tree = {
+        "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+        "explicit_http_config": {
+            # A control plane that died silently is noticed within the 25 s the server takes, too (reliability.md (e)).
+            "http2_protocol_options": {"connection_keepalive": {"interval": "15s", "timeout": "10s"}}
+        },
+    }
+    cluster: Tree = {
+        "name": _CONTROL_PLANE,
+        "type": "STRICT_DNS",
+        "connect_timeout": "5s",
+        "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": protocol},
+        "load_assignment": {"cluster_name": _CONTROL_PLANE, "endpoints": [{"lb_endpoints": [endpoint]}]},
+    }
+    if config.ads_tls is not None:
+        cluster["transport_socket"] = {"name": "envoy.transport_sockets.tls", "typed_config": _envoy_tls(config, host)}
+    return cluster
+
+
+def _envoy_tls(config: Config, host: str) -> Tree:
+    common: Tree = {
+        "validation_context": {
+            "trusted_ca": {"filename": _AUTHORITY},
+            "match_typed_subject_alt_names": [{"san_type": "DNS", "matcher": {"exact": host}}],
+        }
+    }
+    if config.ads_auth is AdsAuth.MTLS:
+        common["tls_certificates"] = [
+            {"certificate_chain": {"filename": _CERTIFICATE}, "private_key": {"filename": _KEY}}
+        ]
+    return {
+        "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+        "sni": host,
+        "common_tls_context": common,
+    }

@@ -1,0 +1,60 @@
+"""What only HTTP can say no to. The rest of the tree is in `controlplane.errors`.
+
+OperatorError
+├── Unauthenticated        401: nobody is known to be asking
+├── MethodRefused          405: the path exists, not for this verb
+├── MediaRefused           415: the body is written in something else than JSON or YAML
+└── Busy                   429: too many at once; the same request may be sent again later
+ControlPlaneError
+└── InternalError          500: a fault of Parley's own
+"""
+
+from controlplane.errors import ControlPlaneError, OperatorError
+
+
+class Unauthenticated(OperatorError):
+    """No credential came with the request, or none that counts."""
+
+    code = "XDS3001"
+    status = 401
+    title = "Not authenticated"
+
+
+class MethodRefused(OperatorError):
+    """The path does not take this verb; `allowed` are those it takes."""
+
+    code = "XDS3005"
+    status = 405
+    title = "Method not allowed"
+
+    def __init__(self, detail: str, *, allowed: tuple[str, ...]) -> None:
+        super().__init__(detail)
+        self.allowed = allowed
+
+
+class MediaRefused(OperatorError):
+    """The body is not in a form that is read here."""
+
+    code = "XDS3015"
+    status = 415
+    title = "Unsupported media type"
+
+
+class Busy(OperatorError):
+    """As many as may do this do it already; `retry_after_s` is when to ask again."""
+
+    code = "XDS3029"
+    status = 429
+    title = "Too many requests"
+
+    def __init__(self, detail: str, *, retry_after_s: int) -> None:
+        super().__init__(detail)
+        self.retry_after_s = retry_after_s
+
+
+class InternalError(ControlPlaneError):
+    """Parley's own fault. The log has the reason, under the request's id."""
+
+    code = "XDS9000"
+    status = 500
+    title = "Internal error"

@@ -1,0 +1,47 @@
+"""Which resource type a path or a body means."""
+
+from controlplane.errors import InputInvalid, NotFound
+from xdscore.findings import Finding, Severity
+from xdscore.names import name_problem
+from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_url, by_word
+from xdscore.schema.codes import NAME_REFUSED, shown
+
+
+def kind_named(text: str) -> ResourceType | None:
+    """The type of a word or a type URL."""
+    return by_word.get(text) or by_url.get(text)
+
+
+def kind_in_path(text: str) -> ResourceType:
+    """The type of a path. Raises NotFound with all there are."""
+    kind = kind_named(text)
+    if kind is None:
+        raise NotFound(
+            f"There is no resource type '{shown(text)}' in the path. Types are {type_words()}, or their type URLs."
+        )
+    return kind
+
+
+def name_in_path(kind: ResourceType, name: str) -> str:
+    """The name of a path. Raises InputInvalid when no resource can have it."""
+    problem = name_problem(name)
+    if problem:
+        finding = NAME_REFUSED.finding("", problem=problem)
+        raise InputInvalid(
+            f"The name in the path cannot name a {kind.word}. Nothing was changed.",
+            findings=(
+                Finding(
+                    code=finding.code,
+                    severity=Severity.ERROR,
+                    detail=finding.detail,
+                    hint="Percent-encode the name in the path: '/' is %2F, '?' is %3F, '%' is %25.",
+                    resource_type=kind.word,
+                ),
+            ),
+        )
+    return name
+
+
+def type_words() -> str:
+    """Every word, for a sentence."""
+    return ", ".join(kind.word for kind in RESOURCE_TYPES)

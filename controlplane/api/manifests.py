@@ -1,0 +1,148 @@
+"""Manifests in requests and answers: texts to edits with every finding at once, stored bytes back to what one may read.
+
+A secret reads as `<kept:…>`, and `<kept:…>` sent back means the secret that is stored (resolutions U12).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rest_framework.request import Request
+
+from controlplane.api.bodies import documents_of, manifest_limits
+from controlplane.catalog.sealing import key_ring
+from controlplane.catalog.selectors import resource_get
+from controlplane.catalog.values import Existing, Expectation, Put, ResourceContent
+from controlplane.errors import InputInvalid, InputTooLarge, NotFound
+from xdscore.findings import Finding, has_errors
+from xdscore.names import name_problem
+from xdscore.resource_types import by_word
+from xdscore.schema import (
+    Expected,
+    Manifest,
+    ParsedResource,
+    Refused,
+    Tree,
+    manifests_of,
+    parse,
+    restore_kept,
+    to_json,
+)
+from xdscore.schema.codes import KEPT_UNKNOWN, NOTHING_FOUND
+from xdscore.schema.text import Document
+
+_NOTHING_CHANGED: Final = "Nothing was changed."
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestsRead:
+    """What a body holds: sound resources and everything there is to say, errors included."""
+
+    parsed: tuple[ParsedResource, ...]
+    findings: tuple[Finding, ...]
+    refused: int
+
+
+def one_manifest(request: Request) -> Manifest:
+    """The one manifest of the body. Raises MediaRefused, InputTooLarge, InputUnreadable and InputInvalid."""
+    manifests, _notes = manifests_in(documents_of(request))
+    if len(manifests) != 1:
+        raise InputInvalid(
+            f"The body holds {len(manifests)} resources; this request takes one. "
+            f"POST several to the environment's apply. {_NOTHING_CHANGED}"
+        )
+    return manifests[0]
+
+
+def manifests_in(documents: Sequence[Document]) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
+    """The manifests of whole documents, and notes on what was left out. Raises InputInvalid with what is no manifest."""
+    several = len(documents) > 1
+    manifests: list[Manifest] = []
+    findings: list[Finding] = []
+    for document in documents:
+        if several and document.tree is None:
+            continue  # what a "---" at the end of a file makes
+        found, said = manifests_of(document, limits=manifest_limits())
+        if several:
+            # Pointers into a body of several documents begin with the document's number, as `read_manifests` has it.
+            found = tuple(replace(each, path=(document.number, *each.path), skip=1) for each in found)
+            said = tuple(replace(each, pointer=f"/{document.number}{each.pointer}") for each in said)
+        manifests += found
+        findings += said
+    if not manifests and not findings:
+        findings.append(NOTHING_FOUND.finding(""))
+    return _sound(manifests, findings)
+
+
+def manifests_at(document: Document, pointer: str) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
+    """The manifests of one member of a document, which may be an empty list. Raises InputInvalid with what is no
+    manifest.
+    """
+    found, said = manifests_of(document, pointer, manifest_limits())
+    return _sound(list(found), [each for each in said if each.code != NOTHING_FOUND.code])
+
+
+def parsed_all(
+    manifests: Sequence[Manifest], *, environment_key: str = "", expected: Expected | None = None
+) -> ManifestsRead:
+    """Every manifest parsed. With an environment, secrets that a manifest keeps are taken from what is stored there."""
+    sound: list[ParsedResource] = []
+    findings: list[Finding] = []
+    refused = 0
+    for manifest in manifests:
+        result = _parsed(manifest, environment_key, expected or Expected())
+        findings += result.findings
+        if isinstance(result, ParsedResource):
+            sound.append(result)
+        else:
+            refused += 1
+    return ManifestsRead(tuple(sound), tuple(findings), refused)
+
+
+def puts_of(read: ManifestsRead, *, expect: Expectation = Existing.ANY) -> tuple[Put, ...]:
+    """The edits that put what was read. Raises InputInvalid with every finding when anything was refused."""
+    if read.refused:
+        total = read.refused + len(read.parsed)
+        raise InputInvalid(
+            f"{read.refused} of {total} {'manifest was' if total == 1 else 'manifests were'} refused. {_NOTHING_CHANGED}",
+            findings=read.findings,
+        )
+    return tuple(Put(each, expect) for each in read.parsed)
+
+
+def manifest_of(content: ResourceContent) -> dict[str, Tree]:
+    """The manifest that would store this content again; no secret is in it."""
+    keyed_hash = key_ring().keyed_hash
+    bare = to_json(content.any_bytes, keyed_hash, ttl_ms=content.ttl_ms)
+    inner = bare.get("resource") if content.ttl_ms else bare
+    own_name = inner.get(content.kind.name_field) if isinstance(inner, dict) else None
+    if own_name == content.name:
+        return bare
+    return to_json(content.any_bytes, keyed_hash, xds_name=content.name, ttl_ms=content.ttl_ms)
+
+
+def _parsed(manifest: Manifest, environment_key: str, expected: Expected) -> ParsedResource | Refused:
+    result = parse(manifest, expected)
+    if not environment_key or isinstance(result, ParsedResource):
+        return result
+    keeps = any(finding.code == KEPT_UNKNOWN.code for finding in result.findings)
+    if not keeps or name_problem(result.name) or result.type_word not in by_word:
+        return result
+    try:
+        stored = resource_get(environment_key=environment_key, kind=by_word[result.type_word], name=result.name)
+    except NotFound:
+        return result
+    return parse(restore_kept(manifest, stored.any_bytes, key_ring().keyed_hash), expected)
+
+
+def _sound(manifests: list[Manifest], findings: list[Finding]) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
+    if has_errors(tuple(findings)):
+        raise InputInvalid(
+            f"The body holds something that is not a resource. {_NOTHING_CHANGED}", findings=tuple(findings)
+        )
+    limit = manifest_limits().max_resources
+    if len(manifests) > limit:
+        raise InputTooLarge(
+            f"The body holds {len(manifests):,} resources; at most {limit:,} are allowed. {_NOTHING_CHANGED}"
+        )
+    return tuple(manifests), tuple(findings)

@@ -1,0 +1,71 @@
+"""What every request and answer passes, outermost: an id, the version of the API, and the path as it was sent.
+
+Works in a synchronous chain and in an asynchronous one, so that a request that waits holds no thread because of it.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, cast
+
+import structlog
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from controlplane.api.paths import PREFIX, encoded_path
+from controlplane.api.problems import answer_for
+from controlplane.api.requests import HEADER, chosen_id, request_id_set
+
+VERSION_HEADER: Final = "API-Version"
+VERSION: Final = "1"
+
+Respond = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]
+
+
+class RequestMiddleware:
+    """Names the request in logs, audit and answer; prepares the API's paths."""
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response: Respond) -> None:
+        self._respond = get_response
+        self._asynchronous = iscoroutinefunction(get_response)
+        if self._asynchronous:
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        if self._asynchronous:
+            return self._call_async(request)
+        identity = _begin(request)
+        with structlog.contextvars.bound_contextvars(request_id=identity):
+            return _end(request, cast(HttpResponseBase, self._respond(request)), identity)
+
+    async def _call_async(self, request: HttpRequest) -> HttpResponseBase:
+        identity = _begin(request)
+        with structlog.contextvars.bound_contextvars(request_id=identity):
+            return _end(request, await cast(Awaitable[HttpResponseBase], self._respond(request)), identity)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """A problem document for what a view of the API lets through; other rooms answer for themselves."""
+        return answer_for(exception, path=request.path) if _is_api(request) else None
+
+
+def _begin(request: HttpRequest) -> str:
+    identity = chosen_id(request.headers.get(HEADER, ""))
+    request_id_set(identity)
+    if _is_api(request):
+        request.path_info = encoded_path(request)
+    return identity
+
+
+def _end(request: HttpRequest, response: HttpResponseBase, identity: str) -> HttpResponseBase:
+    response[HEADER] = identity
+    if _is_api(request):
+        response[VERSION_HEADER] = VERSION
+        # Answers depend on who asks and on what was written a moment ago; a snapshot's view says otherwise for itself.
+        response.headers.setdefault("Cache-Control", "private, no-cache")
+    return response
+
+
+def _is_api(request: HttpRequest) -> bool:
+    return request.path.startswith(PREFIX)

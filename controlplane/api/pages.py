@@ -1,0 +1,66 @@
+"""Pages of lists: by offset for what is configured, by cursor for what happens (ux.md section 4, "Conventions")."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+from urllib.parse import urlencode
+
+from django.db.models import Model, QuerySet
+from rest_framework.request import Request
+
+from controlplane.api.paths import encoded_path
+from controlplane.api.query import Query
+
+MAX_ITEMS: Final = 1_000
+DEFAULT_ITEMS: Final = 100
+OFFSET_PARAMETERS: Final = ("limit", "offset")
+CURSOR_PARAMETERS: Final = ("limit", "after")
+_MAX_OFFSET: Final = 10_000_000  # more rows than any limit allows an environment
+
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which part of a list is asked for."""
+
+    limit: int
+    offset: int
+
+
+def window_of(query: Query) -> Window:
+    """`?limit=100&offset=0`."""
+    limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
+    return Window(limit, query.whole("offset", 0, minimum=0, maximum=_MAX_OFFSET))
+
+
+def offset_page(
+    request: Request, rows: QuerySet[M], window: Window, render: Callable[[M], object]
+) -> dict[str, object]:
+    """One page, with the count of all and the ways to the pages beside it."""
+    count = rows.count()
+    items = [render(row) for row in rows[window.offset : window.offset + window.limit]]
+    return counted_page(request, items, window, count)
+
+
+def counted_page(request: Request, items: Sequence[object], window: Window, count: int) -> dict[str, object]:
+    """The same for items that were read already."""
+    following = window.offset + window.limit
+    before = max(window.offset - window.limit, 0)
+    return {
+        "count": count,
+        "next": _link(request, limit=window.limit, offset=following) if following < count else None,
+        "previous": _link(request, limit=window.limit, offset=before) if window.offset > 0 else None,
+        "results": list(items),
+    }
+
+
+def cursor_page(request: Request, items: Sequence[object], limit: int, last: str) -> dict[str, object]:
+    """One page of a list without an end; `last` is where the next page begins, empty when this is the last one."""
+    return {"next": _link(request, limit=limit, after=last) if last else None, "results": list(items)}
+
+
+def _link(request: Request, **changed: str | int) -> str:
+    parameters = {**request.query_params.dict(), **{key: str(value) for key, value in changed.items()}}
+    path = encoded_path(request._request)  # noqa: SLF001  the path as it was sent: names may hold slashes
+    return request._request.build_absolute_uri(f"{path}?{urlencode(parameters)}")  # noqa: SLF001

@@ -1,0 +1,65 @@
+"""Paths in which a part may hold anything: names of resources contain `/`, `?` and `%`, type URLs contain `/` (ux.md
+section 4).
+
+A server decodes a path before Django routes it, and `a%2Fb` becomes two parts. So the API is routed on the path as it
+was sent (`encoded_path`), and each converter decodes its own part. A name whose slashes were not encoded is understood
+as well; encoded, it is beyond doubt, even where it ends in a word that is a path of ours (`a%2Frevisions`).
+"""
+
+from typing import Final
+from urllib.parse import quote, unquote
+
+from django.http import HttpRequest
+from django.urls import register_converter
+
+PREFIX: Final = "/api/v1/"
+# What may stand in a path as it is (RFC 3986 section 3.3), and the slash between its parts.
+_PATH_CHARS: Final = "/:@!$&'()*+,;=~"
+
+
+def encoded_path(request: HttpRequest) -> str:
+    """The path as it was sent. Without a server that keeps it, the decoded path with everything but slashes encoded
+    again.
+    """
+    raw = getattr(request, "scope", {}).get("raw_path")  # ASGI; only its HTTP requests have a scope
+    if isinstance(raw, bytes) and raw:
+        return raw.partition(b"?")[0].decode("ascii", "replace")
+    return quote(request.path_info, safe=_PATH_CHARS)
+
+
+def path_to(*parts: str) -> str:
+    """A path of the API from its parts, each encoded."""
+    return PREFIX + "/".join(quote(part, safe="") for part in parts)
+
+
+class Part:
+    """One part of a path."""
+
+    regex = "[^/]+"
+
+    def to_python(self, value: str) -> str:
+        """The part decoded. Raises ValueError, which Django takes for "no such path", when it is not UTF-8."""
+        return unquote(value, errors="strict")
+
+    def to_url(self, value: str) -> str:
+        """The part encoded."""
+        return quote(value, safe="")
+
+
+class TypePart(Part):
+    """A type's word or its type URL."""
+
+    regex = r"type\.googleapis\.com/[^/]+|[^/]+"
+
+
+class Rest(Part):
+    """Everything up to the end, or up to what the route says follows."""
+
+    regex = ".+"
+
+
+def converters_register() -> None:
+    """Make the converters known to `path`. Called once, by `urls`."""
+    register_converter(Part, "part")
+    register_converter(TypePart, "type")
+    register_converter(Rest, "rest")

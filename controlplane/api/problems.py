@@ -1,0 +1,173 @@
+"""Every refusal as one RFC 9457 problem document (ux.md section 4, "Conventions").
+
+`problem` renders what Parley itself raises; `answer_for` knows what everybody else may raise: Django, DRF, the database
+driver and Python's own recursion limit. What it does not know is a fault of ours: 500, and the reason goes to the log,
+never to the caller.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
+from django.http import Http404, HttpResponse
+from rest_framework import exceptions as drf
+
+from controlplane.api.errors import Busy, InternalError, MethodRefused, Unauthenticated
+from controlplane.api.requests import request_id
+from controlplane.errors import (
+    Conflict,
+    ControlPlaneError,
+    DependencyError,
+    Forbidden,
+    InputInvalid,
+    InputTooLarge,
+    InputUnreadable,
+    NotFound,
+    PreconditionFailed,
+)
+from xdscore.findings import Finding, Severity
+
+CONTENT_TYPE: Final = "application/problem+json"
+MAX_ERRORS: Final = 200  # ux.md section 4: more are counted, not shown
+RETRY_AFTER_S: Final = 2  # a database that restarts, or a writer that holds SQLite's lock
+
+log = structlog.get_logger(__name__)
+
+
+def problem(error: ControlPlaneError) -> HttpResponse:
+    """The document of one error, with the headers its status asks for."""
+    response = document(
+        status=error.status, code=error.code, title=error.title, detail=error.detail, findings=_refusing(error.findings)
+    )
+    for name, value in _headers(error).items():
+        response[name] = value
+    return response
+
+
+def document(*, status: int, code: str, title: str, detail: str, findings: Sequence[Finding] = ()) -> HttpResponse:
+    """A problem document. `instance` is the request's id, by which the log and the audit are searched."""
+    members: dict[str, object] = {
+        "type": error_url(code),
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "instance": f"/requests/{request_id()}",
+        "code": code,
+        "errors": [finding_json(finding) for finding in findings[:MAX_ERRORS]],
+    }
+    if len(findings) > MAX_ERRORS:
+        members["errors_omitted"] = len(findings) - MAX_ERRORS
+        members["detail"] = f"{detail} {len(findings)} problems were found; the first {MAX_ERRORS} are listed."
+    body = json.dumps(members, ensure_ascii=False).encode("utf-8", "replace")
+    return HttpResponse(body, status=status, content_type=CONTENT_TYPE)
+
+
+def error_url(code: str) -> str:
+    """The page that explains a code."""
+    return f"{settings.PARLEY.public_url}/api/v1/errors/{code}"
+
+
+def finding_json(finding: Finding) -> dict[str, object]:
+    """One entry of `errors` and of `findings`. What is not known is left out, rather than told as 0 or an empty text."""
+    known: dict[str, object] = {"code": finding.code, "severity": finding.severity.value, "pointer": finding.pointer}
+    if finding.line:
+        known |= {"line": finding.line, "column": finding.column}
+    if finding.resource_type or finding.resource_name:
+        known["resource"] = {"type": finding.resource_type, "name": finding.resource_name}
+    known["detail"] = finding.detail
+    if finding.hint:
+        known["hint"] = finding.hint
+    return known
+
+
+def answer_for(error: BaseException, *, path: str = "") -> HttpResponse:
+    """The problem document of any exception at all."""
+    known = _known(error)
+    if known is not None:
+        return problem(known)
+    # The stack goes to the log. `path` names the view, not the caller's data.
+    log.error("request.failed", path=path, exc_info=error)
+    return problem(InternalError("Parley failed to answer this request. Its log says why, under this request's id."))
+
+
+def _known(error: BaseException) -> ControlPlaneError | None:
+    match error:
+        case ControlPlaneError():
+            return error
+        case drf.APIException():
+            return _of_framework(error)
+        case Http404():
+            return NotFound("There is nothing at this path.")
+        case RequestDataTooBig():
+            return InputTooLarge("The body is larger than any request may be.")
+        case PermissionDenied():
+            return Forbidden("The request was refused.")
+        case SuspiciousOperation() | BadRequest():
+            return InputUnreadable("The request is malformed: its host, path or headers cannot be accepted.")
+        case RecursionError():
+            return InputUnreadable("The body is nested too deeply to be read.")
+        case DatabaseError() | InterfaceError():
+            return _of_database(error)
+        case _:
+            return None
+
+
+def _of_framework(error: drf.APIException) -> ControlPlaneError:
+    match error:
+        case drf.NotAuthenticated() | drf.AuthenticationFailed():
+            return Unauthenticated(str(error.detail))
+        case drf.MethodNotAllowed():
+            return MethodRefused(str(error.detail), allowed=())
+        case drf.PermissionDenied():
+            return Forbidden(str(error.detail))
+        case drf.NotFound():
+            return NotFound("There is nothing at this path.")
+        case _:
+            return InputUnreadable(str(error.detail))
+
+
+def _of_database(error: DatabaseError | InterfaceError) -> ControlPlaneError | None:
+    match error:
+        case OperationalError() | InterfaceError():
+            log.warning("database.unavailable", reason=str(error))
+            return DependencyError("The database does not answer in time. Nothing was changed; send the request again.")
+        case DataError():
+            return InputInvalid(
+                "A value cannot be stored: it is too long, or holds a character that no database takes."
+            )
+        case IntegrityError():
+            return Conflict(
+                "Somebody else wrote the same thing at the same moment. Nothing was changed; read it again."
+            )
+        case _:
+            return None
+
+
+def _refusing(findings: Iterable[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.severity is Severity.ERROR]
+
+
+def _headers(error: ControlPlaneError) -> Mapping[str, str]:
+    match error:
+        case Unauthenticated():
+            return {"WWW-Authenticate": 'Bearer realm="parley"'}  # RFC 9110 section 11.6.1, RFC 6750 section 3
+        case MethodRefused():
+            return {"Allow": ", ".join(error.allowed)}
+        case PreconditionFailed(etag=etag) if etag:
+            return {"ETag": etag}
+        case Busy():
+            return {"Retry-After": str(error.retry_after_s)}
+        case DependencyError():
+            return {"Retry-After": str(RETRY_AFTER_S)}
+        case _:
+            return {}
+
+
+def reason_of(status: int) -> str:
+    """The words of a status, for the schema."""
+    return HTTPStatus(status).phrase

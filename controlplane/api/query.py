@@ -1,0 +1,127 @@
+"""Query parameters, as strictly as bodies: `?dryrun=true` must not make a real change because somebody misspelt it."""
+
+import re
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import Final, TypeVar
+
+from rest_framework.request import Request
+
+from controlplane.errors import InputInvalid
+from xdscore.findings import Finding, Severity
+from xdscore.schema.codes import FIELD_UNKNOWN, VALUE_REFUSED, shown
+
+T = TypeVar("T")
+
+MAX_MESSAGE_CHARS: Final = 1_000  # the change's column
+_SECONDS: Final = re.compile(r"(\d{1,4})(ms|s)?")
+
+
+class Query:
+    """The parameters of one request. Reads collect problems; `done` raises them all."""
+
+    def __init__(self, request: Request, known: Iterable[str]) -> None:
+        self._request = request
+        self._given = request.query_params
+        self._findings: list[Finding] = []
+        names = sorted(known)
+        for name in self._given:
+            if name not in names:
+                near = get_close_matches(name, names, n=1)
+                hint = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(names) or 'none'}."
+                self._refuse(name, "is not a parameter here", code=FIELD_UNKNOWN.code, hint=hint)
+            elif len(self._given.getlist(name)) > 1:
+                self._refuse(name, "is given more than once")
+
+    def text(self, name: str, default: str = "", *, at_most: int = 1_024) -> str:
+        """One line of text."""
+        value = self._given.get(name, default)
+        if len(value) > at_most:
+            self._refuse(name, f"has {len(value)} characters; at most {at_most} are allowed")
+        elif not value.isprintable():
+            self._refuse(name, "holds a character that cannot be printed on one line")
+        else:
+            return value
+        return default
+
+    def message(self) -> str:
+        """Why a change is made: `?message=`, else the X-Parley-Message header, in UTF-8."""
+        if "message" in self._given:
+            return self.text("message", at_most=MAX_MESSAGE_CHARS)
+        header = self._request.headers.get("X-Parley-Message", "")
+        try:
+            text = header.encode("latin-1").decode("utf-8")  # servers hand headers on as Latin-1 (PEP 3333, ASGI)
+        except UnicodeError:
+            text = header
+        if len(text) > MAX_MESSAGE_CHARS or not text.isprintable():
+            self._findings.append(
+                Finding(
+                    code=VALUE_REFUSED.code,
+                    severity=Severity.ERROR,
+                    detail=f"The header X-Parley-Message must be one line of at most {MAX_MESSAGE_CHARS} characters.",
+                )
+            )
+        return text
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """`true` or `false`."""
+        value = self._given.get(name)
+        if value not in (None, "true", "false"):
+            self._refuse(name, "must be true or false")
+        return default if value is None else value == "true"
+
+    def whole(self, name: str, default: int, *, minimum: int, maximum: int) -> int:
+        """A whole number between two bounds."""
+        value = self._given.get(name)
+        if value is None:
+            return default
+        if not value.isascii() or not value.isdigit() or len(value) > 18 or not minimum <= int(value) <= maximum:
+            self._refuse(name, f"must be a whole number from {minimum} to {maximum}")
+            return default
+        return int(value)
+
+    def choice(self, name: str, choices: Iterable[str], default: str) -> str:
+        """One of some words."""
+        value = self._given.get(name, default)
+        allowed = list(choices)
+        if value != default and value not in allowed:
+            self._refuse(name, f"cannot be '{shown(value)}'", hint=f"Choices: {', '.join(allowed)}.")
+            return default
+        return value
+
+    def seconds(self, name: str, *, at_most: int) -> float:
+        """A time such as `20s`, `500ms` or `20`; 0 when it is not given."""
+        value = self._given.get(name)
+        if value is None:
+            return 0.0
+        match = _SECONDS.fullmatch(value)
+        seconds = int(match[1]) / (1_000 if match[2] == "ms" else 1) if match else at_most + 1.0
+        if seconds > at_most:
+            self._refuse(name, f"must be a time of at most {at_most}s, for example 20s")
+            return 0.0
+        return seconds
+
+    def parsed(self, name: str, parse: Callable[[str], T | None], default: T, *, wanted: str) -> T:
+        """Whatever `parse` makes of the text; None from it is a problem."""
+        value = self._given.get(name)
+        if value is None:
+            return default
+        found = parse(value)
+        if found is None:
+            self._refuse(name, wanted)
+            return default
+        return found
+
+    def refuse(self, name: str, problem: str, *, hint: str = "") -> None:
+        """Note that a parameter cannot be what it is."""
+        self._refuse(name, problem, hint=hint)
+
+    def done(self) -> None:
+        """Raises InputInvalid with every problem found."""
+        if self._findings:
+            raise InputInvalid("A query parameter cannot be used. Nothing was changed.", findings=tuple(self._findings))
+
+    def _refuse(self, name: str, problem: str, *, code: str = VALUE_REFUSED.code, hint: str = "") -> None:
+        self._findings.append(
+            Finding(code=code, severity=Severity.ERROR, detail=f"The parameter '{shown(name)}' {problem}.", hint=hint)
+        )

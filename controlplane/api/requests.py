@@ -1,0 +1,30 @@
+"""The id of the request being answered: in every log line, every audit event and every answer."""
+
+import re
+import uuid
+from contextvars import ContextVar
+from typing import Final
+
+HEADER: Final = "X-Request-ID"
+MAX_CHARS: Final = 64  # the audit log's column
+
+# What a caller may choose: enough for UUIDs, trace ids and build numbers, and nothing a log reader would act on (threat
+# 16).
+_SANE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+_current: ContextVar[str] = ContextVar("request_id", default="")
+
+
+def request_id() -> str:
+    """The id of the request that this code runs for; empty outside of one."""
+    return _current.get()
+
+
+def chosen_id(given: str) -> str:
+    """The caller's id if it is a sane one, else a new one."""
+    return given if _SANE.fullmatch(given) else uuid.uuid4().hex
+
+
+def request_id_set(value: str) -> None:
+    """Make `value` the id of everything that runs in this context from now on."""
+    _current.set(value)

@@ -1,0 +1,179 @@
+"""The OpenAPI schema's vocabulary: how views say what they take and answer, so that the schema says all of it.
+
+Only describes. What is described is done by the views, and tests hold their answers against the schema.
+"""
+
+from typing import Any, Final
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
+from rest_framework import serializers
+
+from controlplane.api.pages import DEFAULT_ITEMS, MAX_ITEMS
+from controlplane.api.problems import CONTENT_TYPE, reason_of
+from controlplane.api.shapes.changes import DryRunOut, UnchangedOut
+from controlplane.api.shapes.common import ProblemOut
+
+_YAML: Final = "application/yaml"
+_JSON: Final = "application/json"
+BOTH: Final = (_JSON, _YAML)
+
+MANIFEST: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": (
+        'A protobuf JSON Any of an xDS resource, e.g. `{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", '
+        '"name": "pay", …}`, or the envoy.service.discovery.v3.Resource wrapper.'
+    ),
+    "properties": {"@type": {"type": "string"}},
+    "required": ["@type"],
+    "additionalProperties": True,
+}
+
+MANIFEST_LIST: Final[dict[str, Any]] = {"type": "array", "items": MANIFEST}
+TREE: Final[dict[str, Any]] = {"type": "object", "additionalProperties": True}
+
+
+def _query(name: str, kind: Any, text: str, **more: Any) -> OpenApiParameter:
+    return OpenApiParameter(name, kind, OpenApiParameter.QUERY, description=text, **more)
+
+
+def _header(name: str, text: str) -> OpenApiParameter:
+    return OpenApiParameter(name, OpenApiTypes.STR, OpenApiParameter.HEADER, description=text)
+
+
+_LIMIT = _query(
+    "limit", {"type": "integer", "minimum": 1, "maximum": MAX_ITEMS, "default": DEFAULT_ITEMS}, "How many at most."
+)
+PAGE: Final = [_LIMIT, _query("offset", {"type": "integer", "minimum": 0, "default": 0}, "How many to leave out.")]
+CURSOR: Final = [_LIMIT, _query("after", OpenApiTypes.STR, "Where the page begins; taken from `next`.")]
+MESSAGE: Final = _query("message", OpenApiTypes.STR, "Why; also as the header X-Parley-Message.")
+PRECONDITIONS: Final = [
+    _header("If-Match", 'Only if it is at this revision: `"r17"`, several of them, or `*`.'),
+    _header("If-None-Match", "`*`: only if it does not exist."),
+]
+RESOURCE_FILTERS: Final = [
+    _query("type", OpenApiTypes.STR, "A type's word or type URL."),
+    _query("owner", OpenApiTypes.STR, "Exactly this owner; empty: none."),
+    _query("name", OpenApiTypes.STR, "A part of the name."),
+    _query(
+        "manifests", OpenApiTypes.BOOL, "With each resource's manifest. As YAML the answer is a file that apply takes."
+    ),
+]
+BOOTSTRAP_PARAMETERS: Final = [
+    _query("environment", OpenApiTypes.STR, "The environment the client belongs to.", default="default"),
+    _query("node_id", OpenApiTypes.STR, "The client's name.", required=True),
+    _query(
+        "variant",
+        {"type": "string", "enum": ["sotw", "delta"], "default": "sotw"},
+        "Envoy: which form of the protocol.",
+    ),
+]
+_ENVIRONMENT: Final = _query("environment", OpenApiTypes.STR, "Only of this environment.")
+CLIENT_FILTERS: Final = [
+    _ENVIRONMENT,
+    _query("node_id", OpenApiTypes.STR, "Exactly this node id."),
+    _query("connected", OpenApiTypes.BOOL, "Only those with an open stream."),
+]
+INCIDENT_FILTERS: Final = (_ENVIRONMENT, _query("state", OpenApiTypes.STR, "Only in this state."))
+AUDIT_FILTERS: Final = [
+    _ENVIRONMENT,
+    _query("actor", OpenApiTypes.STR, "Exactly this actor."),
+    _query("verb", OpenApiTypes.STR, "Exactly this verb, e.g. `change.saved`."),
+    _query("request_id", OpenApiTypes.STR, "Exactly this request."),
+]
+WAIT: Final = [
+    _query(
+        "wait",
+        OpenApiTypes.STR,
+        "How long to wait at most, e.g. `20s`; at most 60s. Ends as soon as the state is final.",
+    ),
+    _query("for", {"type": "string", "enum": ["published"]}, "What to wait for."),
+]
+APPLY_PARAMETERS: Final = [
+    _query("dry_run", OpenApiTypes.BOOL, "Say what would be done, by the same code, and leave nothing behind."),
+    MESSAGE,
+    _query("owner", OpenApiTypes.STR, "For plain manifests: whose they are."),
+    _query("prune", OpenApiTypes.BOOL, "For plain manifests: delete what else this owner has."),
+    _query("strict", OpenApiTypes.BOOL, "Refuse missing references. Not available yet: `true` is answered 422."),
+]
+
+
+def page_of(item: type[serializers.Serializer[Any]], *, cursor: bool = False) -> serializers.Serializer[Any]:
+    """The shape of a page of these items."""
+    name = f"{item.__name__.removesuffix('Out')}Page"
+    link = serializers.CharField(allow_null=True)
+    fields: dict[str, Any] = {"next": link, "results": item(many=True)}
+    if not cursor:
+        fields = {"count": serializers.IntegerField(), "previous": serializers.CharField(allow_null=True), **fields}
+    page = type(name, (serializers.Serializer,), fields)
+    return page()  # type: ignore[no-any-return]  # made by type()
+
+
+def described(
+    status: int,
+    shape: Any,
+    *problems: int,
+    media: tuple[str, ...] = (_JSON,),
+    unchanged: bool = False,
+    dry_run: bool = False,
+    unmodified: bool = False,
+    yaml: dict[str, Any] | None = None,
+) -> dict[Any, Any]:
+    """The answers of an operation: its own (`yaml`: in another shape as YAML), and a problem document for each other status."""
+    answers: dict[Any, Any] = {}
+    for each in media:
+        answers[status, each] = shape if shape is not None else OpenApiResponse(description="No content.")
+    if shape is None:
+        answers = {status: OpenApiResponse(description="No content.")}
+    if unchanged:
+        shapes = [UnchangedOut, DryRunOut] if dry_run else [UnchangedOut]
+        answers[200, _JSON] = (
+            PolymorphicProxySerializer("ApplyAnswer", shapes, resource_type_field_name=None)
+            if dry_run
+            else UnchangedOut
+        )
+    if yaml is not None:
+        answers[status, _YAML] = yaml
+    if unmodified:
+        answers[304] = OpenApiResponse(description="What If-None-Match names is current.")
+    for problem in (*problems, 500):
+        answers[problem, CONTENT_TYPE] = OpenApiResponse(ProblemOut, description=reason_of(problem))
+    return answers
+
+
+def body_of_shape(shape: type[serializers.Serializer[Any]]) -> dict[str, Any]:
+    """A request body, in either form."""
+    return {_JSON: shape, _YAML: shape}
+
+
+def apply_body(shape: type[serializers.Serializer[Any]]) -> dict[str, Any]:
+    """An apply document, or (as YAML) plain manifests."""
+    plain = {
+        "oneOf": [MANIFEST, {"type": "array", "items": MANIFEST}],
+        "description": "Plain manifests, in several documents too.",
+    }
+    return {_JSON: shape, _YAML: plain}
+
+
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped library
+    """How the schema names API tokens."""
+
+    target_class = "controlplane.api.authentication.BearerToken"
+    name = "token"
+
+    def get_security_definition(self, _auto_schema: AutoSchema) -> dict[str, str]:
+        """OpenAPI's words for it."""
+        return {"type": "http", "scheme": "bearer"}
+
+
+class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped library
+    """How the schema names the console's session."""
+
+    target_class = "controlplane.api.authentication.SignedIn"
+    name = "session"
+
+    def get_security_definition(self, _auto_schema: AutoSchema) -> dict[str, str]:
+        """OpenAPI's words for it."""
+        return {"type": "apiKey", "in": "cookie", "name": "sessionid"}

@@ -1,0 +1,111 @@
+"""Changes and applies."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
+from controlplane.api.shapes.common import EditOut, FindingOut
+from controlplane.builder.selectors import ChangeState
+from controlplane.catalog.choices import ChangeKind
+from controlplane.incidents.attribution import Confidence
+from controlplane.incidents.values import IncidentState
+
+
+class HeldOut(serializers.Serializer[Any]):
+    """A name that is not served as the change wrote it."""
+
+    type = serializers.CharField()
+    name = serializers.CharField()
+    reason = serializers.CharField()
+    served = serializers.BooleanField(help_text="Whether an older revision is served meanwhile.")
+
+
+class ImpactOut(serializers.Serializer[Any]):
+    """How many clients refuse it, of how many that were sent it."""
+
+    nacked = serializers.IntegerField()
+    sent = serializers.IntegerField()
+
+
+class IncidentOut(serializers.Serializer[Any]):
+    """NACKs with one fingerprint."""
+
+    id = serializers.UUIDField()
+    environment = serializers.CharField()
+    type = serializers.CharField()
+    name = serializers.CharField(allow_blank=True, help_text="Empty where nobody is named.")
+    state = serializers.ChoiceField(choices=[state.value for state in IncidentState])
+    confidence = serializers.ChoiceField(choices=[each.value for each in Confidence])
+    change = serializers.CharField(allow_blank=True, help_text="The suspect change; empty where none is known.")
+    message = serializers.CharField(allow_blank=True, help_text="The client's own words.")
+    clients = ImpactOut()
+
+
+class ChangeOut(serializers.Serializer[Any]):
+    """One atomic set of edits, and how far it has come."""
+
+    id = serializers.UUIDField()
+    environment = serializers.CharField()
+    kind = serializers.ChoiceField(choices=[kind.value for kind in ChangeKind])
+    state = serializers.ChoiceField(choices=[state.value for state in ChangeState])
+    generation = serializers.IntegerField()
+    epoch = serializers.IntegerField(allow_null=True, help_text="The snapshot that serves it; null until it is built.")
+    author = serializers.CharField()
+    message = serializers.CharField(allow_blank=True)
+    owner = serializers.CharField(allow_blank=True)
+    request_id = serializers.CharField(allow_blank=True)
+    created_at = serializers.DateTimeField()
+    edits = EditOut(many=True, help_text="The first 1,000 by type and name.")
+    edit_count = serializers.IntegerField()
+    held = HeldOut(many=True)
+    findings = FindingOut(many=True)
+    incidents = IncidentOut(many=True, help_text="Those of which this change is the suspect.")
+    detail = serializers.CharField(allow_blank=True, help_text="Why it failed.")
+
+
+class ChangeMadeOut(ChangeOut):
+    """The change a write made."""
+
+    changed = serializers.BooleanField()
+
+
+class UnchangedOut(serializers.Serializer[Any]):
+    """Everything already was as asked."""
+
+    changed = serializers.BooleanField()
+
+
+class DryRunOut(serializers.Serializer[Any]):
+    """What an apply would do."""
+
+    changed = serializers.BooleanField(help_text="Whether it would change anything.")
+    dry_run = serializers.BooleanField()
+    diff = EditOut(many=True)
+    findings = FindingOut(many=True)
+
+
+class ManifestField(serializers.JSONField):
+    """Manifests are read by `xdscore.schema`, which says what is wrong with them better than a serializer could."""
+
+
+class DeletionIn(StrictSerializer):
+    """What to delete."""
+
+    type = Text(help_text="A type's word or type URL.")
+    name = Text()
+
+
+class ApplyIn(StrictSerializer):
+    """One atomic, idempotent set of edits."""
+
+    resources = ManifestField(required=False, help_text="Manifests.")
+    delete = DeletionIn(
+        many=True, required=False, default=list, help_text="What to delete; what is not there is no error."
+    )
+    message = Text(required=False, allow_blank=True, default="", max_length=1000)
+    owner = Text(required=False, allow_blank=False, allow_null=True, default=None, max_length=150)
+    prune = Flag(required=False, default=False, help_text="Delete what this owner has and `resources` does not name.")
+    base_epoch = Whole(
+        required=False, allow_null=True, default=None, min_value=1, help_text="Refuse if resources moved on since."
+    )

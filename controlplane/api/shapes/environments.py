@@ -1,0 +1,125 @@
+"""Environments: what an operator decides about them."""
+
+import re
+from typing import Any, Final
+
+from django.conf import settings
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+
+from controlplane.api.fields import StrictSerializer, Text
+from controlplane.catalog.choices import QuarantinePolicy
+from controlplane.catalog.models import DEFAULT_EFFECTS, ENVIRONMENT_KEY_PATTERN
+
+# Selectors are compared one after the other for every new stream; more than this is a list of clients, not a rule.
+_MAX_SELECTORS: Final = 100
+_MAX_METADATA: Final = 16
+_MAX_METADATA_KEY_CHARS: Final = 64
+_MAX_HOLD_CHARS: Final = 500  # the column
+
+
+class GlobField(Text):
+    """A name pattern: `*` stands for any run of characters (reliability threat 13)."""
+
+    def to_internal_value(self, data: object) -> str:
+        """The pattern, within the limits of this installation."""
+        pattern = super().to_internal_value(data)
+        limits = settings.PARLEY.limits
+        if len(pattern) > limits.pattern_chars:
+            raise ValidationError(f"This has {len(pattern)} characters; a pattern has at most {limits.pattern_chars}.")
+        if pattern.count("*") > limits.pattern_wildcards:
+            raise ValidationError(
+                f"This has {pattern.count('*')} wildcards; a pattern has at most {limits.pattern_wildcards}."
+            )
+        return pattern
+
+
+class MetadataField(serializers.DictField):
+    """Patterns by metadata key."""
+
+    child = GlobField()
+
+    def to_internal_value(self, data: object) -> dict[str, str]:
+        """The patterns."""
+        if not isinstance(data, dict):
+            raise ValidationError("This must be an object of patterns by metadata key.", code="wrong_type")
+        if len(data) > _MAX_METADATA:
+            raise ValidationError(f"This has {len(data)} keys; at most {_MAX_METADATA} are allowed.")
+        if any(not key or len(key) > _MAX_METADATA_KEY_CHARS or not key.isprintable() for key in data):
+            raise ValidationError(f"A key must be one printable line of 1 to {_MAX_METADATA_KEY_CHARS} characters.")
+        values: dict[str, str] = super().to_internal_value(data)
+        return values
+
+
+class SelectorIn(StrictSerializer):
+    """Patterns over what is known of a client, all of which must match."""
+
+    identity = GlobField(required=False, help_text="Verified: a SPIFFE ID or a token's subject.")
+    node_id = GlobField(required=False, help_text="Declared; counts while nothing is verified.")
+    node_cluster = GlobField(required=False, help_text="Declared; counts while nothing is verified.")
+    metadata = MetadataField(required=False, help_text="Declared; counts while nothing is verified.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """A selector that says nothing would match nothing, which nobody means."""
+        if not any(attrs.values()):
+            raise ValidationError(
+                "A selector needs at least one of identity, node_id, node_cluster and metadata.", code="required"
+            )
+        return attrs
+
+
+class SelectorOut(serializers.Serializer[Any]):
+    """Patterns over what is known of a client; what is absent matches anything."""
+
+    identity = serializers.CharField(required=False)
+    node_id = serializers.CharField(required=False)
+    node_cluster = serializers.CharField(required=False)
+    metadata = serializers.DictField(child=serializers.CharField(), required=False)
+
+
+class EnvironmentPatchIn(StrictSerializer):
+    """What to change about an environment; what is absent stays."""
+
+    selectors = serializers.ListField(child=SelectorIn(), required=False, max_length=_MAX_SELECTORS)
+    default_effect = serializers.ChoiceField(choices=list(DEFAULT_EFFECTS), required=False)
+    quarantine = serializers.ChoiceField(choices=[each.value for each in QuarantinePolicy], required=False)
+    hold = Text(
+        required=False,
+        allow_null=True,
+        max_length=_MAX_HOLD_CHARS,
+        help_text="Why resource changes are stopped; null: they are not.",
+    )
+
+
+class EnvironmentIn(EnvironmentPatchIn):
+    """A new environment. It denies by default unless told otherwise."""
+
+    key = Text(max_length=63)
+
+    def validate_key(self, value: str) -> str:
+        """A key stands in URLs, logs and texts to clients."""
+        if not re.fullmatch(ENVIRONMENT_KEY_PATTERN, value):
+            raise ValidationError(
+                "A key has 1 to 63 lower case letters, digits and dashes, and begins and ends with none of the latter."
+            )
+        return value
+
+
+class EnvironmentOut(serializers.Serializer[Any]):
+    """An environment."""
+
+    key = serializers.CharField()
+    position = serializers.IntegerField(help_text="Environments are tried in this order.")
+    selectors = SelectorOut(many=True)
+    default_effect = serializers.ChoiceField(choices=list(DEFAULT_EFFECTS))
+    quarantine = serializers.ChoiceField(choices=[each.value for each in QuarantinePolicy])
+    hold = serializers.CharField(allow_null=True)
+    epoch = serializers.IntegerField(help_text="The snapshot that is served; 0 before the first.")
+    generation = serializers.IntegerField(help_text="How many changes were written.")
+    built_generation = serializers.IntegerField(help_text="The last one that a build covered.")
+
+
+class EnvironmentWrittenOut(EnvironmentOut):
+    """An environment after a write."""
+
+    change = serializers.UUIDField(allow_null=True, help_text="The change this made; null when nothing had to change.")

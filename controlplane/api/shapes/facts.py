@@ -1,0 +1,152 @@
+"""Snapshots, clients and incidents: what became of what was written."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from controlplane.api.fields import StrictSerializer, Text
+from controlplane.api.shapes.changes import HeldOut, IncidentOut
+from controlplane.clients.facts import SubscriptionState
+from controlplane.clients.families import ClientFamily
+from controlplane.incidents.values import IncidentState
+
+MAX_REASON_CHARS = 500  # the quarantine's column
+
+
+class SnapshotOut(serializers.Serializer[Any]):
+    """What an environment serves, or served, at one epoch."""
+
+    epoch = serializers.IntegerField()
+    lineage = serializers.UUIDField(help_text="Renewed by a restore; epochs count within it.")
+    generation = serializers.IntegerField(help_text="The last change it covers.")
+    published_at = serializers.DateTimeField()
+    counts = serializers.DictField(child=serializers.IntegerField(), help_text="Served resources by type.")
+
+
+class SnapshotDetailOut(SnapshotOut):
+    """One snapshot with what its build held back."""
+
+    root = serializers.CharField(  # type: ignore[assignment]  # the metaclass takes fields out of the class
+        help_text="The address of its content: equal content, equal root."
+    )
+    held = HeldOut(many=True)
+    stage_ms = serializers.DictField(child=serializers.FloatField(), help_text="How long each stage of the build took.")
+
+
+class TypeStateOut(serializers.Serializer[Any]):
+    """What a client's streams say about one type."""
+
+    type = serializers.CharField()
+    state = serializers.ChoiceField(choices=[state.value for state in SubscriptionState])
+    wildcard = serializers.BooleanField()
+    names = serializers.IntegerField()
+
+
+class ClientOut(serializers.Serializer[Any]):
+    """One (environment, identity, node id)."""
+
+    id = serializers.CharField()
+    environment = serializers.CharField()
+    identity = serializers.CharField(allow_blank=True, help_text="Verified; empty when nothing was.")
+    node_id = serializers.CharField()
+    node_cluster = serializers.CharField(allow_blank=True)
+    family = serializers.ChoiceField(choices=[family.value for family in ClientFamily])
+    user_agent = serializers.CharField(allow_blank=True)
+    user_agent_version = serializers.CharField(allow_blank=True)
+    connected = serializers.BooleanField()
+    streams = serializers.IntegerField(help_text="Open ones.")
+    first_seen = serializers.DateTimeField()
+    last_seen = serializers.DateTimeField()
+    types = TypeStateOut(many=True)
+
+
+class StreamOut(serializers.Serializer[Any]):
+    """One stream."""
+
+    id = serializers.CharField()
+    replica = serializers.CharField()
+    variant = serializers.CharField()
+    peer = serializers.CharField(allow_blank=True)
+    opened_at = serializers.DateTimeField()
+    closed_at = serializers.DateTimeField(allow_null=True)
+    cause = serializers.CharField(allow_blank=True)
+
+
+class ClientDetailOut(ClientOut):
+    """A client with its streams, newest first."""
+
+    recent_streams = StreamOut(many=True)
+
+
+class SubscriptionOut(serializers.Serializer[Any]):
+    """One type of one open stream."""
+
+    stream = serializers.CharField()
+    type = serializers.CharField()
+    wildcard = serializers.BooleanField()
+    names = serializers.ListField(child=serializers.CharField())
+    state = serializers.ChoiceField(choices=[state.value for state in SubscriptionState])
+    sent = serializers.CharField(allow_blank=True, help_text="The version sent last.")
+    sent_at = serializers.DateTimeField(allow_null=True)
+    acked = serializers.CharField(allow_blank=True, help_text="The version acknowledged last.")
+    acked_at = serializers.DateTimeField(allow_null=True)
+
+
+class SubscriptionsOut(serializers.Serializer[Any]):
+    """What the open streams of a client ask for."""
+
+    results = SubscriptionOut(many=True)
+
+
+class RefusingClientOut(serializers.Serializer[Any]):
+    """A client that refused."""
+
+    id = serializers.CharField()
+    identity = serializers.CharField(allow_blank=True)
+    node_id = serializers.CharField()
+    revision = serializers.IntegerField()
+    count = serializers.IntegerField()
+    first_at = serializers.DateTimeField()
+    last_at = serializers.DateTimeField()
+
+
+class SampleOut(serializers.Serializer[Any]):
+    """One NACK as it came."""
+
+    client = serializers.CharField()
+    node_id = serializers.CharField()
+    version = serializers.CharField(allow_blank=True)
+    code = serializers.IntegerField()
+    text = serializers.CharField(allow_blank=True)
+    at = serializers.DateTimeField()
+
+
+class IncidentDetailOut(IncidentOut):
+    """An incident with what it was made of."""
+
+    algorithm = serializers.CharField()
+    fingerprint = serializers.CharField()
+    normalised = serializers.CharField(allow_blank=True)
+    family = serializers.ChoiceField(choices=[family.value for family in ClientFamily])
+    author = serializers.CharField(allow_blank=True)
+    revision = serializers.IntegerField(help_text="The refused revision; 0 where none is known.")
+    quarantined = serializers.BooleanField()
+    suspects = serializers.ListField(child=serializers.CharField())
+    first_at = serializers.DateTimeField()
+    last_at = serializers.DateTimeField()
+    opened_epoch = serializers.IntegerField()
+    resolved_epoch = serializers.IntegerField(allow_null=True)
+    refusing = RefusingClientOut(many=True)
+    samples = SampleOut(many=True)
+
+
+class IncidentPatchIn(StrictSerializer):
+    """What is being done about an incident."""
+
+    state = serializers.ChoiceField(choices=[state.value for state in IncidentState])
+
+
+class ReasonIn(StrictSerializer):
+    """Why."""
+
+    reason = Text(max_length=MAX_REASON_CHARS)

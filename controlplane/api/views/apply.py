@@ -1,0 +1,192 @@
+"""Apply: many edits as one atomic, idempotent change; and the same without any effect (`?dry_run=true`).
+
+The body is an apply document in JSON or YAML, or plain manifests in any form that interfaces.md section 3 names.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+
+from controlplane.accounts.principal import Role
+from controlplane.api.answers import json_answer
+from controlplane.api.bodies import documents_of, located_in, values_of
+from controlplane.api.kinds import kind_named, type_words
+from controlplane.api.manifests import manifests_at, manifests_in, parsed_all, puts_of
+from controlplane.api.problems import finding_json
+from controlplane.api.query import Query
+from controlplane.api.requests import request_id
+from controlplane.api.schema import APPLY_PARAMETERS, apply_body, described
+from controlplane.api.shapes.changes import ApplyIn, ChangeMadeOut
+from controlplane.api.views.base import ApiView, principal_of
+from controlplane.api.views.changes import change_answer, edit_json
+from controlplane.builder.selectors import generation_of_epoch
+from controlplane.catalog.selectors import environment_get
+from controlplane.catalog.services import change_apply, change_plan
+from controlplane.catalog.values import Delete, Edit
+from controlplane.errors import Conflict, InputInvalid, InputTooLarge
+from xdscore.findings import Finding, Severity
+from xdscore.names import name_problem
+from xdscore.schema import Manifest
+from xdscore.schema.codes import NAME_REFUSED, VALUE_REFUSED, shown
+from xdscore.schema.positions import Path
+from xdscore.schema.text import Document
+
+PARAMETERS = ("dry_run", "message", "owner", "prune", "strict")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """An apply, read but not parsed. `base_epoch` is None where none is named."""
+
+    manifests: tuple[Manifest, ...]
+    deletions: tuple[Delete, ...]
+    notes: tuple[Finding, ...]
+    message: str
+    owner: str | None
+    prune: bool
+    base_epoch: int | None = None
+
+
+class ApplyView(ApiView):
+    """Apply to one environment."""
+
+    needs = {"POST": Role.EDITOR}
+
+    @extend_schema(
+        operation_id="apply",
+        summary="Make many edits as one change, or say what they would do",
+        parameters=APPLY_PARAMETERS,
+        request=apply_body(ApplyIn),
+        responses=described(
+            202, ChangeMadeOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, unchanged=True, dry_run=True
+        ),
+    )
+    def post(self, request: Request, environment_key: str) -> HttpResponse:
+        """All of it or nothing."""
+        query = Query(request, PARAMETERS)
+        dry_run = query.flag("dry_run")
+        if query.flag("strict"):
+            query.refuse("strict", "is not available yet", hint="Without it a missing reference is held at build.")
+        wanted = _wanted(documents_of(request), query)
+        query.done()
+        read = parsed_all(wanted.manifests, environment_key=environment_key)
+        edits: list[Edit] = [*puts_of(read), *wanted.deletions]
+        base = _generation(environment_key, wanted.base_epoch)
+        if dry_run:
+            planned = change_plan(
+                environment_key=environment_key,
+                edits=edits,
+                owner=wanted.owner,
+                prune=wanted.prune,
+                base_generation=base,
+            )
+            return json_answer(
+                {
+                    "changed": bool(planned.edits),
+                    "dry_run": True,
+                    "diff": [edit_json(edit) for edit in planned.edits],
+                    "findings": [finding_json(each) for each in (*wanted.notes, *planned.findings)],
+                }
+            )
+        made = change_apply(
+            environment_key=environment_key,
+            edits=edits,
+            actor=principal_of(request),
+            message=wanted.message,
+            owner=wanted.owner,
+            prune=wanted.prune,
+            base_generation=base,
+            request_id=request_id(),
+        )
+        return change_answer(made)
+
+
+def _wanted(documents: Sequence[Document], query: Query) -> _Wanted:
+    """What the body and the query ask for. The body's own word goes before the query's."""
+    message = query.message()
+    owner = query.text("owner", at_most=150) or None
+    prune = query.flag("prune")
+    if len(documents) != 1 or not _is_apply(documents[0]):
+        manifests, notes = manifests_in(documents)
+        return _within_limit(_Wanted(manifests, (), notes, message, owner, prune))
+    document = documents[0]
+    values = values_of(document, ApplyIn)
+    manifests, notes = manifests_at(document, "/resources") if values.get("resources", []) != [] else ((), ())
+    return _within_limit(
+        _Wanted(
+            manifests=manifests,
+            deletions=_deletions(document, values["delete"]),
+            notes=notes,
+            message=values["message"] or message,
+            owner=values["owner"] or owner,
+            prune=values["prune"] or prune,
+            base_epoch=values["base_epoch"],
+        )
+    )
+
+
+# What makes an object an apply document rather than a resource or one of Envoy's own containers: no other of them has
+# these keys, and a DiscoveryResponse, which has `resources` too, has one of the second set.
+_APPLY_KEYS = frozenset(ApplyIn().fields)
+_OTHER_KEYS = frozenset(
+    {"@type", "static_resources", "staticResources", "configs", "version_info", "versionInfo", "type_url", "typeUrl"}
+)
+
+
+def _is_apply(document: Document) -> bool:
+    tree = document.tree
+    return isinstance(tree, dict) and not (tree.keys() & _OTHER_KEYS) and bool(tree.keys() & _APPLY_KEYS or not tree)
+
+
+def _deletions(document: Document, values: Sequence[dict[str, str]]) -> tuple[Delete, ...]:
+    """The deletions, or every problem in them. What is not there need not be deleted: the outcome is there already."""
+    deletions: list[Delete] = []
+    findings: list[Finding] = []
+
+    def refuse(path: Path, code: str, detail: str) -> None:
+        findings.append(located_in(document, path, Finding(code=code, severity=Severity.ERROR, detail=detail)))
+
+    for index, value in enumerate(values):
+        kind = kind_named(value["type"])
+        problem = name_problem(value["name"])
+        if kind is None:
+            detail = f"There is no type '{shown(value['type'])}'. Types are {type_words()}, or their type URLs."
+            refuse(("delete", index, "type"), VALUE_REFUSED.code, detail)
+        if problem:
+            refuse(("delete", index, "name"), NAME_REFUSED.code, f"The name {problem}.")
+        if kind is not None and not problem:
+            deletions.append(Delete(kind, value["name"], missing_ok=True))
+    if findings:
+        raise InputInvalid(
+            f"{len(findings)} entries of 'delete' cannot be used. Nothing was changed.", findings=tuple(findings)
+        )
+    return tuple(deletions)
+
+
+def _within_limit(wanted: _Wanted) -> _Wanted:
+    limit: int = settings.PARLEY.limits.apply_items
+    count = len(wanted.manifests) + len(wanted.deletions)
+    if count > limit:
+        raise InputTooLarge(f"The apply holds {count:,} items; at most {limit:,} are allowed. Nothing was changed.")
+    return wanted
+
+
+def _generation(environment_key: str, base_epoch: int | None) -> int | None:
+    """The generation that an epoch stands for. Raises InputInvalid for one to come, Conflict for one that is forgotten."""
+    if base_epoch is None:
+        return None
+    current = environment_get(key=environment_key).epoch
+    if base_epoch > current:
+        raise InputInvalid(
+            f"base_epoch is {base_epoch}, but '{environment_key}' is at epoch {current}. Nothing was changed."
+        )
+    generation = generation_of_epoch(environment_key=environment_key, epoch=base_epoch)
+    if generation is None:
+        raise Conflict(
+            f"Epoch {base_epoch} of '{environment_key}' is no longer known. Look at it again. Nothing was changed."
+        )
+    return generation

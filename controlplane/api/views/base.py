@@ -1,0 +1,104 @@
+"""What every view of the API shares: who asks, what they may do, and that every refusal is a problem document.
+
+Denied by default: a view says in `needs` what each of its verbs needs, and a verb it does not name is refused.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, ClassVar, NoReturn
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from controlplane.accounts.principal import Principal, Role
+from controlplane.api.authentication import BearerToken, SignedIn
+from controlplane.api.errors import MethodRefused, Unauthenticated
+from controlplane.api.problems import answer_for
+from controlplane.catalog.models import ENVIRONMENT_KEY_PATTERN
+from controlplane.catalog.selectors import EnvironmentState, environment_get, environment_list
+from controlplane.errors import Forbidden, NotFound
+from xdscore.schema.codes import shown
+
+
+class Needs(Enum):
+    """What a verb needs, where it is not a role."""
+
+    NOBODY = "nobody"  # open to all: says nothing about this installation
+    ANYBODY = "anybody"  # who is known; the view shows each what they may see
+
+
+class ApiView(APIView):
+    """The base of all views.
+
+    A role in `needs` is needed in the environment of the path, or everywhere when the path has none.
+    """
+
+    authentication_classes = (BearerToken, SignedIn)
+    permission_classes = ()  # `_authorise` decides, for every verb
+    parser_classes = ()  # bodies are read by `bodies`
+    http_method_names = ["get", "post", "put", "patch", "delete", "head"]
+    needs: ClassVar[Mapping[str, Role | Needs]] = {}
+
+    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], HttpResponse]:
+        """Problem documents, also for what Django and the database raise."""
+        return lambda error, _context: answer_for(error, path=type(self).__name__)
+
+    def http_method_not_allowed(  # type: ignore[override]  # never answers; the verb is all it reads
+        self, request: Request, *_args: object, **_kwargs: object
+    ) -> NoReturn:
+        """Refuse a verb this path does not take. Raises MethodRefused."""
+        raise MethodRefused(f"{request.method} is not possible here.", allowed=tuple(self.allowed_methods))
+
+    def handle_exception(self, exc: Exception) -> HttpResponse:  # type: ignore[override]  # a Django response, not DRF's
+        """DRF would rewrite 401 to 403 and add headers of its own; a problem document is complete."""
+        return self.get_exception_handler()(exc, {})
+
+    def initial(self, request: Request, *_args: object, **kwargs: Any) -> None:
+        """Authenticate, then authorise. Raises Unauthenticated, NotFound, Forbidden."""
+        verb = "GET" if request.method == "HEAD" else str(request.method)
+        need = self.needs.get(verb)
+        if need is Needs.NOBODY:
+            return
+        self.perform_authentication(request)
+        if not isinstance(request.auth, Principal):
+            raise Unauthenticated("This needs a token or a signed-in user. Send 'Authorization: Bearer TOKEN'.")
+        if need is None:
+            self.http_method_not_allowed(request)
+        key = kwargs.get("environment_key")
+        if key is not None:
+            environment_visible(request.auth, key)
+        if isinstance(need, Role):
+            require(request.auth, need, key)
+
+
+def principal_of(request: Request) -> Principal:
+    """Who asks; `initial` made sure that somebody is known."""
+    principal = request.auth
+    if not isinstance(principal, Principal):
+        raise Unauthenticated("This needs a token or a signed-in user.")
+    return principal
+
+
+def require(principal: Principal, role: Role, environment_key: str | None) -> None:
+    """Raises Forbidden unless the principal may act in this role there."""
+    if not principal.may(role, environment_key):
+        where = f"in environment '{environment_key}'" if environment_key is not None else "in all environments"
+        raise Forbidden(f"This needs the role {role.value} {where}; {principal.name} does not have it.")
+
+
+def environment_visible(principal: Principal, key: str) -> EnvironmentState:
+    """The environment, if the principal may know of it. Raises NotFound in the same words whether or not it exists."""
+    if not re.fullmatch(ENVIRONMENT_KEY_PATTERN, key) or not principal.may(Role.VIEWER, key):
+        raise NotFound(f"There is no environment '{shown(key)}'.")
+    return environment_get(key=key)
+
+
+def seen_environments(request: Request, wanted: str) -> tuple[str, ...]:
+    """The environments whose things the caller may list: all they see, or the one they name. Raises NotFound for one
+    they do not.
+    """
+    if wanted:
+        return (environment_visible(principal_of(request), wanted).key,)
+    return principal_of(request).sees(state.key for state in environment_list())

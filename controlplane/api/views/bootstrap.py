@@ -1,0 +1,74 @@
+"""Bootstrap files: what a client is started with to take its configuration from here."""
+
+from django.conf import settings
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+
+from controlplane.api.answers import rendered
+from controlplane.api.bootstraps import Node, UnreachableError, Variant, envoy_bootstrap, grpc_bootstrap, node_for
+from controlplane.api.query import Query
+from controlplane.api.schema import BOOTSTRAP_PARAMETERS, BOTH, TREE, described
+from controlplane.api.views.base import ApiView, Needs, environment_visible, principal_of
+from controlplane.catalog.selectors import environment_list
+from controlplane.config import Config
+from controlplane.errors import Conflict, NotFound
+from controlplane.values import AdsAuth
+from xdscore.names import name_problem
+from xdscore.selectors import DEFAULT_ENVIRONMENT
+
+_FAMILIES = ("grpc", "envoy")
+
+
+class BootstrapView(ApiView):
+    """A file for one client."""
+
+    needs = {"GET": Needs.ANYBODY}
+
+    @extend_schema(
+        operation_id="bootstrap_get",
+        summary="Get a bootstrap file for a gRPC client or for Envoy",
+        description=(
+            "gRPC clients of the C-core languages (C++, Python, Ruby, …) read the reasons Parley sends (xRFC TP3) only with the "
+            "environment variable `GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=true`; without it they report that the resource does "
+            "not exist, after about 15 s."
+        ),
+        parameters=BOOTSTRAP_PARAMETERS,
+        responses=described(200, TREE, 401, 404, 409, 422, 503, media=BOTH),
+    )
+    def get(self, request: Request, family: str) -> HttpResponse:
+        """JSON, which both read; YAML by Accept."""
+        if family not in _FAMILIES:
+            raise NotFound(f"There is no bootstrap for '{family[:20]}'. There are: {', '.join(_FAMILIES)}.")
+        query = Query(request, ("environment", "node_id", "variant"))
+        environment = query.text("environment", DEFAULT_ENVIRONMENT, at_most=63)
+        node_id = query.text("node_id")
+        variant = query.choice("variant", [each.value for each in Variant], Variant.SOTW.value)
+        problem = name_problem(node_id)  # a node id is a key of index and logs, as a name is
+        if problem:
+            query.refuse(
+                "node_id", problem, hint="Give the id under which the client will be known, e.g. node_id=pay-1."
+            )
+        if family == "grpc" and variant == Variant.DELTA:
+            query.refuse("variant", "cannot be 'delta'", hint="gRPC clients speak the SotW form only.")
+        query.done()
+        environment_visible(principal_of(request), environment)
+        config: Config = settings.PARLEY
+        node = _node(config, node_id, environment)
+        if family == "grpc":
+            return rendered(request, grpc_bootstrap(config, node))
+        return rendered(request, envoy_bootstrap(config, node, Variant(variant)))
+
+
+def _node(config: Config, node_id: str, environment: str) -> Node:
+    """A node that gets into the environment. Raises Conflict when none with this id does."""
+    match config.ads_auth:
+        case AdsAuth.NONE:
+            try:
+                return node_for(node_id, environment, tuple(state.choice for state in environment_list()))
+            except UnreachableError as error:
+                raise Conflict(str(error)) from None
+        case AdsAuth.MTLS:
+            return Node(node_id, environment)
+        case AdsAuth.TOKEN:
+            raise Conflict("This installation knows clients by tokens, which a bootstrap file cannot carry yet.")

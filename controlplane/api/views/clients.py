@@ -1,0 +1,150 @@
+"""Clients: who is connected, and what each was sent, acknowledged and refused."""
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+
+from controlplane.accounts.principal import Role
+from controlplane.api.answers import json_answer, moment, moment_or_none
+from controlplane.api.pages import CURSOR_PARAMETERS, DEFAULT_ITEMS, MAX_ITEMS, cursor_page
+from controlplane.api.query import Query
+from controlplane.api.schema import CLIENT_FILTERS, CURSOR, described, page_of
+from controlplane.api.shapes.facts import ClientDetailOut, ClientOut, SubscriptionsOut
+from controlplane.api.views.base import ApiView, Needs, principal_of, seen_environments
+from controlplane.clients.selectors import (
+    ClientSummary,
+    StreamView,
+    SubscriptionView,
+    client_get,
+    client_list,
+    client_streams,
+    client_subscriptions,
+)
+from controlplane.errors import NotFound
+
+
+class ClientListView(ApiView):
+    """The clients of the environments one may see."""
+
+    needs = {"GET": Needs.ANYBODY}
+
+    @extend_schema(
+        operation_id="client_list",
+        summary="List clients",
+        parameters=[*CURSOR, *CLIENT_FILTERS],
+        responses=described(200, page_of(ClientOut, cursor=True), 401, 404, 422, 503),
+    )
+    def get(self, request: Request) -> HttpResponse:
+        """A page, by id."""
+        query = Query(request, (*CURSOR_PARAMETERS, "environment", "node_id", "connected"))
+        limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
+        after, node_id, environment = (
+            query.text("after", at_most=64),
+            query.text("node_id"),
+            query.text("environment", at_most=63),
+        )
+        connected = query.flag("connected")
+        query.done()
+        found = client_list(
+            environment_keys=seen_environments(request, environment),
+            node_id=node_id,
+            connected_only=connected,
+            after=after,
+            limit=limit + 1,
+        )
+        last = found[limit - 1].id if len(found) > limit else ""
+        return json_answer(cursor_page(request, [_client_json(each) for each in found[:limit]], limit, last))
+
+
+class ClientView(ApiView):
+    """One client."""
+
+    needs = {"GET": Needs.ANYBODY}
+
+    @extend_schema(
+        operation_id="client_get",
+        summary="Read a client with its streams",
+        responses=described(200, ClientDetailOut, 401, 404, 422, 503),
+    )
+    def get(self, request: Request, client_id: str) -> HttpResponse:
+        """It as it is now."""
+        Query(request, ()).done()
+        client = _visible(request, client_id)
+        streams = [_stream_json(stream) for stream in client_streams(public_id=client_id)]
+        return json_answer({**_client_json(client), "recent_streams": streams})
+
+
+class SubscriptionListView(ApiView):
+    """What a client asks for."""
+
+    needs = {"GET": Needs.ANYBODY}
+
+    @extend_schema(
+        operation_id="client_subscriptions",
+        summary="Read what the open streams of a client ask for, were sent and said",
+        responses=described(200, SubscriptionsOut, 401, 404, 422, 503),
+    )
+    def get(self, request: Request, client_id: str) -> HttpResponse:
+        """All of it: a client has a handful of types."""
+        Query(request, ()).done()
+        _visible(request, client_id)
+        found = client_subscriptions(public_id=client_id)
+        return json_answer({"results": [_subscription_json(each) for each in found]})
+
+
+def _visible(request: Request, client_id: str) -> ClientSummary:
+    """The client. Raises NotFound in the same words whether it is unknown or somebody else's."""
+    try:
+        client = client_get(public_id=client_id)
+    except NotFound:
+        client = None
+    if client is None or not principal_of(request).may(Role.VIEWER, client.environment):
+        raise NotFound(f"There is no client '{client_id[:64]}'. A client is forgotten a day after its last stream.")
+    return client
+
+
+def _client_json(client: ClientSummary) -> dict[str, object]:
+    return {
+        "id": client.id,
+        "environment": client.environment,
+        "identity": client.identity,
+        "node_id": client.node_id,
+        "node_cluster": client.node_cluster,
+        "family": client.family.value,
+        "user_agent": client.user_agent,
+        "user_agent_version": client.user_agent_version,
+        "connected": client.connected,
+        "streams": client.streams,
+        "first_seen": moment(client.first_seen),
+        "last_seen": moment(client.last_seen),
+        "types": [
+            {"type": each.type, "state": each.state.value, "wildcard": each.wildcard, "names": each.names}
+            for each in client.types
+        ],
+    }
+
+
+def _stream_json(stream: StreamView) -> dict[str, object]:
+    return {
+        "id": stream.id,
+        "replica": stream.replica,
+        "variant": stream.variant,
+        "peer": stream.peer,
+        "opened_at": moment(stream.opened_at),
+        "closed_at": moment_or_none(stream.closed_at),
+        "cause": stream.cause,
+    }
+
+
+def _subscription_json(subscription: SubscriptionView) -> dict[str, object]:
+    return {
+        "stream": subscription.stream,
+        "type": subscription.type,
+        "wildcard": subscription.wildcard,
+        "names": list(subscription.names),
+        "state": subscription.state.value,
+        "sent": subscription.sent,
+        "sent_at": moment_or_none(subscription.sent_at),
+        "acked": subscription.acked,
+        "acked_at": moment_or_none(subscription.acked_at),
+    }

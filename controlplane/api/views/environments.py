@@ -1,0 +1,169 @@
+"""Environments (interfaces.md section 4)."""
+
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+
+from controlplane.accounts.principal import Role
+from controlplane.api.answers import empty_answer, json_answer
+from controlplane.api.bodies import document_of, values_of
+from controlplane.api.pages import OFFSET_PARAMETERS, counted_page, window_of
+from controlplane.api.paths import path_to
+from controlplane.api.query import Query
+from controlplane.api.requests import request_id
+from controlplane.api.schema import PAGE, body_of_shape, described, page_of
+from controlplane.api.shapes.environments import (
+    EnvironmentIn,
+    EnvironmentOut,
+    EnvironmentPatchIn,
+    EnvironmentWrittenOut,
+)
+from controlplane.api.views.base import ApiView, Needs, principal_of, require
+from controlplane.catalog.choices import QuarantinePolicy
+from controlplane.catalog.selectors import EnvironmentState, environment_get, environment_list
+from controlplane.catalog.services import environment_create, environment_delete, environment_update
+from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
+from controlplane.errors import InputInvalid
+from xdscore.access import Effect
+from xdscore.selectors import Selector
+
+# Who may change what about an environment: which clients it takes, what they may read, what operating it needs.
+_ROLES: Final[dict[str, Role]] = {
+    "selectors": Role.ADMIN,
+    "default_effect": Role.ACCESS_EDITOR,
+    "quarantine": Role.OPERATOR,
+    "hold": Role.OPERATOR,
+}
+
+
+class EnvironmentListView(ApiView):
+    """All environments."""
+
+    needs = {"GET": Needs.ANYBODY, "POST": Role.ADMIN}
+
+    @extend_schema(
+        operation_id="environment_list",
+        summary="List the environments you may see, in the order in which clients try them",
+        parameters=PAGE,
+        responses=described(200, page_of(EnvironmentOut), 401, 422, 503),
+    )
+    def get(self, request: Request) -> HttpResponse:
+        """A page."""
+        query = Query(request, OFFSET_PARAMETERS)
+        window = window_of(query)
+        query.done()
+        principal = principal_of(request)
+        seen = [state for state in environment_list() if principal.may(Role.VIEWER, state.key)]
+        items = [environment_json(state) for state in seen[window.offset : window.offset + window.limit]]
+        return json_answer(counted_page(request, items, window, len(seen)))
+
+    @extend_schema(
+        operation_id="environment_create",
+        summary="Create an environment behind the others",
+        request=body_of_shape(EnvironmentIn),
+        responses=described(201, EnvironmentWrittenOut, 400, 401, 403, 409, 413, 415, 422, 503),
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """Create one."""
+        Query(request, ()).done()
+        values = values_of(document_of(request), EnvironmentIn)
+        key = values.pop("key")
+        policy = _policy(EnvironmentPolicy(), values)
+        made = environment_create(key=key, policy=policy, actor=principal_of(request), request_id=request_id())
+        return _written(made, status=201, headers={"Location": path_to("environments", key)})
+
+
+class EnvironmentView(ApiView):
+    """One environment."""
+
+    needs = {"GET": Role.VIEWER, "PATCH": Role.VIEWER, "DELETE": Role.ADMIN}
+
+    @extend_schema(
+        operation_id="environment_get",
+        summary="Read an environment",
+        responses=described(200, EnvironmentOut, 401, 404, 422, 503),
+    )
+    def get(self, request: Request, environment_key: str) -> HttpResponse:
+        """It as it is now."""
+        Query(request, ()).done()
+        return json_answer(environment_json(environment_get(key=environment_key)))
+
+    @extend_schema(
+        operation_id="environment_update",
+        summary="Change policies of an environment",
+        description="Needs the role admin for `selectors`, access-editor for `default_effect`, operator for `quarantine` and `hold`.",
+        request=body_of_shape(EnvironmentPatchIn),
+        responses=described(200, EnvironmentWrittenOut, 400, 401, 403, 404, 409, 413, 415, 422, 503),
+    )
+    def patch(self, request: Request, environment_key: str) -> HttpResponse:
+        """Change what the body names."""
+        Query(request, ()).done()
+        principal = principal_of(request)
+        if not any(principal.may(role, environment_key) for role in _ROLES.values()):
+            require(principal, Role.OPERATOR, environment_key)
+        values = values_of(document_of(request), EnvironmentPatchIn)
+        if not values:
+            raise InputInvalid(
+                f"The body names nothing to change. Fields are {', '.join(_ROLES)}. Nothing was changed."
+            )
+        for field in values:
+            require(principal, _ROLES[field], environment_key)
+        before = environment_get(key=environment_key).policy
+        made = environment_update(
+            key=environment_key,
+            policy=_policy(before, values),
+            before=before,
+            actor=principal,
+            request_id=request_id(),
+        )
+        return _written(made)
+
+    @extend_schema(
+        operation_id="environment_delete",
+        summary="Delete an environment with everything in it",
+        responses=described(204, None, 401, 403, 404, 409, 422, 503),
+    )
+    def delete(self, request: Request, environment_key: str) -> HttpResponse:
+        """Delete it."""
+        Query(request, ()).done()
+        environment_delete(key=environment_key, actor=principal_of(request), request_id=request_id())
+        return empty_answer(204)
+
+
+def environment_json(state: EnvironmentState) -> dict[str, object]:
+    """An environment as the API tells it."""
+    return {
+        "key": state.key,
+        "position": state.position,
+        "selectors": [
+            {field: value for field, value in asdict(each).items() if value} for each in state.policy.selectors
+        ],
+        "default_effect": state.policy.default_effect.value,
+        "quarantine": state.policy.quarantine.value,
+        "hold": state.policy.hold or None,
+        "epoch": state.epoch,
+        "generation": state.generation,
+        "built_generation": state.built_generation,
+    }
+
+
+def _policy(before: EnvironmentPolicy, values: dict[str, Any]) -> EnvironmentPolicy:
+    """`before` with the values given."""
+    changed: dict[str, Any] = {}
+    if "selectors" in values:
+        changed["selectors"] = tuple(Selector(**selector) for selector in values["selectors"])
+    if "default_effect" in values:
+        changed["default_effect"] = Effect(values["default_effect"])
+    if "quarantine" in values:
+        changed["quarantine"] = QuarantinePolicy(values["quarantine"])
+    if "hold" in values:
+        changed["hold"] = values["hold"] or ""
+    return replace(before, **changed)
+
+
+def _written(made: ChangeMade, *, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
+    row = environment_json(environment_get(key=made.environment))
+    return json_answer({**row, "change": made.change_id or None}, status=status, headers=headers)

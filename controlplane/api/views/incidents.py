@@ -1,0 +1,178 @@
+"""Incidents: what clients refuse, and what is done about it."""
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+
+from controlplane.accounts.principal import Role
+from controlplane.api.answers import json_answer, moment
+from controlplane.api.bodies import document_of, values_of
+from controlplane.api.pages import CURSOR_PARAMETERS, DEFAULT_ITEMS, MAX_ITEMS, cursor_page
+from controlplane.api.query import Query
+from controlplane.api.requests import request_id
+from controlplane.api.schema import CURSOR, INCIDENT_FILTERS, body_of_shape, described, page_of
+from controlplane.api.shapes.changes import ChangeMadeOut, IncidentOut
+from controlplane.api.shapes.facts import IncidentDetailOut, IncidentPatchIn, ReasonIn
+from controlplane.api.views.base import ApiView, Needs, principal_of, require, seen_environments
+from controlplane.api.views.changes import change_answer, incident_json
+from controlplane.errors import NotFound
+from controlplane.incidents.selectors import IncidentDetail, incident_get, incident_list
+from controlplane.incidents.services import incident_quarantine, incident_release, incident_set_state
+from controlplane.incidents.values import IncidentState
+
+
+class IncidentListView(ApiView):
+    """The incidents of the environments one may see."""
+
+    needs = {"GET": Needs.ANYBODY}
+
+    @extend_schema(
+        operation_id="incident_list",
+        summary="List incidents, the one refused last first",
+        parameters=[*CURSOR, *INCIDENT_FILTERS],
+        responses=described(200, page_of(IncidentOut, cursor=True), 401, 404, 422, 503),
+    )
+    def get(self, request: Request) -> HttpResponse:
+        """A page."""
+        query = Query(request, (*CURSOR_PARAMETERS, "environment", "state"))
+        limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
+        after, environment = query.text("after", at_most=64), query.text("environment", at_most=63)
+        state = query.choice("state", [each.value for each in IncidentState], "")
+        query.done()
+        found = incident_list(
+            environment_keys=seen_environments(request, environment),
+            states=(IncidentState(state),) if state else (),
+            after=after,
+            limit=limit + 1,
+        )
+        last = found[limit - 1].id if len(found) > limit else ""
+        return json_answer(cursor_page(request, [incident_json(each) for each in found[:limit]], limit, last))
+
+
+class IncidentView(ApiView):
+    """One incident."""
+
+    needs = {"GET": Needs.ANYBODY, "PATCH": Needs.ANYBODY}
+
+    @extend_schema(
+        operation_id="incident_get",
+        summary="Read an incident with its clients and samples",
+        responses=described(200, IncidentDetailOut, 401, 404, 422, 503),
+    )
+    def get(self, request: Request, incident_id: str) -> HttpResponse:
+        """It as it is now."""
+        Query(request, ()).done()
+        return json_answer(_detail_json(_visible(request, incident_id)))
+
+    @extend_schema(
+        operation_id="incident_update",
+        summary="Say what is being done about an incident",
+        request=body_of_shape(IncidentPatchIn),
+        responses=described(200, IncidentDetailOut, 400, 401, 403, 404, 409, 413, 415, 422, 503),
+    )
+    def patch(self, request: Request, incident_id: str) -> HttpResponse:
+        """Change its state."""
+        Query(request, ()).done()
+        _operated(request, incident_id)
+        values = values_of(document_of(request), IncidentPatchIn)
+        state = IncidentState(values["state"])
+        incident_set_state(public_id=incident_id, state=state, actor=principal_of(request), request_id=request_id())
+        return json_answer(_detail_json(incident_get(public_id=incident_id)))
+
+
+class IncidentQuarantineView(ApiView):
+    """Take the refused revision out of service."""
+
+    needs = {"POST": Needs.ANYBODY}
+
+    @extend_schema(
+        operation_id="incident_quarantine",
+        summary="Publish the last acknowledged revision in place of the refused one",
+        request=body_of_shape(ReasonIn),
+        responses=described(202, ChangeMadeOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, unchanged=True),
+    )
+    def post(self, request: Request, incident_id: str) -> HttpResponse:
+        """Quarantine it."""
+        Query(request, ()).done()
+        _operated(request, incident_id)
+        reason = values_of(document_of(request), ReasonIn)["reason"]
+        made = incident_quarantine(
+            public_id=incident_id, reason=reason, actor=principal_of(request), request_id=request_id()
+        )
+        return change_answer(made)
+
+
+class IncidentReleaseView(ApiView):
+    """Serve the refused revision again."""
+
+    needs = {"POST": Needs.ANYBODY}
+
+    @extend_schema(
+        operation_id="incident_release",
+        summary="Publish the refused revision again",
+        request=body_of_shape(ReasonIn),
+        responses=described(202, ChangeMadeOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, unchanged=True),
+    )
+    def post(self, request: Request, incident_id: str) -> HttpResponse:
+        """Release it."""
+        Query(request, ()).done()
+        _operated(request, incident_id)
+        reason = values_of(document_of(request), ReasonIn)["reason"]
+        made = incident_release(
+            public_id=incident_id, reason=reason, actor=principal_of(request), request_id=request_id()
+        )
+        return change_answer(made)
+
+
+def _visible(request: Request, incident_id: str) -> IncidentDetail:
+    """The incident. Raises NotFound in the same words whether it is unknown or somebody else's."""
+    detail = incident_get(public_id=incident_id)
+    if not principal_of(request).may(Role.VIEWER, detail.incident.environment):
+        raise NotFound(f"There is no incident '{incident_id[:64]}'.")
+    return detail
+
+
+def _operated(request: Request, incident_id: str) -> None:
+    """Raises NotFound for who may not see it, Forbidden for who may not act on it."""
+    require(principal_of(request), Role.OPERATOR, _visible(request, incident_id).incident.environment)
+
+
+def _detail_json(detail: IncidentDetail) -> dict[str, object]:
+    return {
+        **incident_json(detail.incident),
+        "algorithm": detail.algorithm,
+        "fingerprint": detail.fingerprint,
+        "normalised": detail.normalised,
+        "family": detail.family.value,
+        "author": detail.author,
+        "revision": detail.revision,
+        "quarantined": detail.quarantined,
+        "suspects": list(detail.suspects),
+        "first_at": moment(detail.first_at),
+        "last_at": moment(detail.last_at),
+        "opened_epoch": detail.opened_epoch,
+        "resolved_epoch": detail.resolved_epoch,
+        "refusing": [
+            {
+                "id": each.id,
+                "identity": each.identity,
+                "node_id": each.node_id,
+                "revision": each.revision,
+                "count": each.count,
+                "first_at": moment(each.first_at),
+                "last_at": moment(each.last_at),
+            }
+            for each in detail.refusing
+        ],
+        "samples": [
+            {
+                "client": each.client,
+                "node_id": each.node_id,
+                "version": each.version,
+                "code": each.code,
+                "text": each.text,
+                "at": moment(each.at),
+            }
+            for each in detail.samples
+        ],
+    }

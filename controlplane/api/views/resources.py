@@ -1,0 +1,181 @@
+"""Resources: the list, one of them, its history (interfaces.md section 4)."""
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+
+from controlplane.accounts.principal import Role
+from controlplane.api.answers import empty_answer, json_answer, moment, prefers_yaml, rendered, yaml_answer
+from controlplane.api.etags import etag, expectation_of, is_current
+from controlplane.api.kinds import kind_in_path, kind_named, name_in_path, type_words
+from controlplane.api.manifests import manifest_of, one_manifest, parsed_all, puts_of
+from controlplane.api.pages import OFFSET_PARAMETERS, offset_page, window_of
+from controlplane.api.problems import finding_json
+from controlplane.api.query import Query
+from controlplane.api.requests import request_id
+from controlplane.api.schema import BOTH, MANIFEST, MANIFEST_LIST, MESSAGE, PAGE, PRECONDITIONS, RESOURCE_FILTERS, described, page_of
+from controlplane.api.shapes.changes import ChangeMadeOut
+from controlplane.api.shapes.resources import ResourceRowOut, RevisionOut
+from controlplane.api.views.base import ApiView, principal_of
+from controlplane.api.views.changes import change_answer
+from controlplane.catalog.models import Resource, Revision
+from controlplane.catalog.selectors import resource_content, resource_get, resource_list, resource_row, revision_list
+from controlplane.catalog.services import change_apply
+from controlplane.catalog.values import Delete, finding_from_json
+from xdscore.schema import Expected, Tree
+
+
+class ResourceListView(ApiView):
+    """The resources of an environment."""
+
+    needs = {"GET": Role.VIEWER}
+
+    @extend_schema(
+        operation_id="resource_list",
+        summary="List resources by type and name",
+        parameters=[*PAGE, *RESOURCE_FILTERS],
+        responses=described(200, page_of(ResourceRowOut), 401, 404, 422, 503, yaml=MANIFEST_LIST),
+    )
+    def get(self, request: Request, environment_key: str) -> HttpResponse:
+        """A page. With `manifests=true` and `Accept: application/yaml` it is a file that `apply` takes."""
+        query = Query(request, (*OFFSET_PARAMETERS, "type", "owner", "name", "manifests"))
+        kind = query.parsed("type", kind_named, None, wanted=f"must be one of {type_words()}, or a type URL")
+        owner = query.text("owner") if "owner" in request.query_params else None
+        name_part = query.text("name")
+        manifests = query.flag("manifests")
+        window = window_of(query)
+        query.done()
+        rows = resource_list(
+            environment_key=environment_key, kind=kind, owner=owner, name_part=name_part, contents=manifests
+        )
+
+        def manifest(row: Resource) -> dict[str, Tree]:
+            return manifest_of(resource_content(row, environment_key=environment_key))
+
+        if manifests and prefers_yaml(request):
+            page = offset_page(request, rows, window, manifest)
+            link = {"Link": f'<{page["next"]}>; rel="next"'} if page["next"] else {}
+            return yaml_answer(page["results"], headers={"Vary": "Accept", **link})
+        if manifests:
+            page = offset_page(request, rows, window, lambda row: {**_row_json(row), "manifest": manifest(row)})
+        else:
+            page = offset_page(request, rows, window, _row_json)
+        return json_answer(page, headers={"Vary": "Accept"})
+
+
+class ResourceView(ApiView):
+    """One resource."""
+
+    needs = {"GET": Role.VIEWER, "PUT": Role.EDITOR, "DELETE": Role.EDITOR}
+
+    @extend_schema(
+        operation_id="resource_get",
+        summary="Read a resource as the manifest that would store it again",
+        responses=described(200, MANIFEST, 401, 404, 422, 503, media=BOTH, unmodified=True),
+    )
+    def get(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
+        """The manifest, without secrets; its revision is the ETag."""
+        Query(request, ()).done()
+        kind = kind_in_path(type)
+        content = resource_get(environment_key=environment_key, kind=kind, name=name_in_path(kind, name))
+        tag = {"ETag": etag(content.revision)}
+        if is_current(request, content.revision):
+            return empty_answer(304, headers=tag)
+        return rendered(request, manifest_of(content), headers=tag)
+
+    @extend_schema(
+        operation_id="resource_put",
+        summary="Create or replace a resource",
+        parameters=[MESSAGE, *PRECONDITIONS],
+        request={"application/json": MANIFEST, "application/yaml": MANIFEST},
+        responses=described(202, ChangeMadeOut, 400, 401, 403, 404, 409, 412, 413, 415, 422, 503, unchanged=True),
+    )
+    def put(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
+        """Store the manifest as the resource's next revision."""
+        query = Query(request, ("message",))
+        message = query.message()
+        query.done()
+        kind = kind_in_path(type)
+        expected = Expected(kind.word, name_in_path(kind, name))
+        expect = expectation_of(request)
+        read = parsed_all([one_manifest(request)], environment_key=environment_key, expected=expected)
+        made = change_apply(
+            environment_key=environment_key,
+            edits=puts_of(read, expect=expect),
+            actor=principal_of(request),
+            message=message,
+            request_id=request_id(),
+        )
+        return change_answer(made, headers={"ETag": etag(made.edits[0].revision)} if made.changed else None)
+
+    @extend_schema(
+        operation_id="resource_delete",
+        summary="Delete a resource",
+        parameters=[MESSAGE, *PRECONDITIONS],
+        responses=described(202, ChangeMadeOut, 401, 403, 404, 409, 412, 422, 503),
+    )
+    def delete(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
+        """Take the resource out of the environment."""
+        query = Query(request, ("message",))
+        message = query.message()
+        query.done()
+        kind = kind_in_path(type)
+        made = change_apply(
+            environment_key=environment_key,
+            edits=[Delete(kind, name_in_path(kind, name), expectation_of(request))],
+            actor=principal_of(request),
+            message=message,
+            request_id=request_id(),
+        )
+        return change_answer(made)
+
+
+class RevisionListView(ApiView):
+    """The history of a name."""
+
+    needs = {"GET": Role.VIEWER}
+
+    @extend_schema(
+        operation_id="revision_list",
+        summary="Read a resource's history, newest first",
+        parameters=PAGE,
+        responses=described(200, page_of(RevisionOut), 401, 404, 422, 503),
+    )
+    def get(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
+        """A page of revisions, deletions included."""
+        query = Query(request, OFFSET_PARAMETERS)
+        window = window_of(query)
+        query.done()
+        kind = kind_in_path(type)
+        rows = revision_list(environment_key=environment_key, kind=kind, name=name_in_path(kind, name))
+        return json_answer(offset_page(request, rows, window, _revision_json))
+
+
+def _row_json(row: Resource) -> dict[str, object]:
+    value = resource_row(row)
+    return {
+        "type": value.kind.word,
+        "name": value.name,
+        "revision": value.revision,
+        "version": value.version,
+        "owner": value.owner,
+        "updated_at": moment(value.updated_at),
+        "proven": value.proven,
+        "quarantined": value.quarantined,
+        "findings": value.findings,
+    }
+
+
+def _revision_json(row: Revision) -> dict[str, object]:
+    return {
+        "revision": row.number,
+        "content_hash": row.blob_id,
+        "deleted": row.blob_id is None,
+        "change": str(row.change.public_id),
+        "author": row.change.author,
+        "message": row.change.message,
+        "created_at": moment(row.at),
+        "findings": [finding_json(finding_from_json(each)) for each in row.findings],
+        "proven": bool(getattr(row, "proven", False)),  # annotated by `revision_list`
+        "quarantined": bool(getattr(row, "quarantined", False)),
+    }

@@ -1,0 +1,50 @@
+"""The schema of the API, and a page to read it with (offline: its files come with the package)."""
+
+from functools import cache
+from typing import Any
+
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.utils import extend_schema
+from drf_spectacular.views import SpectacularSwaggerSplitView
+from rest_framework.request import Request
+
+from controlplane.api.answers import rendered
+from controlplane.api.query import Query
+from controlplane.api.views.base import ApiView, Needs
+
+
+class SchemaView(ApiView):
+    """OpenAPI 3.1, as JSON or (by Accept) YAML."""
+
+    needs = {"GET": Needs.ANYBODY}
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request) -> HttpResponse:
+        """All of it."""
+        Query(request, ()).done()
+        return rendered(request, schema())
+
+
+class SchemaPageView(ApiView, SpectacularSwaggerSplitView):
+    """Swagger UI without inline scripts: the page, and with `?script=` its script."""
+
+    needs = {"GET": Needs.ANYBODY}
+    url_name = "api-schema"
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request, *args: object, **kwargs: object) -> HttpResponseBase:
+        """The page."""
+        request.accepted_renderer = self.renderer_classes[0]()
+        request.accepted_media_type = request.accepted_renderer.media_type
+        answer: HttpResponseBase = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]  # untyped
+        return answer
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The schema: a function of the code, so it is made once."""
+    generator = SchemaGenerator()  # type: ignore[no-untyped-call]  # untyped library
+    made: dict[str, Any] = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]  # same
+    return made

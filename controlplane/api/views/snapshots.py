@@ -1,0 +1,77 @@
+"""Snapshots: what an environment serves and served."""
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+
+from controlplane.accounts.principal import Role
+from controlplane.api.answers import json_answer, moment
+from controlplane.api.pages import OFFSET_PARAMETERS, offset_page, window_of
+from controlplane.api.query import Query
+from controlplane.api.schema import PAGE, described, page_of
+from controlplane.api.shapes.facts import SnapshotDetailOut, SnapshotOut
+from controlplane.api.views.base import ApiView
+from controlplane.builder.selectors import builds_of_epochs
+from controlplane.errors import NotFound
+from controlplane.snapshots.models import SnapshotRow
+from controlplane.snapshots.selectors import snapshot_list
+
+_MAX_EPOCH = 2**63 - 1  # the column
+
+
+class SnapshotListView(ApiView):
+    """The snapshots of an environment."""
+
+    needs = {"GET": Role.VIEWER}
+
+    @extend_schema(
+        operation_id="snapshot_list",
+        summary="List snapshots, newest first",
+        parameters=PAGE,
+        responses=described(200, page_of(SnapshotOut), 401, 404, 422, 503),
+    )
+    def get(self, request: Request, environment_key: str) -> HttpResponse:
+        """A page."""
+        query = Query(request, OFFSET_PARAMETERS)
+        window = window_of(query)
+        query.done()
+        return json_answer(offset_page(request, snapshot_list(environment_key=environment_key), window, _snapshot_json))
+
+
+class SnapshotView(ApiView):
+    """One snapshot."""
+
+    needs = {"GET": Role.VIEWER}
+
+    @extend_schema(
+        operation_id="snapshot_get",
+        summary="Read a snapshot",
+        responses=described(200, SnapshotDetailOut, 401, 404, 422, 503),
+    )
+    def get(self, request: Request, environment_key: str, epoch: int) -> HttpResponse:
+        """It never changes, so it may be kept."""
+        Query(request, ()).done()
+        row = (
+            snapshot_list(environment_key=environment_key).filter(epoch=epoch).first() if epoch <= _MAX_EPOCH else None
+        )
+        if row is None:
+            raise NotFound(f"There is no snapshot {epoch} of '{environment_key}': not yet, or not any more.")
+        build = builds_of_epochs(environment_key=environment_key, epochs=[epoch]).get(epoch)
+        body = {
+            **_snapshot_json(row),
+            "root": row.root_id,
+            "held": build.held if build is not None else [],
+            "stage_ms": build.stage_ms if build is not None else {},
+        }
+        headers = {"ETag": f'"{row.lineage}-{row.epoch}"', "Cache-Control": "private, max-age=31536000, immutable"}
+        return json_answer(body, headers=headers)
+
+
+def _snapshot_json(row: SnapshotRow) -> dict[str, object]:
+    return {
+        "epoch": row.epoch,
+        "lineage": str(row.lineage),
+        "generation": row.generation,
+        "published_at": moment(row.at),
+        "counts": row.counts,
+    }

@@ -1,0 +1,58 @@
+"""Validate: what apply would say about manifests, without an environment and without any state."""
+
+from collections.abc import Sequence
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+
+from controlplane.api.answers import json_answer
+from controlplane.api.bodies import documents_of, values_of
+from controlplane.api.manifests import manifests_at, manifests_in, parsed_all
+from controlplane.api.problems import finding_json
+from controlplane.api.query import Query
+from controlplane.api.schema import apply_body, described
+from controlplane.api.shapes.validation import ValidateIn, ValidateOut
+from controlplane.api.views.base import ApiView, Needs
+from controlplane.errors import InputInvalid
+from xdscore.findings import Finding
+from xdscore.schema import Manifest
+from xdscore.schema.text import Document
+
+
+class ValidateView(ApiView):
+    """Findings, no state."""
+
+    needs = {"POST": Needs.ANYBODY}
+
+    @extend_schema(
+        operation_id="validate",
+        summary="Say what is wrong with manifests",
+        request=apply_body(ValidateIn),
+        responses=described(200, ValidateOut, 400, 401, 413, 415, 422, 503),
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """Every finding. A text that cannot be read is refused like everywhere else; a manifest that is wrong is the
+        answer.
+        """
+        Query(request, ()).done()
+        documents = documents_of(request)
+        try:
+            manifests, notes = _manifests(documents)
+        except InputInvalid as error:
+            return _answer(valid=False, findings=error.findings)
+        read = parsed_all(manifests)
+        return _answer(valid=not read.refused, findings=(*notes, *read.findings))
+
+
+def _manifests(documents: Sequence[Document]) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
+    """The manifests of `{"resources": […]}` or of plain files. Raises InputInvalid."""
+    tree = documents[0].tree if len(documents) == 1 else None
+    if isinstance(tree, dict) and tree.keys() == {"resources"}:
+        values_of(documents[0], ValidateIn)
+        return manifests_at(documents[0], "/resources")
+    return manifests_in(documents)
+
+
+def _answer(*, valid: bool, findings: Sequence[Finding]) -> HttpResponse:
+    return json_answer({"valid": valid, "findings": [finding_json(each) for each in findings]})

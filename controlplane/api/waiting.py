@@ -1,0 +1,131 @@
+"""`?wait=`: holds a request until its change is published, at little cost.
+
+One task per process asks the database for all waiting requests together, five times a second; a waiting request is one
+future. It holds no database connection, and no more than so many may wait at once (resolutions U25).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import close_old_connections
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.views import View
+from rest_framework.request import Request
+
+from controlplane.api.errors import Busy
+from controlplane.api.problems import answer_for
+from controlplane.api.query import Query
+from controlplane.builder.selectors import changes_unfinished
+
+WAIT_PARAMETERS: Final = ("wait", "for")
+_POLL_S: Final = 0.2
+_RETRY_AFTER_S: Final = 5
+_FOR: Final = "published"
+
+
+def wait_of(query: Query) -> float:
+    """How many seconds to wait; 0 for not at all. The only thing to wait for is publication, so far."""
+    query.choice("for", (_FOR,), _FOR)
+    return query.seconds("wait", at_most=settings.PARLEY.limits.change_wait_s)
+
+
+class Waiters:
+    """The requests of one process that wait for a build. Lives on the event loop; nothing here is called from a thread."""
+
+    def __init__(self, unfinished: Callable[[list[str]], Awaitable[frozenset[str]]]) -> None:
+        self._unfinished = unfinished
+        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def count(self) -> int:
+        """How many wait now."""
+        return sum(len(futures) for futures in self._waiting.values())
+
+    async def wait(self, change_id: str, seconds: float) -> None:
+        """Return when the change is finished, or the time is up. Raises whatever reading the database raised."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        self._waiting.setdefault(change_id, set()).add(future)
+        if self._task is None or self._task.done() or self._task.get_loop() is not loop:
+            self._task = loop.create_task(self._poll())
+        try:
+            await asyncio.wait_for(future, seconds)
+        except TimeoutError:
+            pass
+        finally:
+            futures = self._waiting.get(change_id, set())
+            futures.discard(future)
+            if not futures:
+                self._waiting.pop(change_id, None)
+
+    async def _poll(self) -> None:
+        while self._waiting:
+            try:
+                unfinished = await self._unfinished(list(self._waiting))
+            except Exception as error:  # noqa: BLE001  whoever waits must hear of it, whatever it is
+                self._end(list(self._waiting), error)
+                return
+            self._end([each for each in self._waiting if each not in unfinished], None)
+            await asyncio.sleep(_POLL_S)
+
+    def _end(self, change_ids: list[str], error: Exception | None) -> None:
+        for change_id in change_ids:
+            for future in self._waiting.get(change_id, ()):
+                if future.done():
+                    continue
+                if error is None:
+                    future.set_result(None)
+                else:
+                    future.set_exception(error)
+
+
+def _read(change_ids: list[str]) -> frozenset[str]:
+    try:
+        return changes_unfinished(public_ids=change_ids)
+    finally:
+        close_old_connections()
+
+
+_waiters = Waiters(sync_to_async(_read, thread_sensitive=False))
+
+
+def waits(
+    view: Callable[..., HttpResponseBase], cls: type[View]
+) -> Callable[..., Coroutine[Any, Any, HttpResponseBase]]:
+    """`view`, asked twice when the caller wants to wait: once to see who asks and whether there is anything to wait
+    for.
+    """
+    answer = sync_to_async(view)
+
+    async def waiting(request: HttpRequest, *, change_id: UUID, **kwargs: Any) -> HttpResponseBase:
+        first = await answer(request, change_id=change_id, **kwargs)
+        if request.method != "GET" or first.status_code != 200 or "wait" not in request.GET:
+            return first
+        seconds = wait_of(Query(Request(request), request.GET))
+        if seconds == 0 or not await sync_to_async(_unfinished_now)(str(change_id)):
+            return first
+        if _waiters.count >= settings.PARLEY.limits.change_waiters:
+            busy = Busy("As many requests as may wait for a change are waiting already.", retry_after_s=_RETRY_AFTER_S)
+            return answer_for(busy)
+        try:
+            await _waiters.wait(str(change_id), seconds)
+        except Exception as error:  # noqa: BLE001  one answer for whatever the database said
+            return answer_for(error, path=cls.__name__)
+        return await answer(request, change_id=change_id, **kwargs)
+
+    # What the schema and DRF's own tools look for on a view.
+    waiting.cls = cls  # type: ignore[attr-defined]  # attributes of a function
+    waiting.initkwargs = {}  # type: ignore[attr-defined]
+    waiting.csrf_exempt = True  # type: ignore[attr-defined]
+    return waiting
+
+
+def _unfinished_now(change_id: str) -> bool:
+    # The connection goes back before the wait: 200 waiters must not hold a pool of 20 (controlplane.databases).
+    return bool(_read([change_id]))

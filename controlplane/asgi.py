@@ -1,0 +1,24 @@
+"""The web process: console and REST behind one ASGI application. Wiring only."""
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+
+from django.conf import settings
+from django.core.asgi import get_asgi_application
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+from controlplane.api.body_limit import BodyLimit
+from controlplane.home import home_create
+from controlplane.process import open_files_raise
+
+open_files_raise()
+home_create(settings.PARLEY)
+
+# A body over its limit ends here, before Django would write it to a file.
+_limited = BodyLimit(get_asgi_application(), settings.PARLEY.limits)
+# The scheme and address of a caller, as a proxy reports them, but only one we were told of (resolutions U23).
+application = ProxyHeadersMiddleware(
+    _limited,  # type: ignore[arg-type]  # the same protocol, which uvicorn describes with types of its own
+    [str(each) for each in settings.PARLEY.trusted_proxies],
+)

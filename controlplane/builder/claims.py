@@ -1,0 +1,52 @@
+"""Lets one process at a time do a piece of work. A claim only saves work: safety comes from the publish fence
+(resolutions D26).
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+
+from django.conf import settings
+from django.db import connection
+
+
+@contextmanager
+def claim(name: str) -> Iterator[bool]:
+    """Whether this process may do the work called `name` now. Never waits; the claim ends with the block, or with the
+    process.
+    """
+    claiming = _claim_in_postgresql if connection.vendor == "postgresql" else _claim_by_file
+    with claiming(name) as claimed:
+        yield claimed
+
+
+@contextmanager
+def _claim_in_postgresql(name: str) -> Iterator[bool]:
+    key = int.from_bytes(blake2b(f"parley:{name}".encode(), digest_size=8).digest(), signed=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [key])
+        claimed = bool(cursor.fetchone()[0])
+    try:
+        yield claimed
+    finally:
+        if claimed:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [key])
+
+
+@contextmanager
+def _claim_by_file(name: str) -> Iterator[bool]:
+    folder = settings.PARLEY.home / "run"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(handle)

@@ -1,0 +1,133 @@
+"""Answers what became of a change: which build covered it, and what that build said (resolutions D6)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from django.db import models
+from django.db.models.functions import Coalesce
+
+from controlplane.builder.models import Build, BuildOutcome
+from controlplane.catalog.models import Change, Revision
+from controlplane.catalog.selectors import change_get
+
+# A failed build is tried again every second (sweeper). So many failures in a row are no passing trouble.
+_FAILURES_THAT_LAST = 3
+_BATCH = 500
+
+
+class ChangeState(Enum):
+    """How far a change has come (interfaces.md section 4, resolutions C29)."""
+
+    SAVED = "saved"
+    PUBLISHED = "published"
+    UNCHANGED = "unchanged"  # built, and no client sees a difference
+    SUPERSEDED = "superseded"  # everything it wrote was written again before a build saw it
+    FAILED = "failed"
+
+    @property
+    def final(self) -> bool:
+        """Whether the builder has said its word on it."""
+        return self is not ChangeState.SAVED
+
+
+@dataclass(frozen=True, slots=True)
+class HeldName:
+    """A name of the change that is not served as written: it runs an older revision (`served`), or nothing."""
+
+    type: str
+    name: str
+    reason: str
+    served: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeProgress:
+    """A change's state; `epoch` is None until there is one; `detail` says why it failed."""
+
+    state: ChangeState
+    epoch: int | None = None
+    held: tuple[HeldName, ...] = ()
+    detail: str = ""
+
+
+def change_progress(*, public_id: str) -> ChangeProgress:
+    """How far a change has come. Raises NotFound."""
+    change = change_get(public_id=public_id)
+    covering = Build.objects.filter(environment=change.environment, to_generation__gte=change.generation)
+    ended = covering.filter(outcome__in=(BuildOutcome.PUBLISHED, BuildOutcome.UNCHANGED))
+    build = ended.order_by("to_generation", "id").first()
+    if build is None:
+        return _unbuilt(covering)
+    if _superseded(change, build):
+        return ChangeProgress(ChangeState.SUPERSEDED, build.epoch)
+    state = ChangeState.PUBLISHED if build.outcome == BuildOutcome.PUBLISHED else ChangeState.UNCHANGED
+    return ChangeProgress(state, build.epoch, _held(change, build))
+
+
+def changes_unfinished(*, public_ids: Sequence[str]) -> frozenset[str]:
+    """Those of these changes that no build has finished yet, nor given up. One read for a batch: waiting is shared."""
+    unfinished: set[str] = set()
+    for start in range(0, len(public_ids), _BATCH):
+        builds = Build.objects.filter(
+            environment=models.OuterRef("environment"), to_generation__gte=models.OuterRef("generation")
+        )
+        waiting = (
+            Change.objects.filter(public_id__in=public_ids[start : start + _BATCH])
+            .exclude(models.Exists(builds.filter(outcome__in=(BuildOutcome.PUBLISHED, BuildOutcome.UNCHANGED))))
+            .annotate(failures=_count(builds.filter(outcome=BuildOutcome.FAILED)))
+            .filter(failures__lt=_FAILURES_THAT_LAST)
+        )
+        unfinished.update(str(each) for each in waiting.values_list("public_id", flat=True))
+    return frozenset(unfinished)
+
+
+def generation_of_epoch(*, environment_key: str, epoch: int) -> int | None:
+    """The last generation whose build says that this epoch serves it; None when no build of the environment says so."""
+    builds = Build.objects.filter(environment__key=environment_key, epoch=epoch)
+    last: int | None = builds.aggregate(last=models.Max("to_generation"))["last"]
+    return last
+
+
+def builds_of_epochs(*, environment_key: str, epochs: Sequence[int]) -> Mapping[int, Build]:
+    """The build that published each epoch."""
+    builds = Build.objects.filter(
+        environment__key=environment_key, epoch__in=list(epochs), outcome=BuildOutcome.PUBLISHED
+    )
+    return {build.epoch: build for build in builds.order_by("id") if build.epoch is not None}
+
+
+def _unbuilt(covering: models.QuerySet[Build]) -> ChangeProgress:
+    failed = covering.filter(outcome=BuildOutcome.FAILED)
+    last = failed.order_by("-id").first()
+    if last is not None and failed.count() >= _FAILURES_THAT_LAST:
+        return ChangeProgress(ChangeState.FAILED, detail=last.detail)
+    return ChangeProgress(ChangeState.SAVED)
+
+
+def _superseded(change: Change, build: Build) -> bool:
+    """Whether every revision of the change had a successor by the time of the first build that covered it."""
+    written = Revision.objects.filter(change=change)
+    newer = Revision.objects.filter(
+        resource=models.OuterRef("resource"),
+        number__gt=models.OuterRef("number"),
+        change__generation__lte=build.to_generation,
+    )
+    return written.exists() and not written.exclude(models.Exists(newer)).exists()
+
+
+def _held(change: Change, build: Build) -> tuple[HeldName, ...]:
+    if not build.held:
+        return ()
+    written = set(Revision.objects.filter(change=change).values_list("resource__type", "resource__name"))
+    return tuple(
+        HeldName(each["type"], each["name"], each["reason"], each["served"])
+        for each in build.held
+        if (each["type"], each["name"]) in written
+    )
+
+
+def _count(rows: models.QuerySet[Build]) -> Coalesce:
+    """How many of these rows there are, as a column."""
+    counted = rows.order_by().values("environment").annotate(count=models.Count("pk")).values("count")
+    return Coalesce(models.Subquery(counted), 0)

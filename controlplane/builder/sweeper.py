@@ -1,0 +1,41 @@
+"""The door that needs no broker: a thread in the worker that looks into the database every second (resolutions D7).
+
+Whatever Redis loses, delays or never gets, this finds. It runs next to Celery's pool, in the worker's own process.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+
+import structlog
+from django.db import close_old_connections
+
+log = structlog.get_logger(__name__)
+
+
+class Sweeper(threading.Thread):
+    """Calls each job in turn, then waits; a job that fails is logged and called again the next time."""
+
+    def __init__(self, jobs: Sequence[Callable[[], object]], interval_s: float) -> None:
+        super().__init__(name="sweeper", daemon=True)
+        self._jobs = tuple(jobs)
+        self._interval_s = interval_s
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        """Sweep until stopped."""
+        while not self._stopping.wait(self._interval_s):
+            for job in self._jobs:
+                self._call(job)
+
+    def stop(self) -> None:
+        """End after the job that runs now."""
+        self._stopping.set()
+
+    def _call(self, job: Callable[[], object]) -> None:
+        close_old_connections()
+        try:
+            job()
+        except Exception:
+            log.exception("sweep.failed", job=getattr(job, "__qualname__", repr(job)))
+        finally:
+            close_old_connections()

@@ -1,0 +1,1 @@
+"""What operators say: environments, resources, append-only revisions with their bytes, changes, quarantines, proofs."""

@@ -1,0 +1,12 @@
+"""Registers the app with Django."""
+
+from django.apps import AppConfig
+
+
+class CatalogConfig(AppConfig):
+    """Catalogue."""
+
+    name = "controlplane.catalog"
+    label = "catalog"
+    verbose_name = "Catalogue"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,191 @@
+"""The catalogue's tables (resolutions part 5). Private to this app's services and selectors.
+
+Addresses of blobs are BLAKE2b-128 in hex, so that they read the same in a query, a log line and an ETag.
+"""
+
+import uuid
+from enum import Enum
+
+from django.db import models
+from django.utils import timezone
+
+from controlplane.catalog.choices import BlobKind, ChangeKind, QuarantineCause, QuarantinePolicy
+from xdscore.access import Effect
+
+ENVIRONMENT_KEY_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+
+
+def _choices(kind: type[Enum]) -> list[tuple[str, str]]:
+    return [(member.value, member.value) for member in kind]
+
+
+# A default that hides would be a default that lies to operators too: an environment allows or denies.
+DEFAULT_EFFECTS = (Effect.ALLOW.value, Effect.DENY.value)
+
+
+class Environment(models.Model):
+    """A namespace of resources with its own snapshot sequence.
+
+    `generation` counts writes, `built_generation` is the last one a build covered: while they differ a build is due
+    (resolutions D6, C19). `epoch` counts snapshots within `lineage` (D5b).
+    """
+
+    key = models.CharField(max_length=63, unique=True)
+    position = models.PositiveIntegerField(unique=True)
+    selectors = models.JSONField(default=list)
+    default_effect = models.CharField(
+        max_length=8, choices=[(value, value) for value in DEFAULT_EFFECTS], default=Effect.DENY.value
+    )
+    quarantine = models.CharField(
+        max_length=16, choices=_choices(QuarantinePolicy), default=QuarantinePolicy.SUGGEST.value
+    )
+    hold_reason = models.CharField(max_length=500, blank=True, default="")
+    lineage = models.UUIDField(default=uuid.uuid4)
+    generation = models.PositiveBigIntegerField(default=0)
+    built_generation = models.PositiveBigIntegerField(default=0)
+    epoch = models.PositiveBigIntegerField(default=0)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        """A build never covers what was not written."""
+
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(built_generation__lte=models.F("generation")), name="built_at_most_generation"
+            ),
+            models.CheckConstraint(condition=models.Q(default_effect__in=DEFAULT_EFFECTS), name="default_effect_known"),
+            models.CheckConstraint(
+                condition=models.Q(quarantine__in=[policy.value for policy in QuarantinePolicy]),
+                name="quarantine_policy_known",
+            ),
+        )
+
+    def __str__(self) -> str:
+        """Its key."""
+        return self.key
+
+
+class Blob(models.Model):
+    """Bytes by address. A secret's are sealed: `hash` is then the address of the ciphertext's plaintext under a key
+    (D18).
+    """
+
+    hash = models.CharField(max_length=32, primary_key=True)
+    kind = models.CharField(max_length=16, choices=_choices(BlobKind))
+    size = models.PositiveIntegerField()
+    data = models.BinaryField()
+
+    def __str__(self) -> str:
+        """Its kind and address."""
+        return f"{self.kind} {self.hash}"
+
+
+class Change(models.Model):
+    """One atomic set of edits: everything written at one generation of an environment."""
+
+    public_id = models.UUIDField(default=uuid.uuid4, unique=True)
+    environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="changes")
+    generation = models.PositiveBigIntegerField()
+    kind = models.CharField(max_length=16, choices=_choices(ChangeKind))
+    author = models.CharField(max_length=150)
+    message = models.CharField(max_length=1000, blank=True, default="")
+    owner = models.CharField(max_length=150, blank=True, default="")
+    request_id = models.CharField(max_length=64, blank=True, default="")
+    findings = models.JSONField(default=list)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        """One change per generation."""
+
+        constraints = (models.UniqueConstraint(fields=("environment", "generation"), name="one_change_per_generation"),)
+
+    def __str__(self) -> str:
+        """Its public id."""
+        return str(self.public_id)
+
+
+class Resource(models.Model):
+    """A name of a type in an environment. `counter` numbers its revisions and never restarts, not even after a delete
+    (U19).
+    """
+
+    environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="resources")
+    type = models.CharField(max_length=16)
+    name = models.CharField(max_length=1024)
+    owner = models.CharField(max_length=150, blank=True, default="")
+    counter = models.PositiveIntegerField(default=0)
+    deleted = models.BooleanField(default=False)
+    head = models.ForeignKey("Revision", on_delete=models.RESTRICT, null=True, related_name="+")
+    proven = models.ForeignKey("Revision", on_delete=models.RESTRICT, null=True, related_name="+")
+
+    class Meta:
+        """A name exists once per type and environment."""
+
+        constraints = (models.UniqueConstraint(fields=("environment", "type", "name"), name="resource_name_once"),)
+        indexes = (models.Index(fields=("environment", "type", "owner")),)
+
+    def __str__(self) -> str:
+        """Its type and name."""
+        return f"{self.type} {self.name}"
+
+
+class Revision(models.Model):
+    """What a resource was from one change on. Never changed, never removed; a deletion is a revision without a blob."""
+
+    resource = models.ForeignKey(Resource, on_delete=models.CASCADE, related_name="revisions")
+    number = models.PositiveIntegerField()
+    change = models.ForeignKey(Change, on_delete=models.RESTRICT, related_name="revisions")
+    blob = models.ForeignKey(Blob, on_delete=models.RESTRICT, null=True, related_name="+")
+    version = models.CharField(max_length=32, blank=True, default="")
+    eds_name = models.CharField(max_length=1024, blank=True, default="")
+    ttl_ms = models.PositiveBigIntegerField(default=0)
+    findings = models.JSONField(default=list)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        """Numbers run from 1 within a resource."""
+
+        constraints = (models.UniqueConstraint(fields=("resource", "number"), name="revision_number_once"),)
+
+    def __str__(self) -> str:
+        """Its ETag."""
+        return f"r{self.number}"
+
+
+class RevisionProof(models.Model):
+    """When a client first acknowledged a response that held this revision. Beside the revision, because that never
+    changes.
+    """
+
+    revision = models.OneToOneField(Revision, on_delete=models.CASCADE, primary_key=True, related_name="proof")
+    at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        """Which revision."""
+        return f"proof of revision {self.revision_id}"
+
+
+class Quarantine(models.Model):
+    """A revision that is not served in its environment; the last proven one is, or an error says why none is."""
+
+    revision = models.ForeignKey(Revision, on_delete=models.CASCADE, related_name="quarantines")
+    cause = models.CharField(max_length=16, choices=_choices(QuarantineCause))
+    incident = models.CharField(max_length=36, blank=True, default="")
+    reason = models.CharField(max_length=500)
+    opened_at = models.DateTimeField(default=timezone.now)
+    opened_by = models.CharField(max_length=150)
+    released_at = models.DateTimeField(null=True, blank=True)
+    released_by = models.CharField(max_length=150, blank=True, default="")
+
+    class Meta:
+        """At most one open quarantine of a revision."""
+
+        constraints = (
+            models.UniqueConstraint(
+                fields=("revision",), condition=models.Q(released_at=None), name="one_open_quarantine"
+            ),
+        )
+
+    def __str__(self) -> str:
+        """Why."""
+        return self.reason

@@ -1,0 +1,94 @@
+"""Keys outside the database: seals secrets at rest, addresses them, and signs snapshots (architecture.md decision 8,
+resolutions D18, D19).
+
+The first key of `PARLEY_ENCRYPTION_KEYS` encrypts, all of them decrypt. What must not change when a key is added
+(addresses of secrets, so that an unchanged secret stays unchanged) is derived from the last one, the oldest.
+"""
+
+import os
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
+from hmac import compare_digest
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from django.conf import settings
+
+from controlplane import home
+from xdscore.snapshot import HASH_BYTES
+
+KEY_BYTES = 32
+_FORMAT = b"\x01"
+_KEY_ID_BYTES = 8
+_NONCE_BYTES = 12  # NIST SP 800-38D: 96 bits, random
+_HEADER_BYTES = len(_FORMAT) + _KEY_ID_BYTES + _NONCE_BYTES
+
+
+class SealError(ValueError):
+    """Sealed bytes cannot be opened: wrong key, other address, or altered."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRing:
+    """The key-encryption keys in order; at least one, each 32 bytes. Never printed."""
+
+    keys: tuple[bytes, ...]
+
+    def __repr__(self) -> str:
+        """Hides the keys from logs and tracebacks."""
+        return f"KeyRing({len(self.keys)} keys)"
+
+    def secret_address(self, *, environment: str, word: str, name: str, plaintext: bytes) -> bytes:
+        """The address of a secret: keyed, so that it reveals nothing guessable, and bound to one resource."""
+        context = f"{environment}\0{word}\0{name}\0".encode()
+        return blake2b(context + plaintext, digest_size=HASH_BYTES, key=_derive(self.keys[-1], b"address")).digest()
+
+    def seal(self, plaintext: bytes, address: bytes) -> bytes:
+        """AES-256-GCM under the first key; the address is authenticated, so that rows cannot be swapped."""
+        key = self.keys[0]
+        nonce = os.urandom(_NONCE_BYTES)
+        return _FORMAT + _key_id(key) + nonce + AESGCM(_derive(key, b"seal")).encrypt(nonce, plaintext, address)
+
+    def open(self, sealed: bytes, address: bytes) -> bytes:
+        """The plaintext. Raises SealError."""
+        key_id, nonce = sealed[1 : 1 + _KEY_ID_BYTES], sealed[1 + _KEY_ID_BYTES : _HEADER_BYTES]
+        if sealed[:1] != _FORMAT:
+            raise SealError("unknown format of sealed bytes")
+        for key in self.keys:
+            if compare_digest(_key_id(key), key_id):
+                try:
+                    return AESGCM(_derive(key, b"seal")).decrypt(nonce, sealed[_HEADER_BYTES:], address)
+                except InvalidTag as error:
+                    raise SealError("sealed bytes were altered or belong to another resource") from error
+        raise SealError(f"sealed under key {key_id.hex()}, which PARLEY_ENCRYPTION_KEYS does not hold")
+
+    def keyed_hash(self, data: bytes) -> str:
+        """A short keyed hash by which operators tell secret values apart without reading them (resolutions U12)."""
+        return blake2b(data, digest_size=HASH_BYTES, key=_derive(self.keys[-1], b"kept")).hexdigest()
+
+    def sign(self, data: bytes) -> str:
+        """A MAC of `data` under the first key, with the key's id in front."""
+        return _mac(self.keys[0], data)
+
+    def verifies(self, data: bytes, mac: str) -> bool:
+        """Whether any key of the ring made this MAC of `data`."""
+        return any(compare_digest(_mac(key, data), mac) for key in self.keys)
+
+
+@cache
+def key_ring() -> KeyRing:
+    """The keys of this installation. Raises HomeError when there are none: what is sealed must be openable later."""
+    return KeyRing(home.encryption_keys(settings.PARLEY))
+
+
+def _mac(key: bytes, data: bytes) -> str:
+    return f"{_key_id(key).hex()}:{blake2b(data, digest_size=32, key=_derive(key, b'sign')).hexdigest()}"
+
+
+def _key_id(key: bytes) -> bytes:
+    return blake2b(key, digest_size=_KEY_ID_BYTES, person=b"parley-key-id").digest()
+
+
+def _derive(key: bytes, purpose: bytes) -> bytes:
+    return blake2b(purpose, digest_size=KEY_BYTES, key=key, person=b"parley-derive").digest()

@@ -1,0 +1,268 @@
+"""Reads of the catalogue. Never inside a transaction: on SQLite that would take the writer's lock (resolutions D6a)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+
+from django.db import models
+
+from controlplane.catalog.choices import BlobKind, QuarantinePolicy
+from controlplane.catalog.models import Blob, Change, Environment, Quarantine, Resource, Revision
+from controlplane.catalog.sealing import key_ring
+from controlplane.catalog.values import EditedResource, EnvironmentPolicy, ResourceContent, finding_from_json
+from controlplane.errors import NotFound
+from xdscore.access import Effect
+from xdscore.findings import Finding
+from xdscore.resource_types import ResourceType, by_word
+from xdscore.selectors import EnvironmentChoice, Selector
+
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentState:
+    """An environment as rows say it is now."""
+
+    id: int
+    key: str
+    position: int
+    policy: EnvironmentPolicy
+    lineage: str
+    generation: int
+    built_generation: int
+    epoch: int
+
+    @property
+    def choice(self) -> EnvironmentChoice:
+        """What the choice of a stream's environment needs."""
+        return EnvironmentChoice(self.key, self.policy.selectors)
+
+
+def environment_state(row: Environment) -> EnvironmentState:
+    """The value of a row."""
+    policy = EnvironmentPolicy(
+        selectors=tuple(Selector(**selector) for selector in row.selectors),
+        default_effect=Effect(row.default_effect),
+        quarantine=QuarantinePolicy(row.quarantine),
+        hold=row.hold_reason,
+    )
+    return EnvironmentState(
+        row.pk, row.key, row.position, policy, str(row.lineage), row.generation, row.built_generation, row.epoch
+    )
+
+
+def environment_get(*, key: str) -> EnvironmentState:
+    """One environment. Raises NotFound."""
+    row = Environment.objects.filter(key=key).first()
+    if row is None:
+        raise NotFound(f"There is no environment '{key}'.")
+    return environment_state(row)
+
+
+def environment_list(*, using: str = "default") -> tuple[EnvironmentState, ...]:
+    """Every environment, in the order in which streams try them."""
+    return tuple(environment_state(row) for row in Environment.objects.using(using).order_by("position"))
+
+
+def environments_due() -> tuple[int, ...]:
+    """The environments in which something was written that no build has covered: the build outbox (resolutions C19)."""
+    due = Environment.objects.filter(generation__gt=models.F("built_generation"))
+    return tuple(due.order_by("id").values_list("id", flat=True))
+
+
+def environment_generations(*, environment_id: int) -> tuple[int, int]:
+    """(generation, built_generation); (0, 0) when the environment is gone."""
+    row = Environment.objects.filter(pk=environment_id).values_list("generation", "built_generation").first()
+    return row if row is not None else (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRow:
+    """One line of a list of resources."""
+
+    kind: ResourceType
+    name: str
+    revision: int
+    owner: str
+    updated_at: datetime
+    version: str
+    proven: bool
+    quarantined: bool
+    findings: int
+
+
+def resource_list(
+    *,
+    environment_key: str,
+    kind: ResourceType | None = None,
+    owner: str | None = None,
+    name_part: str = "",
+    contents: bool = False,
+) -> models.QuerySet[Resource]:
+    """The resources of an environment by type and name; `resource_row` turns each into a value.
+
+    With `contents` the bytes come along, for `resource_content`.
+    """
+    rows = Resource.objects.filter(environment__key=environment_key, deleted=False).select_related("head")
+    if contents:
+        rows = rows.select_related("head", "head__blob")
+    if kind is not None:
+        rows = rows.filter(type=kind.word)
+    if owner is not None:
+        rows = rows.filter(owner=owner)
+    if name_part:
+        rows = rows.filter(name__contains=name_part)
+    open_here = Quarantine.objects.filter(revision=models.OuterRef("head"), released_at=None)
+    return rows.annotate(quarantined=models.Exists(open_here)).order_by("type", "name")
+
+
+def resource_names(*, environment_key: str, kind: ResourceType, limit: int = 1_000) -> tuple[str, ...]:
+    """Names of a type, in order; at most `limit`, for suggestions."""
+    rows = Resource.objects.filter(environment__key=environment_key, type=kind.word, deleted=False).order_by("name")
+    return tuple(rows.values_list("name", flat=True)[:limit])
+
+
+def resource_row(row: Resource) -> ResourceRow:
+    """The value of a row of `resource_list`."""
+    head = _head(row)
+    return ResourceRow(
+        kind=by_word[row.type],
+        name=row.name,
+        revision=row.counter,
+        owner=row.owner,
+        updated_at=head.at,
+        version=head.version,
+        proven=row.proven_id == row.head_id,
+        quarantined=bool(getattr(row, "quarantined", False)),
+        findings=len(head.findings),
+    )
+
+
+def resource_get(*, environment_key: str, kind: ResourceType, name: str) -> ResourceContent:
+    """One resource with its bytes. Raises NotFound."""
+    row = (
+        Resource.objects.filter(environment__key=environment_key, type=kind.word, name=name, deleted=False)
+        .select_related("head", "head__blob")
+        .first()
+    )
+    if row is None:
+        raise NotFound(f"There is no {kind.word} '{name}' in '{environment_key}'.")
+    return resource_content(row, environment_key=environment_key)
+
+
+def resource_content(row: Resource, *, environment_key: str) -> ResourceContent:
+    """The value of a row that was read with its contents."""
+    head = _head(row)
+    if head.blob is None:  # only a deletion has none
+        raise RuntimeError(f"resource {row.pk} is present without content")
+    return ResourceContent(
+        environment=environment_key,
+        kind=by_word[row.type],
+        name=row.name,
+        revision=row.counter,
+        owner=row.owner,
+        address=head.blob.hash,
+        any_bytes=blob_plaintext(head.blob),
+        ttl_ms=head.ttl_ms,
+        findings=tuple(finding_from_json(finding) for finding in head.findings),
+        updated_at=head.at,
+    )
+
+
+def revision_list(*, environment_key: str, kind: ResourceType, name: str) -> models.QuerySet[Revision]:
+    """The history of a name, newest first, deletions included. Raises NotFound when there never was one."""
+    rows = Revision.objects.filter(
+        resource__environment__key=environment_key, resource__type=kind.word, resource__name=name
+    ).select_related("change", "resource")
+    if not rows.exists():
+        raise NotFound(f"There never was a {kind.word} '{name}' in '{environment_key}'.")
+    open_here = Quarantine.objects.filter(revision=models.OuterRef("pk"), released_at=None)
+    proven = models.Exists(Revision.objects.filter(pk=models.OuterRef("pk"), proof__isnull=False))
+    return rows.annotate(quarantined=models.Exists(open_here), proven=proven).order_by("-number")
+
+
+def change_get(*, public_id: str) -> Change:
+    """One change. Raises NotFound."""
+    row = Change.objects.select_related("environment").filter(public_id=public_id).first()
+    if row is None:
+        raise NotFound(f"There is no change '{public_id}'.")
+    return row
+
+
+def change_edits(*, change: Change, limit: int) -> tuple[tuple[EditedResource, ...], int]:
+    """The first `limit` of a change's edits by type and name, and how many there are."""
+    rows = Revision.objects.filter(change=change).order_by("resource__type", "resource__name")
+    gone_before = Revision.objects.filter(
+        resource=models.OuterRef("resource"), number=models.OuterRef("number") - 1, blob=None
+    )
+    new = models.Case(
+        models.When(models.Q(blob=None), then=models.Value("deleted")),
+        models.When(models.Q(number=1) | models.Exists(gone_before), then=models.Value("created")),
+        default=models.Value("updated"),
+    )
+    values = rows.annotate(action=new).values_list("resource__type", "resource__name", "action", "number")
+    return tuple(EditedResource(*row) for row in values[:limit]), rows.count()
+
+
+def change_findings(*, change: Change, limit: int) -> tuple[Finding, ...]:
+    """Warnings and notes of what a change put, the first `limit` of them."""
+    rows = Revision.objects.filter(change=change).exclude(findings=[]).order_by("resource__type", "resource__name")
+    found = (
+        finding_from_json(each) for each_list in rows.values_list("findings", flat=True)[:limit] for each in each_list
+    )
+    return tuple(islice(found, limit))
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionOrigin:
+    """Where a version of a resource came from."""
+
+    number: int
+    change_id: str
+    author: str
+    current: bool
+    at: datetime
+
+
+def revision_origin(*, environment_key: str, word: str, name: str, version: str) -> RevisionOrigin | None:
+    """The newest revision of a name with this version on the wire; None when the catalogue never held it."""
+    row = (
+        Revision.objects.filter(
+            resource__environment__key=environment_key, resource__type=word, resource__name=name, version=version
+        )
+        .select_related("change", "resource")
+        .order_by("-number")
+        .first()
+    )
+    if row is None:
+        return None
+    current = row.resource.head_id == row.pk
+    return RevisionOrigin(row.number, str(row.change.public_id), row.change.author, current, row.at)
+
+
+def blob_plaintext(blob: Blob) -> bytes:
+    """A blob's bytes, opened if they are sealed. Raises SealError."""
+    data = bytes(blob.data)
+    return key_ring().open(data, bytes.fromhex(blob.hash)) if blob.kind == BlobKind.SECRET.value else data
+
+
+def blobs_read(*, addresses: Iterable[str]) -> Iterator[tuple[str, BlobKind, bytes]]:
+    """(address, kind, bytes as stored) of those of the addresses that exist, in batches."""
+    wanted = sorted(set(addresses))
+    for start in range(0, len(wanted), _BATCH):
+        rows = Blob.objects.filter(hash__in=wanted[start : start + _BATCH])
+        for address, kind, data in rows.values_list("hash", "kind", "data"):
+            yield address, BlobKind(kind), bytes(data)
+
+
+def counts_by_environment() -> Mapping[str, int]:
+    """How many resources each environment holds."""
+    rows = Resource.objects.filter(deleted=False).values_list("environment__key").annotate(count=models.Count("id"))
+    return dict(rows)
+
+
+def _head(row: Resource) -> Revision:
+    if row.head is None:  # written in the same transaction as the resource
+        raise RuntimeError(f"resource {row.pk} has no head")
+    return row.head

@@ -1,0 +1,30 @@
+"""The catalogue's writes. Each is one transaction that locks the environment first and counts its generation
+(resolutions D6).
+"""
+
+from controlplane.catalog.services.blobs import blobs_write
+from controlplane.catalog.services.changes import change_apply, change_plan
+from controlplane.catalog.services.environments import (
+    environment_create,
+    environment_default_ensure,
+    environment_delete,
+    environment_publish_fence,
+    environment_publish_lock,
+    environment_update,
+)
+from controlplane.catalog.services.quarantines import proofs_record, quarantine_open, quarantine_release
+
+__all__ = [
+    "blobs_write",
+    "change_apply",
+    "change_plan",
+    "environment_create",
+    "environment_default_ensure",
+    "environment_delete",
+    "environment_publish_fence",
+    "environment_publish_lock",
+    "environment_update",
+    "proofs_record",
+    "quarantine_open",
+    "quarantine_release",
+]

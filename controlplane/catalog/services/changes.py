@@ -1,0 +1,125 @@
+"""Writes resources: one atomic change, however many edits it holds (architecture.md, "A change").
+
+Parsing and validation happened before (resolutions D30): the transaction only compares and writes, so that SQLite's
+one writer is never held while somebody's YAML is read.
+"""
+
+from collections.abc import Sequence
+
+from django.db import transaction
+
+from controlplane.accounts.principal import Principal
+from controlplane.catalog.choices import BlobKind, ChangeKind
+from controlplane.catalog.models import Change, Environment, Resource, Revision
+from controlplane.catalog.services.blobs import blobs_write
+from controlplane.catalog.services.planning import BATCH, Plan, Prepared, Terms, plan, prepare
+from controlplane.catalog.services.writing import change_start, environment_lock
+from controlplane.catalog.values import ChangeMade, ChangePlanned, Edit, finding_to_json
+from controlplane.errors import NotFound
+from controlplane.journal.services import audit_record
+
+
+def change_apply(
+    *,
+    environment_key: str,
+    edits: Sequence[Edit],
+    actor: Principal,
+    message: str = "",
+    owner: str | None = None,
+    prune: bool = False,
+    base_generation: int | None = None,
+    request_id: str = "",
+) -> ChangeMade:
+    """Make all edits, or none; an edit whose outcome is already there makes nothing new. `planning.Terms` has the rest.
+
+    Raises NotFound (environment, or a resource to delete), Conflict (the environment is held, or moved on from its
+    base), PreconditionFailed and InputInvalid (one name edited twice, prune without owner, too many resources).
+    """
+    terms = Terms(owner, prune, base_generation)
+    prepared = prepare(edits, environment_key, terms)
+    with transaction.atomic(durable=True):
+        environment = environment_lock(key=environment_key)
+        planned = plan(environment, prepared, terms)
+        if not planned.effective:
+            return ChangeMade(environment_key, "", environment.generation)
+        change = change_start(
+            environment=environment,
+            kind=ChangeKind.RESOURCES,
+            actor=actor,
+            message=message,
+            owner=owner or "",
+            request_id=request_id,
+        )
+        edited = planned.outcomes
+        _write(environment, change, planned, owner)
+        audit_record(
+            actor=actor.name,
+            verb="change.saved",
+            subject=str(change.public_id),
+            environment=environment_key,
+            request_id=request_id,
+            detail={"generation": change.generation, "edits": len(edited), "message": message},
+        )
+    return ChangeMade(environment_key, str(change.public_id), change.generation, edited, planned.findings)
+
+
+def change_plan(
+    *,
+    environment_key: str,
+    edits: Sequence[Edit],
+    owner: str | None = None,
+    prune: bool = False,
+    base_generation: int | None = None,
+) -> ChangePlanned:
+    """What `change_apply` would do now; raises what it would raise. Opens no transaction and leaves nothing behind."""
+    terms = Terms(owner, prune, base_generation)
+    prepared = prepare(edits, environment_key, terms)
+    environment = Environment.objects.filter(key=environment_key).first()
+    if environment is None:
+        raise NotFound(f"There is no environment '{environment_key}'.")
+    planned = plan(environment, prepared, terms)
+    return ChangePlanned(environment_key, planned.outcomes, planned.findings)
+
+
+def _write(environment: Environment, change: Change, planned: Plan, owner: str | None) -> None:
+    for kind in (BlobKind.RESOURCE, BlobKind.SECRET):
+        of_kind = [edit for edit in planned.effective if edit.parsed is not None and edit.blob_kind is kind]
+        blobs_write(kind=kind, blobs={edit.address.hex(): edit.stored for edit in of_kind})
+    new = [edit.key for edit in planned.effective if edit.key not in planned.current]
+    created = Resource.objects.bulk_create(
+        (Resource(environment=environment, type=word, name=name) for word, name in new), batch_size=BATCH
+    )
+    resources = planned.current | {(row.type, row.name): row for row in created}
+    revisions: list[Revision] = []
+    for edit in planned.effective:
+        resource = resources[edit.key]
+        resource.counter += 1
+        resource.deleted = edit.parsed is None
+        if resource.deleted:
+            resource.proven = None  # what was deleted does not come back as a fallback
+        if edit.parsed is not None and owner is not None:
+            resource.owner = owner
+        revisions.append(_revision(resource, change, edit))
+    Revision.objects.bulk_create(revisions, batch_size=BATCH)
+    for revision in revisions:
+        revision.resource.head = revision
+    Resource.objects.bulk_update(
+        [revision.resource for revision in revisions],
+        ["counter", "deleted", "owner", "head", "proven"],
+        batch_size=BATCH // 4,
+    )
+
+
+def _revision(resource: Resource, change: Change, edit: Prepared) -> Revision:
+    if edit.parsed is None:
+        return Revision(resource=resource, number=resource.counter, change=change, blob=None)
+    return Revision(
+        resource=resource,
+        number=resource.counter,
+        change=change,
+        blob_id=edit.address.hex(),
+        version=edit.address.hex()[:16],
+        eds_name=edit.parsed.eds_name,
+        ttl_ms=edit.parsed.ttl_ms,
+        findings=[finding_to_json(finding) for finding in edit.parsed.findings],
+    )

@@ -1,0 +1,117 @@
+"""Writes environments: their making, their policies, and the fence that lets exactly one build win (resolutions D6)."""
+
+from dataclasses import asdict
+
+from django.db import models, transaction
+
+from controlplane.accounts.principal import SYSTEM, Principal
+from controlplane.catalog.choices import ChangeKind
+from controlplane.catalog.models import Environment
+from controlplane.catalog.selectors import EnvironmentState, environment_state
+from controlplane.catalog.services.writing import change_start, environment_lock
+from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
+from controlplane.errors import Conflict
+from controlplane.journal.services import audit_record
+from xdscore.access import Effect
+from xdscore.selectors import DEFAULT_ENVIRONMENT, Selector
+
+
+@transaction.atomic(durable=True)
+def environment_create(*, key: str, policy: EnvironmentPolicy, actor: Principal, request_id: str = "") -> ChangeMade:
+    """A new environment, behind the others in order. Denies by default unless the policy says otherwise. Raises
+    Conflict.
+    """
+    if Environment.objects.filter(key=key).exists():
+        raise Conflict(f"Environment '{key}' exists already.")
+    last = Environment.objects.aggregate(last=models.Max("position"))["last"]
+    environment = Environment.objects.create(key=key, position=1 if last is None else last + 1, **_columns(policy))
+    return _policy_change(environment, "environment.created", actor, request_id)
+
+
+@transaction.atomic(durable=True)
+def environment_update(
+    *,
+    key: str,
+    policy: EnvironmentPolicy,
+    actor: Principal,
+    before: EnvironmentPolicy | None = None,
+    request_id: str = "",
+) -> ChangeMade:
+    """Give an environment this policy; one it already has makes no change.
+
+    `before` is the policy that `policy` was derived from. Raises NotFound, and Conflict when it is not in force any
+    more.
+    """
+    environment = environment_lock(key=key)
+    if before is not None and environment_state(environment).policy != before:
+        raise Conflict(
+            f"Somebody else changed environment '{key}' at the same moment. Read it again. Nothing was changed."
+        )
+    columns = _columns(policy)
+    if all(getattr(environment, column) == value for column, value in columns.items()):
+        return ChangeMade(key, "", environment.generation)
+    for column, value in columns.items():
+        setattr(environment, column, value)
+    environment.save(update_fields=list(columns))
+    return _policy_change(environment, "environment.updated", actor, request_id)
+
+
+@transaction.atomic(durable=True)
+def environment_delete(*, key: str, actor: Principal, request_id: str = "") -> None:
+    """Remove an environment with everything in it. Raises NotFound, and Conflict for the default one, which must
+    exist.
+    """
+    environment = environment_lock(key=key)
+    if key == DEFAULT_ENVIRONMENT:
+        raise Conflict("The environment 'default' takes every client that no selector claims, and cannot be deleted.")
+    environment.delete()
+    audit_record(actor=actor.name, verb="environment.deleted", subject=key, environment=key, request_id=request_id)
+
+
+def environment_default_ensure() -> bool:
+    """Make the `default` environment once, allowing by default (architecture.md section 5); whether it was made now."""
+    if Environment.objects.filter(key=DEFAULT_ENVIRONMENT).exists():
+        return False
+    environment_create(key=DEFAULT_ENVIRONMENT, policy=EnvironmentPolicy(default_effect=Effect.ALLOW), actor=SYSTEM)
+    return True
+
+
+def environment_publish_lock(*, environment_id: int) -> EnvironmentState | None:
+    """The environment's state, its row locked for the transaction that publishes; None when it is gone."""
+    row = Environment.objects.select_for_update().filter(pk=environment_id).first()
+    return environment_state(row) if row is not None else None
+
+
+def environment_publish_fence(*, environment_id: int, generation: int, new_epoch: bool) -> bool:
+    """Claim that `generation` is built; whether the claim holds. A slower build of an older generation is refused
+    (reliability P2).
+
+    Runs inside the transaction that writes the snapshot. `new_epoch` counts the epoch up in the same statement.
+    """
+    changes: dict[str, object] = {"built_generation": generation}
+    if new_epoch:
+        changes["epoch"] = models.F("epoch") + 1
+    return Environment.objects.filter(pk=environment_id, built_generation__lt=generation).update(**changes) == 1
+
+
+def _policy_change(environment: Environment, verb: str, actor: Principal, request_id: str) -> ChangeMade:
+    change = change_start(
+        environment=environment, kind=ChangeKind.POLICY, actor=actor, message=verb, request_id=request_id
+    )
+    audit_record(
+        actor=actor.name, verb=verb, subject=environment.key, environment=environment.key, request_id=request_id
+    )
+    return ChangeMade(environment.key, str(change.public_id), change.generation)
+
+
+def _columns(policy: EnvironmentPolicy) -> dict[str, object]:
+    return {
+        "selectors": [_selector_json(selector) for selector in policy.selectors],
+        "default_effect": policy.default_effect.value,
+        "quarantine": policy.quarantine.value,
+        "hold_reason": policy.hold,
+    }
+
+
+def _selector_json(selector: Selector) -> dict[str, object]:
+    return {field: value for field, value in asdict(selector).items() if value}

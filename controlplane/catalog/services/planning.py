@@ -1,0 +1,260 @@
+"""What a set of edits would do: the part of a change that comes before its first write.
+
+`change_apply` plans under the environment's lock and then writes the plan; `change_plan` plans and stops. So a dry run
+is the same code up to where something would be left behind (ux.md section 4, "Dry-run guarantee").
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from controlplane.catalog.choices import BlobKind
+from controlplane.catalog.models import Environment, Resource, Revision
+from controlplane.catalog.sealing import key_ring
+from controlplane.catalog.values import (
+    Delete,
+    Edit,
+    EditedResource,
+    Existing,
+    Expectation,
+    Put,
+    edit_key,
+)
+from controlplane.errors import Conflict, InputInvalid, NotFound, PreconditionFailed
+from xdscore.findings import Finding, Severity
+from xdscore.resource_types import by_word
+from xdscore.schema.parse import ParsedResource
+
+# SQLite allows 32,766 variables in one statement, older builds 999; PostgreSQL 65,535.
+BATCH = 500
+_MAX_MOVED_SHOWN = 200  # as many as a problem document lists
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An edit with everything that costs time done before the transaction: the address, and a secret's sealed bytes."""
+
+    edit: Edit
+    key: Key
+    parsed: ParsedResource | None
+    address: bytes
+    stored: bytes
+
+    @staticmethod
+    def of(edit: Edit, environment_key: str) -> "Prepared":
+        """The edit, prepared for this environment."""
+        match edit:
+            case Delete():
+                return Prepared(edit, edit_key(edit), None, b"", b"")
+            case Put(parsed=parsed) if parsed.type.secret:
+                ring = key_ring()
+                address = ring.secret_address(
+                    environment=environment_key, word=parsed.type.word, name=parsed.name, plaintext=parsed.any_bytes
+                )
+                return Prepared(edit, edit_key(edit), parsed, address, ring.seal(parsed.any_bytes, address))
+            case Put(parsed=parsed):
+                return Prepared(edit, edit_key(edit), parsed, parsed.content_hash, parsed.any_bytes)
+
+    @property
+    def blob_kind(self) -> BlobKind:
+        """How the bytes are stored."""
+        return BlobKind.SECRET if self.parsed is not None and self.parsed.type.secret else BlobKind.RESOURCE
+
+    def changes(self, resource: Resource | None, owner: str | None) -> bool:
+        """Whether this edit makes a difference to what is there."""
+        present = is_present(resource)
+        if self.parsed is None:
+            return present
+        if resource is None or resource.head is None or not present:
+            return True
+        same_content = resource.head.blob_id == self.address.hex() and resource.head.ttl_ms == self.parsed.ttl_ms
+        return not same_content or (owner is not None and owner != resource.owner)
+
+    def outcome(self, resource: Resource | None) -> EditedResource:
+        """What becomes of the resource, with the number its revision gets."""
+        word, name = self.key
+        number = (resource.counter if resource is not None else 0) + 1
+        if self.parsed is None:
+            return EditedResource(word, name, "deleted", number)
+        return EditedResource(word, name, "updated" if is_present(resource) else "created", number)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a set of edits is meant: whose it is, whether it is all they have, and what it was made against.
+
+    `owner` becomes the owner of what is put; None leaves owners as they are. `prune` also deletes what this owner has
+    and no edit names. `base_generation`: the state that was looked at; resources written since then are a conflict.
+    """
+
+    owner: str | None = None
+    prune: bool = False
+    base_generation: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The edits that make a difference, beside what is there now."""
+
+    effective: tuple[Prepared, ...]
+    current: dict[Key, Resource]
+
+    @property
+    def outcomes(self) -> tuple[EditedResource, ...]:
+        """What becomes of each resource."""
+        return tuple(edit.outcome(self.current.get(edit.key)) for edit in self.effective)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Warnings and notes of what is put."""
+        return tuple(finding for edit in self.effective if edit.parsed is not None for finding in edit.parsed.findings)
+
+
+def prepare(edits: Sequence[Edit], environment_key: str, terms: Terms) -> tuple[Prepared, ...]:
+    """Everything that needs no look at the environment. Raises InputInvalid: a name edited twice, prune without owner.
+    """
+    if terms.prune and not terms.owner:
+        raise InputInvalid(
+            "prune deletes what an owner has and the request does not name, so it needs an owner (U13). Nothing was changed."
+        )
+    _refuse_repeats(edits)
+    return tuple(Prepared.of(edit, environment_key) for edit in edits)
+
+
+def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms) -> Plan:
+    """What these edits change here and now. Raises Conflict, NotFound, PreconditionFailed and InputInvalid (too many
+    resources).
+    """
+    if environment.hold_reason:
+        raise Conflict(
+            f"Environment '{environment.key}' is held: {environment.hold_reason}. Release the hold, then try again."
+        )
+    _check_base(environment, terms)
+    edits = (*prepared, *_pruned(environment, prepared, terms))
+    current = _current_resources(environment, [edit.key for edit in edits])
+    for edit in edits:
+        _check_expectation(edit, current.get(edit.key))
+    effective = tuple(edit for edit in edits if edit.changes(current.get(edit.key), terms.owner))
+    _check_count(environment, effective, current)
+    return Plan(effective, current)
+
+
+def is_present(resource: Resource | None) -> bool:
+    """Whether there is such a resource now; a deleted one is remembered for its counter."""
+    return resource is not None and not resource.deleted
+
+
+def _refuse_repeats(edits: Sequence[Edit]) -> None:
+    seen: set[Key] = set()
+    findings: list[Finding] = []
+    for edit in edits:
+        word, name = key = edit_key(edit)
+        if key in seen:
+            findings.append(
+                Finding(
+                    code="XDS3006",
+                    severity=Severity.ERROR,
+                    detail=f"The {word} '{name}' is edited more than once.",
+                    hint="Keep one of them: within one change the order of edits has no meaning.",
+                    resource_type=word,
+                    resource_name=name,
+                )
+            )
+        seen.add(key)
+    if findings:
+        raise InputInvalid("A resource is edited more than once. Nothing was changed.", findings=tuple(findings))
+
+
+def _check_base(environment: Environment, terms: Terms) -> None:
+    if terms.base_generation is None:
+        return
+    moved = (
+        Revision.objects.filter(change__environment=environment, change__generation__gt=terms.base_generation)
+        .order_by("resource__type", "resource__name")
+        .values_list("resource__type", "resource__name", "change__author")
+        .distinct()
+    )
+    findings = tuple(
+        Finding(
+            code=Conflict.code,
+            severity=Severity.ERROR,
+            detail=f"The {word} '{name}' was changed by {author} since then.",
+            resource_type=word,
+            resource_name=name,
+        )
+        for word, name, author in moved[: _MAX_MOVED_SHOWN + 1]
+    )
+    if findings:
+        raise Conflict(
+            f"Environment '{environment.key}' moved on from the epoch this was made against. Look at it again. Nothing was changed.",
+            findings=findings,
+        )
+
+
+def _pruned(environment: Environment, prepared: Sequence[Prepared], terms: Terms) -> tuple[Prepared, ...]:
+    if not terms.prune:
+        return ()
+    kept = {edit.key for edit in prepared}
+    owned = Resource.objects.filter(environment=environment, owner=terms.owner, deleted=False).order_by("type", "name")
+    return tuple(
+        Prepared.of(Delete(by_word[word], name), environment.key)
+        for word, name in owned.values_list("type", "name")
+        if (word, name) not in kept
+    )
+
+
+def _current_resources(environment: Environment, keys: Iterable[Key]) -> dict[Key, Resource]:
+    names_by_type: dict[str, list[str]] = {}
+    for word, name in keys:
+        names_by_type.setdefault(word, []).append(name)
+    found: dict[Key, Resource] = {}
+    for word, names in names_by_type.items():
+        for start in range(0, len(names), BATCH):
+            rows = Resource.objects.filter(environment=environment, type=word, name__in=names[start : start + BATCH])
+            found.update({(word, row.name): row for row in rows.select_related("head")})
+    return found
+
+
+def _check_expectation(prepared: Prepared, resource: Resource | None) -> None:
+    """If-Match and If-None-Match, re-checked under the lock (RFC 9110 section 13.1; ux.md section 4)."""
+    word, name = prepared.key
+    edit = prepared.edit
+    present = is_present(resource)
+    number = resource.counter if resource is not None and present else 0
+    etag = f'"r{number}"' if present else ""
+    if isinstance(edit, Delete) and not edit.missing_ok and not present and edit.expect is Existing.ANY:
+        raise NotFound(f"There is no {word} '{name}' to delete.")
+    if not _holds(edit.expect, number, present):
+        now = f"is at revision r{number}" if present else "does not exist"
+        raise PreconditionFailed(
+            f"The {word} '{name}' {now}; the request expected otherwise. Nothing was changed.", etag=etag
+        )
+
+
+def _holds(expect: Expectation, number: int, present: bool) -> bool:
+    match expect:
+        case Existing.ANY:
+            return True
+        case Existing.ABSENT:
+            return not present
+        case Existing.PRESENT:
+            return present
+        case _:
+            return present and number in expect
+
+
+def _check_count(environment: Environment, effective: Sequence[Prepared], current: dict[Key, Resource]) -> None:
+    """The limit holds for what a change adds; an environment over a lowered limit can still be changed and emptied."""
+    outcomes = [edit.outcome(current.get(edit.key)).action for edit in effective]
+    added = outcomes.count("created") - outcomes.count("deleted")
+    if added <= 0:
+        return
+    limit: int = settings.PARLEY.limits.resources_per_environment
+    count = Resource.objects.filter(environment=environment, deleted=False).count() + added
+    if count > limit:
+        raise InputInvalid(
+            f"Environment '{environment.key}' would hold {count:,} resources; at most {limit:,} are allowed. Nothing was changed."
+        )

@@ -1,0 +1,137 @@
+"""Takes one revision out of service, puts it back, and records which revisions clients have proven (resolutions D1)."""
+
+from collections.abc import Iterable
+
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.accounts.principal import Principal
+from controlplane.catalog.choices import ChangeKind, QuarantineCause
+from controlplane.catalog.models import Quarantine, Resource, Revision, RevisionProof
+from controlplane.catalog.services.writing import change_start, environment_lock
+from controlplane.catalog.values import ChangeMade, ProvenContent
+from controlplane.errors import Conflict, NotFound
+from controlplane.journal.services import audit_record
+
+_BATCH = 500
+
+
+@transaction.atomic(durable=True)
+def quarantine_open(  # noqa: PLR0913 - what one row of the table says
+    *,
+    environment_key: str,
+    word: str,
+    name: str,
+    revision: int,
+    cause: QuarantineCause,
+    reason: str,
+    actor: Principal,
+    incident: str = "",
+    request_id: str = "",
+) -> ChangeMade:
+    """Stop serving this revision: its last proven one is served instead, or none. A second call changes nothing.
+
+    Raises NotFound, and Conflict when a newer revision took its place meanwhile.
+    """
+    environment = environment_lock(key=environment_key)
+    row = _revision(environment_key, word, name, revision)
+    if row.resource.head_id != row.pk:
+        raise Conflict(
+            f"r{revision} of the {word} '{name}' is not current any more: r{row.resource.counter} is. Nothing changed."
+        )
+    if Quarantine.objects.filter(revision=row, released_at=None).exists():
+        return ChangeMade(environment_key, "", environment.generation)
+    Quarantine.objects.create(revision=row, cause=cause.value, incident=incident, reason=reason, opened_by=actor.name)
+    message = f"quarantine of {word} '{name}' r{revision}: {reason}"[:1000]
+    change = change_start(
+        environment=environment, kind=ChangeKind.QUARANTINE, actor=actor, message=message, request_id=request_id
+    )
+    audit_record(
+        actor=actor.name,
+        verb="quarantine.opened",
+        subject=f"{word}/{name}",
+        environment=environment_key,
+        request_id=request_id,
+        detail={"revision": revision, "cause": cause.value, "reason": reason, "incident": incident},
+    )
+    return ChangeMade(environment_key, str(change.public_id), change.generation)
+
+
+@transaction.atomic(durable=True)
+def quarantine_release(
+    *, environment_key: str, word: str, name: str, revision: int, reason: str, actor: Principal, request_id: str = ""
+) -> ChangeMade:
+    """Serve this revision again. A second call changes nothing. Raises NotFound."""
+    environment = environment_lock(key=environment_key)
+    row = _revision(environment_key, word, name, revision)
+    released = Quarantine.objects.filter(revision=row, released_at=None).update(
+        released_at=timezone.now(), released_by=actor.name
+    )
+    if not released:
+        return ChangeMade(environment_key, "", environment.generation)
+    message = f"release of {word} '{name}' r{revision}: {reason}"[:1000]
+    change = change_start(
+        environment=environment, kind=ChangeKind.QUARANTINE, actor=actor, message=message, request_id=request_id
+    )
+    audit_record(
+        actor=actor.name,
+        verb="quarantine.released",
+        subject=f"{word}/{name}",
+        environment=environment_key,
+        request_id=request_id,
+        detail={"revision": revision, "reason": reason},
+    )
+    return ChangeMade(environment_key, str(change.public_id), change.generation)
+
+
+def proofs_record(*, proven: Iterable[ProvenContent]) -> int:
+    """Note that clients acknowledged these contents; how many revisions were newly proven.
+
+    A proof counts for every revision of the resource with this content, and makes the newest proven one the resource's
+    fallback. It is no change: what is served does not depend on it until something is quarantined.
+    """
+    by_environment: dict[str, list[ProvenContent]] = {}
+    for item in proven:
+        by_environment.setdefault(item.environment, []).append(item)
+    return sum(_proofs_record_in(key, items) for key, items in by_environment.items())
+
+
+def _proofs_record_in(environment_key: str, items: list[ProvenContent]) -> int:
+    count = 0
+    for start in range(0, len(items), _BATCH):
+        batch = {(item.word, item.name, item.version) for item in items[start : start + _BATCH]}
+        with transaction.atomic(durable=True):
+            rows = Revision.objects.filter(
+                resource__environment__key=environment_key,
+                resource__name__in={name for _, name, _ in batch},
+                version__in={version for _, _, version in batch},
+                proof=None,
+            ).select_related("resource", "resource__proven")
+            proven = [row for row in rows if (row.resource.type, row.resource.name, row.version) in batch]
+            RevisionProof.objects.bulk_create((RevisionProof(revision=row) for row in proven), ignore_conflicts=True)
+            _advance_fallback(proven)
+            count += len(proven)
+    return count
+
+
+def _advance_fallback(proven: list[Revision]) -> None:
+    newest: dict[int, Revision] = {}
+    for row in proven:
+        best = newest.get(row.resource_id)
+        if best is None or best.number < row.number:
+            newest[row.resource_id] = row
+    for resource_id, row in newest.items():
+        current = row.resource.proven
+        if current is None or current.number < row.number:
+            Resource.objects.filter(pk=resource_id).update(proven=row)
+
+
+def _revision(environment_key: str, word: str, name: str, number: int) -> Revision:
+    row = (
+        Revision.objects.select_related("resource")
+        .filter(resource__environment__key=environment_key, resource__type=word, resource__name=name, number=number)
+        .first()
+    )
+    if row is None:
+        raise NotFound(f"There is no revision r{number} of the {word} '{name}' in '{environment_key}'.")
+    return row

@@ -1,0 +1,44 @@
+"""What every write of the catalogue starts and ends with: the environment's lock, its next generation, the hint that a
+build is due.
+"""
+
+from django.db import transaction
+
+from controlplane.accounts.principal import Principal
+from controlplane.catalog.choices import ChangeKind
+from controlplane.catalog.models import Change, Environment
+from controlplane.errors import NotFound
+from controlplane.hints import hint_build
+
+
+def environment_lock(*, key: str) -> Environment:
+    """The environment's row, locked: always the first lock a write takes, so that writes never deadlock. Raises
+    NotFound.
+
+    On SQLite the transaction itself is the lock (IMMEDIATE, dependencies.md 6).
+    """
+    environment = Environment.objects.select_for_update().filter(key=key).first()
+    if environment is None:
+        raise NotFound(f"There is no environment '{key}'.")
+    return environment
+
+
+def change_start(
+    *, environment: Environment, kind: ChangeKind, actor: Principal, message: str, owner: str = "", request_id: str = ""
+) -> Change:
+    """The change that what follows belongs to, at the environment's next generation; hints the builder once it is
+    committed.
+    """
+    environment.generation += 1
+    environment.save(update_fields=["generation"])
+    environment_id = environment.pk
+    transaction.on_commit(lambda: hint_build(environment_id))
+    return Change.objects.create(
+        environment=environment,
+        generation=environment.generation,
+        kind=kind.value,
+        author=actor.name,
+        message=message,
+        owner=owner,
+        request_id=request_id,
+    )

@@ -1,0 +1,143 @@
+"""What goes into and comes out of the catalogue's services: values, no rows."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from enum import Enum
+
+from controlplane.catalog.choices import QuarantinePolicy
+from xdscore.access import Effect
+from xdscore.findings import Finding, Severity
+from xdscore.resource_types import ResourceType
+from xdscore.schema.parse import ParsedResource
+from xdscore.selectors import Selector
+
+
+class Existing(Enum):
+    """What a write demands of what is there, when it does not name revisions."""
+
+    ANY = "any"
+    ABSENT = "absent"  # If-None-Match: *
+    PRESENT = "present"  # If-Match: *
+
+
+Expectation = Existing | frozenset[int]
+"""What must be there for a write to go on: anything, nothing, something, or one of these revision numbers (If-Match).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Make this the resource's content."""
+
+    parsed: ParsedResource
+    expect: Expectation = Existing.ANY
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Take the resource out. `missing_ok`: deleting what is not there is nothing to do, rather than an error."""
+
+    kind: ResourceType
+    name: str
+    expect: Expectation = Existing.ANY
+    missing_ok: bool = False
+
+
+Edit = Put | Delete
+
+
+def edit_key(edit: Edit) -> tuple[str, str]:
+    """(type word, name) of what an edit is about."""
+    match edit:
+        case Put(parsed=parsed):
+            return parsed.type.word, parsed.name
+        case Delete(kind=kind, name=name):
+            return kind.word, name
+
+
+@dataclass(frozen=True, slots=True)
+class EditedResource:
+    """What a change did to one resource; `revision` is the new number."""
+
+    type: str
+    name: str
+    action: str  # created, updated, deleted
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeMade:
+    """The outcome of a write: a change, or none when everything already was as asked."""
+
+    environment: str
+    change_id: str  # empty when nothing changed
+    generation: int
+    edits: tuple[EditedResource, ...] = ()
+    findings: tuple[Finding, ...] = field(default=())
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was written."""
+        return self.change_id != ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlanned:
+    """What a write would do: the answer of a dry run."""
+
+    environment: str
+    edits: tuple[EditedResource, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceContent:
+    """One resource as it is now, with its bytes: the serialised Any; a secret's are plaintext only for whoever may
+    redact them.
+    """
+
+    environment: str
+    kind: ResourceType
+    name: str
+    revision: int
+    owner: str
+    address: str
+    any_bytes: bytes
+    ttl_ms: int
+    findings: tuple[Finding, ...]
+    updated_at: datetime
+
+
+def finding_to_json(finding: Finding) -> dict[str, object]:
+    """A finding as the API and the database spell it."""
+    return asdict(finding) | {"severity": finding.severity.value}
+
+
+def finding_from_json(data: Mapping[str, object]) -> Finding:
+    """The inverse of `finding_to_json`."""
+    values = dict(data)
+    severity = Severity(str(values.pop("severity")))
+    return Finding(severity=severity, **values)  # type: ignore[arg-type]  # written by finding_to_json
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentPolicy:
+    """What an operator decides about an environment (interfaces.md section 4). `hold`: why resource changes are
+    stopped, or empty.
+    """
+
+    selectors: tuple[Selector, ...] = ()
+    default_effect: Effect = Effect.DENY
+    quarantine: QuarantinePolicy = QuarantinePolicy.SUGGEST
+    hold: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenContent:
+    """A client acknowledged a response that held this version of this resource."""
+
+    environment: str
+    word: str
+    name: str
+    version: str

@@ -1,0 +1,76 @@
+"""The Celery application: wiring only. Tasks live in the rooms' `tasks` modules and belong to this app.
+
+Imported by the worker (`celery -A controlplane.celery`), by the web process (so that shared tasks find this broker) and
+by whatever sends a task. The slim ADS settings never import it (resolutions D5a).
+"""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from celery import Celery, bootsteps
+from celery.signals import setup_logging, worker_ready
+
+if TYPE_CHECKING:
+    from controlplane.builder.sweeper import Sweeper
+
+READY_FILE_VARIABLE: Final = "PARLEY_READY_FILE"
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+
+app = Celery("parley")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+
+# What beat asks for; the sweeper does the same from the database, so a beat that is missing or doubled changes nothing.
+app.conf.beat_schedule = {
+    "digest": {"task": "controlplane.incidents.tasks.digest", "schedule": 1.0, "options": {"expires": 1.0}},
+}
+
+
+class SweeperStep(bootsteps.StartStopStep):
+    """Runs the sweeper in the worker's own process, from the moment the pool stands and whether or not a broker
+    answers.
+
+    It starts after the pool's processes were forked, so that no child inherits a lock it holds.
+    """
+
+    requires = ("celery.worker.components:Pool",)
+
+    def __init__(self, parent: object, **options: object) -> None:
+        super().__init__(parent, **options)
+        self._sweeper: Sweeper | None = None
+
+    def start(self, parent: object) -> None:  # noqa: ARG002 - Celery's signature
+        # Not at the top: the rooms' models exist only after Django is set up, which this module is part of.
+        from django.conf import settings  # noqa: PLC0415
+
+        from controlplane.builder.services import builds_sweep  # noqa: PLC0415
+        from controlplane.builder.sweeper import Sweeper  # noqa: PLC0415
+        from controlplane.home import home_create  # noqa: PLC0415
+        from controlplane.incidents.services import digest  # noqa: PLC0415
+
+        # Looked at by the container's health check: it says that sweeping goes on, which needs no broker.
+        alive = home_create(settings.PARLEY).run / "worker.alive"
+        self._sweeper = Sweeper((alive.touch, builds_sweep, digest), settings.PARLEY.limits.reconcile_poll_ms / 1000)
+        self._sweeper.start()
+
+    def stop(self, parent: object) -> None:  # noqa: ARG002 - Celery's signature
+        if self._sweeper is not None:
+            self._sweeper.stop()
+
+
+app.steps["worker"].add(SweeperStep)
+
+
+@setup_logging.connect
+def _keep_django_logging(**_arguments: object) -> None:
+    """Celery sets up logging of its own unless somebody listens here; Django's LOGGING is in force already."""
+
+
+@worker_ready.connect
+def _say_ready(**_arguments: object) -> None:
+    """Tell the supervisor that the worker consumes from the broker now."""
+    file = os.environ.get(READY_FILE_VARIABLE)
+    if file:
+        Path(file).write_text(f"{os.getpid()}\n", encoding="ascii")

@@ -1,0 +1,167 @@
+"""What an ADS process reports: values only. `services.facts_write` stores a batch of them.
+
+Times are ages in seconds at the moment the batch was made, because the clocks of machines differ: the database's own
+clock turns them into moments. Every text is already bounded and harmless (`foreign_text`).
+"""
+
+import json
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import blake2b
+
+from controlplane.catalog.values import ProvenContent
+from controlplane.clients.families import ClientFamily
+
+# What one transaction may take (resolutions part 7): about 15 ms of SQLite's one writer.
+MAX_BATCH_KEYS = 4_000
+
+HASH_CHARS = 32
+
+
+class SubscriptionState(StrEnum):
+    """Where one type of one stream stands with the last response it was sent."""
+
+    REQUESTED = "requested"  # asked for, nothing sent yet
+    SENT = "sent"
+    ACKED = "acked"
+    NACKED = "nacked"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFact:
+    """The ADS process that reports. `stopping`: this is its last word, and no stream of it is open any more."""
+
+    id: str
+    host: str
+    pid: int
+    age_s: float
+    nacks_dropped: int = 0
+    stopping: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFact:
+    """A client that was seen `age_s` ago. `id` is `identity.client_id` of environment, identity and node id."""
+
+    id: str
+    environment: str
+    identity: str
+    node_id: str
+    node_cluster: str
+    family: ClientFamily
+    user_agent: str
+    user_agent_version: str
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFact:
+    """A stream that is open."""
+
+    id: str
+    client: str
+    variant: str
+    peer: str
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEnd:
+    """A stream ended, with the reason as an operator reads it."""
+
+    id: str
+    cause: str
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Interned:
+    """A list that many rows share, under its hash: the names of a subscription, or the contents of a response."""
+
+    id: str
+    count: int
+    packed: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionFact:
+    """One type of one stream as it is now.
+
+    `sent` and `acked` are versions on the wire; an age of None: that never happened.
+    """
+
+    stream: str
+    word: str
+    names: str
+    wildcard: bool
+    state: SubscriptionState
+    sent: str = ""
+    sent_age_s: float | None = None
+    acked: str = ""
+    acked_age_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NackFact:
+    """A NACK: the version of the response, the words of the client, the hashes of what it held and of the suspects."""
+
+    client: str
+    stream: str
+    word: str
+    version: str
+    code: int
+    text: str
+    resources: str
+    suspects: str
+    repeats: int
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class FactBatch:
+    """What one transaction writes. Whatever a fact refers to is in the same batch, or was written before."""
+
+    replica: ReplicaFact
+    clients: tuple[ClientFact, ...] = ()
+    streams: tuple[StreamFact, ...] = ()
+    ends: tuple[StreamEnd, ...] = ()
+    name_sets: tuple[Interned, ...] = ()
+    subscriptions: tuple[SubscriptionFact, ...] = ()
+    content_lists: tuple[Interned, ...] = ()
+    nacks: tuple[NackFact, ...] = ()
+    proven: tuple[ProvenContent, ...] = field(default=())
+
+    @property
+    def keys(self) -> int:
+        """How much of MAX_BATCH_KEYS this batch takes."""
+        return len(self.streams) + len(self.ends) + len(self.subscriptions) + len(self.nacks) + len(self.proven)
+
+
+def intern_names(names: Iterable[str]) -> Interned:
+    """A set of names: equal sets have equal ids."""
+    return _interned(sorted(names))
+
+
+def intern_contents(contents: Iterable[tuple[str, str]]) -> Interned:
+    """The (name, version) of every resource of a response, in order."""
+    return _interned([list(content) for content in contents])
+
+
+def unpack_names(packed: bytes) -> tuple[str, ...]:
+    """The names of an interned set, sorted."""
+    return tuple(json.loads(zlib.decompress(packed)))
+
+
+def unpack_contents(packed: bytes) -> tuple[tuple[str, str], ...]:
+    """The contents of an interned response, in order."""
+    return tuple((name, version) for name, version in json.loads(zlib.decompress(packed)))
+
+
+def _interned(values: list[str] | list[list[str]]) -> Interned:
+    data = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()
+    return Interned(blake2b(data, digest_size=HASH_CHARS // 2).hexdigest(), len(values), zlib.compress(data, level=1))
+
+
+NO_NAMES = intern_names(())

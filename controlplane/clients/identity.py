@@ -1,0 +1,18 @@
+"""Which row is a client's own. Pure, so that an ADS process knows it without asking the database."""
+
+import json
+from base64 import b32encode
+from hashlib import blake2b
+
+# 120 bits: whoever may choose node ids cannot find one that takes over the row of another client.
+_DIGEST_BYTES = 15
+CLIENT_ID_CHARS = 24
+
+
+def client_id(*, environment: str, identity: str, node_id: str) -> str:
+    """The opaque public id of a client: what URLs call it, because a node id may hold anything (resolutions U14).
+
+    A client is one (environment, identity, node id); the id is a function of the three and says nothing about them.
+    """
+    exact = json.dumps((environment, identity, node_id)).encode()
+    return b32encode(blake2b(exact, digest_size=_DIGEST_BYTES, person=b"parley-client").digest()).decode().lower()

@@ -1,0 +1,198 @@
+"""The tables of facts (resolutions part 5). Private to this app's services and selectors.
+
+Rows are keyed by what an ADS process knows without asking: the id of its stream, the id of a client
+(`identity.client_id`), the hash of a set of names. What a client was told is not stored but derived (decision 1);
+subscriptions are interned name sets (decision 2).
+"""
+
+from enum import Enum
+
+from django.db import models
+
+from controlplane.clients.facts import HASH_CHARS, SubscriptionState
+from controlplane.clients.families import ClientFamily
+from controlplane.clients.identity import CLIENT_ID_CHARS
+from xdscore.resource_types import RESOURCE_TYPES
+
+STREAM_ID_CHARS = 32
+VERSION_CHARS = 64
+TYPE_WORDS = tuple(kind.word for kind in RESOURCE_TYPES)
+VARIANTS = ("sotw", "delta")
+
+
+def _values(kind: type[Enum]) -> list[str]:
+    return [member.value for member in kind]
+
+
+class Replica(models.Model):
+    """One ADS process. Silent for longer than `services.SILENT_S` means dead; `stopped_at` is its own last word."""
+
+    id = models.CharField(max_length=32, primary_key=True)
+    host = models.CharField(max_length=255)
+    pid = models.PositiveIntegerField()
+    started_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+    stopped_at = models.DateTimeField(null=True)
+    nacks_dropped = models.PositiveBigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        """Where it runs."""
+        return f"{self.host}/{self.pid}"
+
+
+class Client(models.Model):
+    """One (environment, identity, node id).
+
+    The id is a function of them, so that no index over long texts is needed.
+    """
+
+    id = models.CharField(max_length=CLIENT_ID_CHARS, primary_key=True)
+    environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="+")
+    identity = models.CharField(max_length=2048, blank=True)
+    node_id = models.CharField(max_length=1024)
+    node_cluster = models.CharField(max_length=255, blank=True)
+    family = models.CharField(max_length=16, choices=[(value, value) for value in _values(ClientFamily)])
+    user_agent = models.CharField(max_length=200, blank=True)
+    user_agent_version = models.CharField(max_length=100, blank=True)
+    first_seen = models.DateTimeField()
+    last_seen = models.DateTimeField(db_index=True)
+
+    class Meta:
+        """Found by node id within an environment."""
+
+        indexes = (models.Index(fields=("environment", "node_id"), name="client_by_node"),)
+        constraints = (
+            models.CheckConstraint(condition=models.Q(family__in=_values(ClientFamily)), name="client_family_known"),
+        )
+
+    def __str__(self) -> str:
+        """Its node id."""
+        return self.node_id
+
+
+class Stream(models.Model):
+    """One ADS stream of a client."""
+
+    id = models.CharField(max_length=STREAM_ID_CHARS, primary_key=True)
+    client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="streams")
+    replica = models.ForeignKey(Replica, on_delete=models.CASCADE, related_name="streams", db_index=False)
+    variant = models.CharField(max_length=8, choices=[(value, value) for value in VARIANTS])
+    peer = models.CharField(max_length=255, blank=True)
+    opened_at = models.DateTimeField()
+    closed_at = models.DateTimeField(null=True)
+    cause = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        """Open streams are found by replica, closed ones by when they ended."""
+
+        indexes = (
+            models.Index(fields=("replica",), condition=models.Q(closed_at=None), name="stream_open_by_replica"),
+            models.Index(fields=("closed_at",), condition=models.Q(closed_at__isnull=False), name="stream_closed_at"),
+        )
+        constraints = (models.CheckConstraint(condition=models.Q(variant__in=VARIANTS), name="stream_variant_known"),)
+
+    def __str__(self) -> str:
+        """Its id."""
+        return self.id
+
+
+class NameSet(models.Model):
+    """The names of a subscription, shared by all streams that ask for the same ones."""
+
+    id = models.CharField(max_length=HASH_CHARS, primary_key=True)
+    count = models.PositiveIntegerField()
+    names = models.BinaryField()
+
+    def __str__(self) -> str:
+        """How many names."""
+        return f"{self.count} names"
+
+
+class Subscription(models.Model):
+    """One type of one stream: what it asks for, what it was sent last, and what it said to that."""
+
+    pk = models.CompositePrimaryKey("stream_id", "type")
+    stream = models.ForeignKey(Stream, on_delete=models.CASCADE, related_name="subscriptions", db_index=False)
+    type = models.CharField(max_length=16)
+    name_set = models.ForeignKey(NameSet, on_delete=models.RESTRICT, related_name="+", db_index=False)
+    wildcard = models.BooleanField()
+    state = models.CharField(max_length=16, choices=[(value, value) for value in _values(SubscriptionState)])
+    sent = models.CharField(max_length=VERSION_CHARS, blank=True)
+    sent_at = models.DateTimeField(null=True)
+    acked = models.CharField(max_length=VERSION_CHARS, blank=True)
+    acked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        """No index but the key: these rows are written far more often than read."""
+
+        constraints = (
+            models.CheckConstraint(condition=models.Q(type__in=TYPE_WORDS), name="subscription_type_known"),
+            models.CheckConstraint(
+                condition=models.Q(state__in=_values(SubscriptionState)), name="subscription_state_known"
+            ),
+        )
+
+    def __str__(self) -> str:
+        """Type and state."""
+        return f"{self.type} {self.state}"
+
+
+class ContentList(models.Model):
+    """The (name, version) of every resource of a response, in order: shared by all NACKs of the same response."""
+
+    id = models.CharField(max_length=HASH_CHARS, primary_key=True)
+    count = models.PositiveIntegerField()
+    contents = models.BinaryField()
+
+    def __str__(self) -> str:
+        """How many contents."""
+        return f"{self.count} contents"
+
+
+class Nack(models.Model):
+    """A NACK: what was refused, in the client's own words. `digested_at` is null until incidents have taken it in."""
+
+    client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="nacks", db_index=False)
+    stream = models.CharField(max_length=STREAM_ID_CHARS)  # no foreign key: closed streams are forgotten sooner
+    type = models.CharField(max_length=16)
+    version = models.CharField(max_length=VERSION_CHARS, blank=True)
+    code = models.IntegerField()
+    text = models.TextField(blank=True)
+    resources = models.ForeignKey(ContentList, on_delete=models.RESTRICT, related_name="+", db_index=False)
+    suspects = models.ForeignKey(ContentList, on_delete=models.RESTRICT, related_name="+", db_index=False)
+    repeats = models.PositiveIntegerField(default=1)
+    at = models.DateTimeField(db_index=True)
+    digested_at = models.DateTimeField(null=True)
+
+    class Meta:
+        """Read by client and type; those that wait are found by a small index of their own."""
+
+        indexes = (
+            models.Index(fields=("client", "type", "id"), name="nack_by_client"),
+            models.Index(fields=("id",), condition=models.Q(digested_at=None), name="nack_pending"),
+        )
+        constraints = (models.CheckConstraint(condition=models.Q(type__in=TYPE_WORDS), name="nack_type_known"),)
+
+    def __str__(self) -> str:
+        """What it is about."""
+        return f"{self.type} nack of {self.client_id}"
+
+
+class ContentProof(models.Model):
+    """A client acknowledged a response that held this content. A row waits here until the catalogue was told."""
+
+    pk = models.CompositePrimaryKey("environment", "type", "name", "version")
+    environment = models.CharField(max_length=63)
+    type = models.CharField(max_length=16)
+    name = models.CharField(max_length=1024)
+    version = models.CharField(max_length=VERSION_CHARS)
+    at = models.DateTimeField()
+
+    class Meta:
+        """Of a known type."""
+
+        constraints = (models.CheckConstraint(condition=models.Q(type__in=TYPE_WORDS), name="proof_type_known"),)
+
+    def __str__(self) -> str:
+        """What was proven."""
+        return f"{self.type} {self.name} {self.version}"

@@ -1,0 +1,352 @@
+"""Answers who is connected, what each client was sent, and what waits to be digested. Values only, never rows.
+
+For the REST API (interfaces.md section 4): `GET /clients` is `client_list` (keyset pages: pass the last id as `after`),
+one `ClientSummary` each; `GET /clients/{id}` is `client_get` with `client_streams`; `GET /clients/{id}/subscriptions`
+is `client_subscriptions`, one `SubscriptionView` per open stream and type, with the names. `{id}` is the opaque public
+id. Lists are limited to environments the caller may read (`environment_keys`); `ClientSummary.environment` lets the
+caller check a single client. For the front page: `connected_counts`, `type_states` and `replica_list`.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import models
+from django.db.models import Count, Exists, OuterRef, Q
+
+from controlplane.catalog.values import ProvenContent
+from controlplane.clients.clock import database_now
+from controlplane.clients.facts import SubscriptionState, unpack_contents, unpack_names
+from controlplane.clients.families import ClientFamily
+from controlplane.clients.models import Client, ContentProof, Nack, NameSet, Replica, Stream, Subscription
+from controlplane.errors import NotFound
+
+_OPEN = Q(closed_at=None)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeState:
+    """One type of a client.
+
+    Over its open streams, the state that needs most attention, and how many names it asks for.
+    """
+
+    type: str
+    state: SubscriptionState
+    wildcard: bool
+    names: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSummary:
+    """A client as a list shows it. `streams` are the open ones; `last_seen` is now while there is one."""
+
+    id: str
+    environment: str
+    identity: str
+    node_id: str
+    node_cluster: str
+    family: ClientFamily
+    user_agent: str
+    user_agent_version: str
+    streams: int
+    first_seen: datetime
+    last_seen: datetime
+    types: tuple[TypeState, ...]
+
+    @property
+    def connected(self) -> bool:
+        """Whether a stream is open."""
+        return self.streams > 0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamView:
+    """One stream of a client, open or closed lately."""
+
+    id: str
+    replica: str
+    variant: str
+    peer: str
+    opened_at: datetime
+    closed_at: datetime | None
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionView:
+    """One type of one open stream. `sent` and `acked` are versions on the wire, empty when that never happened."""
+
+    stream: str
+    type: str
+    wildcard: bool
+    names: tuple[str, ...]
+    state: SubscriptionState
+    sent: str
+    sent_at: datetime | None
+    acked: str
+    acked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaView:
+    """One ADS process that reports, or did within the last day."""
+
+    id: str
+    host: str
+    pid: int
+    started_at: datetime
+    seen_at: datetime
+    stopped: bool
+    streams: int
+    nacks_dropped: int
+
+
+def client_list(
+    *,
+    environment_keys: Collection[str],
+    node_id: str = "",
+    connected_only: bool = False,
+    after: str = "",
+    limit: int = 100,
+) -> tuple[ClientSummary, ...]:
+    """Clients of these environments by id, from the one behind `after` on; `node_id` asks for exactly that node."""
+    rows = _clients().filter(environment__key__in=list(environment_keys), pk__gt=after)
+    if node_id:
+        rows = rows.filter(node_id=node_id)
+    if connected_only:
+        rows = rows.filter(Exists(Stream.objects.filter(_OPEN, client=OuterRef("pk"))))
+    return _summaries(rows.order_by("pk")[:limit])
+
+
+def client_get(*, public_id: str) -> ClientSummary:
+    """One client. Raises NotFound."""
+    found = _summaries(_clients().filter(pk=public_id))
+    if not found:
+        raise NotFound(f"There is no client '{public_id[:64]}'. A client is forgotten a day after its last stream.")
+    return found[0]
+
+
+def client_streams(*, public_id: str) -> tuple[StreamView, ...]:
+    """The streams of a client, newest first, at most 100."""
+    rows = Stream.objects.filter(client=public_id).select_related("replica").order_by("-opened_at")[:100]
+    return tuple(
+        StreamView(row.pk, str(row.replica), row.variant, row.peer, row.opened_at, row.closed_at, row.cause)
+        for row in rows
+    )
+
+
+def client_subscriptions(*, public_id: str) -> tuple[SubscriptionView, ...]:
+    """What the open streams of a client ask for, with every name. Raises NotFound."""
+    if not Client.objects.filter(pk=public_id).exists():
+        raise NotFound(f"There is no client '{public_id[:64]}'. A client is forgotten a day after its last stream.")
+    rows = (
+        Subscription.objects.filter(stream__client=public_id, stream__closed_at=None)
+        .select_related("name_set")
+        .order_by("stream_id", "type")
+    )
+    return tuple(
+        SubscriptionView(
+            stream=row.stream_id,
+            type=row.type,
+            wildcard=row.wildcard,
+            names=unpack_names(bytes(row.name_set.names)),
+            state=SubscriptionState(row.state),
+            sent=row.sent,
+            sent_at=row.sent_at,
+            acked=row.acked,
+            acked_at=row.acked_at,
+        )
+        for row in rows
+    )
+
+
+def connected_counts() -> Mapping[str, int]:
+    """How many clients of each environment have an open stream."""
+    rows = Stream.objects.filter(_OPEN).values_list("client__environment__key")
+    return dict(rows.annotate(count=Count("client", distinct=True)))
+
+
+def type_states(*, environment_key: str) -> Mapping[str, Mapping[SubscriptionState, int]]:
+    """Of each type, how many subscriptions of open streams are in which state."""
+    rows = Subscription.objects.filter(stream__closed_at=None, stream__client__environment__key=environment_key)
+    states: dict[str, dict[SubscriptionState, int]] = {}
+    for word, state, count in rows.values_list("type", "state").annotate(count=Count("stream_id")):
+        states.setdefault(word, {})[SubscriptionState(state)] = count
+    return states
+
+
+def replica_list() -> tuple[ReplicaView, ...]:
+    """The ADS processes of the last day, those seen last first."""
+    seen = Replica.objects.filter(seen_at__gte=database_now() - timedelta(days=1))
+    rows = seen.annotate(open_streams=Count("streams", filter=Q(streams__closed_at=None))).order_by("-seen_at")
+    return tuple(
+        ReplicaView(
+            row.pk,
+            row.host,
+            row.pid,
+            row.started_at,
+            row.seen_at,
+            row.stopped_at is not None,
+            row.open_streams,
+            row.nacks_dropped,
+        )
+        for row in rows
+    )
+
+
+ClientKey = tuple[str, str]
+"""(identity, node id)."""
+
+
+def clients_sent(
+    *, environment_key: str, word: str, names: Collection[str], since: datetime
+) -> Mapping[str, ClientKey]:
+    """By id, every client that was sent this type since then and asks for one of these names (none: for any).
+
+    This is the denominator of an impact. It may count a client whose response was composed just before; it never leaves
+    out one that was sent the content, as long as its stream is remembered and the fact has arrived, which takes a
+    second.
+    """
+    return _covering(Subscription.objects.filter(sent_at__gte=since), environment_key, word, names)
+
+
+def clients_asking(*, environment_key: str, word: str, names: Collection[str]) -> Mapping[str, ClientKey]:
+    """By id, every connected client that asks for one of these names (none: for any of this type)."""
+    return _covering(Subscription.objects.filter(stream__closed_at=None), environment_key, word, names)
+
+
+def _covering(
+    rows: models.QuerySet[Subscription], environment_key: str, word: str, names: Collection[str]
+) -> Mapping[str, ClientKey]:
+    rows = rows.filter(stream__client__environment__key=environment_key, type=word)
+    if names:
+        wanted = frozenset(names)
+        sets = NameSet.objects.filter(pk__in=rows.filter(wildcard=False).values("name_set").distinct())
+        asking = [
+            pk for pk, packed in sets.values_list("pk", "names") if not wanted.isdisjoint(unpack_names(bytes(packed)))
+        ]
+        rows = rows.filter(Q(wildcard=True) | Q(name_set__in=asking))
+    found = rows.values_list("stream__client_id", "stream__client__identity", "stream__client__node_id").distinct()
+    return {public_id: (identity, node_id) for public_id, identity, node_id in found}
+
+
+@dataclass(frozen=True, slots=True)
+class NackView:
+    """A stored NACK: `resources` and `suspects` are (name, version) in the order of the response; `text` is escaped."""
+
+    id: int
+    environment: str
+    client: str
+    identity: str
+    node_id: str
+    family: ClientFamily
+    type: str
+    version: str
+    code: int
+    text: str
+    resources: tuple[tuple[str, str], ...]
+    suspects: tuple[tuple[str, str], ...]
+    repeats: int
+    at: datetime
+
+
+def nacks_pending(*, limit: int) -> tuple[NackView, ...]:
+    """The oldest NACKs that nobody has digested."""
+    return _nacks(Nack.objects.filter(digested_at=None).order_by("id")[:limit])
+
+
+def nacks_get(*, ids: Collection[int]) -> tuple[NackView, ...]:
+    """Those of these NACKs that are still kept, newest first."""
+    return _nacks(Nack.objects.filter(pk__in=list(ids)).order_by("-id"))
+
+
+@dataclass(frozen=True, slots=True)
+class PendingProof:
+    """A proof that waits, and when it was reported last."""
+
+    content: ProvenContent
+    at: datetime
+
+
+def proofs_pending(*, limit: int) -> tuple[PendingProof, ...]:
+    """Proofs the catalogue was not told yet."""
+    rows = ContentProof.objects.values_list("environment", "type", "name", "version", "at")[:limit]
+    return tuple(PendingProof(ProvenContent(*content), at) for *content, at in rows)
+
+
+def _clients() -> models.QuerySet[Client]:
+    return Client.objects.select_related("environment").annotate(
+        open_streams=Count("streams", filter=Q(streams__closed_at=None))
+    )
+
+
+# Which state of several streams a list shows: the one that needs attention.
+_ATTENTION = (SubscriptionState.NACKED, SubscriptionState.SENT, SubscriptionState.REQUESTED, SubscriptionState.ACKED)
+
+
+def _summaries(rows: models.QuerySet[Client]) -> tuple[ClientSummary, ...]:
+    clients = list(rows)
+    types = _types_of([row.pk for row in clients])
+    now = database_now()
+    return tuple(
+        ClientSummary(
+            id=row.pk,
+            environment=row.environment.key,
+            identity=row.identity,
+            node_id=row.node_id,
+            node_cluster=row.node_cluster,
+            family=ClientFamily(row.family),
+            user_agent=row.user_agent,
+            user_agent_version=row.user_agent_version,
+            streams=(streams := int(getattr(row, "open_streams", 0))),
+            first_seen=row.first_seen,
+            last_seen=now if streams else row.last_seen,
+            types=types.get(row.pk, ()),
+        )
+        for row in clients
+    )
+
+
+def _types_of(clients: list[str]) -> dict[str, tuple[TypeState, ...]]:
+    rows = Subscription.objects.filter(stream__client__in=clients, stream__closed_at=None).values_list(
+        "stream__client_id", "type", "state", "wildcard", "name_set__count"
+    )
+    found: dict[str, dict[str, TypeState]] = {}
+    for client, word, text, wildcard, names in rows:
+        state = SubscriptionState(text)
+        other = found.setdefault(client, {}).get(word)
+        if other is None:
+            found[client][word] = TypeState(word, state, wildcard, names)
+        else:
+            worse = min(state, other.state, key=_ATTENTION.index)
+            found[client][word] = TypeState(word, worse, wildcard or other.wildcard, max(names, other.names))
+    return {client: tuple(states[word] for word in sorted(states)) for client, states in found.items()}
+
+
+def _nacks(rows: models.QuerySet[Nack]) -> tuple[NackView, ...]:
+    read: dict[str, tuple[tuple[str, str], ...]] = {}
+
+    def contents(pk: str, packed: bytes) -> tuple[tuple[str, str], ...]:
+        # Many NACKs answer one response: its list is read once.
+        return read.setdefault(pk, unpack_contents(packed)) if pk not in read else read[pk]
+
+    return tuple(
+        NackView(
+            id=row.pk,
+            environment=row.client.environment.key,
+            client=row.client_id,
+            identity=row.client.identity,
+            node_id=row.client.node_id,
+            family=ClientFamily(row.client.family),
+            type=row.type,
+            version=row.version,
+            code=row.code,
+            text=row.text,
+            resources=contents(row.resources_id, bytes(row.resources.contents)),
+            suspects=contents(row.suspects_id, bytes(row.suspects.contents)),
+            repeats=row.repeats,
+            at=row.at,
+        )
+        for row in rows.select_related("client__environment", "resources", "suspects")
+    )

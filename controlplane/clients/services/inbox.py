@@ -1,0 +1,46 @@
+"""Hands on what waits: the digest says which NACKs and proofs it has taken in."""
+
+from collections.abc import Iterable
+
+from django.db import connection, transaction
+
+from controlplane.clients.clock import database_now
+from controlplane.clients.models import Nack
+from controlplane.clients.selectors import PendingProof
+
+_DROP_PROOF = (
+    "DELETE FROM clients_contentproof WHERE environment = %s AND type = %s AND name = %s AND version = %s AND at = %s"
+)
+
+
+@transaction.atomic
+def nacks_mark_digested(*, ids: Iterable[int]) -> frozenset[int]:
+    """Of these NACKs, those that nobody has digested yet; they are digested now.
+
+    Called inside the transaction that writes what became of them, so that none counts twice and none is lost. Rows that
+    another worker holds at this moment are left to it (resolutions D28).
+    """
+    waiting = Nack.objects.select_for_update(skip_locked=True).filter(pk__in=list(ids), digested_at=None)
+    taken = frozenset(waiting.values_list("pk", flat=True))
+    Nack.objects.filter(pk__in=taken).update(digested_at=database_now())
+    return taken
+
+
+def proofs_drop(*, proofs: Iterable[PendingProof]) -> None:
+    """Forget proofs that the catalogue was told.
+
+    One that came in again meanwhile stays, for a later revision may need it.
+    """
+    rows = [
+        (
+            each.content.environment,
+            each.content.word,
+            each.content.name,
+            each.content.version,
+            connection.ops.adapt_datetimefield_value(each.at),
+        )
+        for each in proofs
+    ]
+    if rows:
+        with transaction.atomic(durable=True), connection.cursor() as cursor:
+            cursor.executemany(_DROP_PROOF, rows)

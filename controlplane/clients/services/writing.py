@@ -1,0 +1,209 @@
+"""Writes a batch of facts in one transaction, with `executemany` and no ORM (resolutions part 7, dependencies.md 20).
+
+The statements are read alike by SQLite (3.35 or later) and PostgreSQL. Each names the row it refers to in its own
+WHERE: a fact about a client of an environment that was deleted meanwhile writes nothing, instead of failing the batch
+for ever. Rows are sorted by key, so that two replicas never wait for each other.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Final, cast
+
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
+
+from controlplane.clients.clock import database_now
+from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, Interned
+
+Row = tuple[str | int | bool | bytes | datetime | None, ...]
+
+_REPLICA: Final = """
+    INSERT INTO clients_replica (id, host, pid, started_at, seen_at, stopped_at, nacks_dropped)
+    VALUES (%s, %s, %s, %s, %s, %s, %s)
+    ON CONFLICT (id) DO UPDATE SET
+        seen_at = excluded.seen_at, stopped_at = excluded.stopped_at, nacks_dropped = excluded.nacks_dropped
+"""
+_CLIENT: Final = """
+    INSERT INTO clients_client
+        (id, environment_id, identity, node_id, node_cluster, family, user_agent, user_agent_version, first_seen,
+        last_seen)
+    SELECT %s, environment.id, %s, %s, %s, %s, %s, %s, %s, %s
+    FROM catalog_environment AS environment WHERE environment.key = %s
+    ON CONFLICT (id) DO UPDATE SET
+        node_cluster = excluded.node_cluster, family = excluded.family, user_agent = excluded.user_agent,
+        user_agent_version = excluded.user_agent_version,
+        last_seen = CASE
+            WHEN excluded.last_seen > clients_client.last_seen THEN excluded.last_seen ELSE clients_client.last_seen END
+"""
+# A stream that is reported again was taken for dead while its replica could not write: it is open after all.
+_STREAM: Final = """
+    INSERT INTO clients_stream (id, client_id, replica_id, variant, peer, opened_at, cause)
+    SELECT %s, client.id, %s, %s, %s, %s, '' FROM clients_client AS client WHERE client.id = %s
+    ON CONFLICT (id) DO UPDATE SET closed_at = NULL, cause = ''
+"""
+_NAME_SET: Final = "INSERT INTO clients_nameset (id, count, names) VALUES (%s, %s, %s) ON CONFLICT (id) DO NOTHING"
+_CONTENT_LIST: Final = (
+    "INSERT INTO clients_contentlist (id, count, contents) VALUES (%s, %s, %s) ON CONFLICT (id) DO NOTHING"
+)
+_SUBSCRIPTION: Final = """
+    INSERT INTO clients_subscription (stream_id, type, name_set_id, wildcard, state, sent, sent_at, acked, acked_at)
+    SELECT stream.id, %s, %s, %s, %s, %s, %s, %s, %s FROM clients_stream AS stream WHERE stream.id = %s
+    ON CONFLICT (stream_id, type) DO UPDATE SET
+        name_set_id = excluded.name_set_id, wildcard = excluded.wildcard, state = excluded.state, sent = excluded.sent,
+        sent_at = excluded.sent_at, acked = excluded.acked, acked_at = excluded.acked_at
+"""
+_END: Final = "UPDATE clients_stream SET closed_at = %s, cause = %s WHERE id = %s AND closed_at IS NULL"
+_CLIENT_OF_END: Final = """
+    UPDATE clients_client SET last_seen = %s
+    WHERE last_seen < %s AND id = (SELECT stream.client_id FROM clients_stream AS stream WHERE stream.id = %s)
+"""
+_NACK: Final = """
+    INSERT INTO clients_nack (client_id, stream, type, version, code, text, resources_id, suspects_id, repeats, at)
+    SELECT client.id, %s, %s, %s, %s, %s, %s, %s, %s, %s FROM clients_client AS client WHERE client.id = %s
+"""
+# `at` moves on, so that a proof that comes while the same one is being digested is not deleted with it.
+_PROOF: Final = """
+    INSERT INTO clients_contentproof (environment, type, name, version, at) VALUES (%s, %s, %s, %s, %s)
+    ON CONFLICT (environment, type, name, version) DO UPDATE SET at = excluded.at
+"""
+_ALL_ENDS: Final = "UPDATE clients_stream SET closed_at = %s, cause = %s WHERE replica_id = %s AND closed_at IS NULL"
+
+STOPPED = "the ADS process stopped"
+
+
+def facts_write(*, batch: FactBatch) -> None:
+    """Store a batch, all of it or nothing. Written twice it leaves the same rows, but for NACKs, which count.
+
+    Runs on the calling thread's own connection. Raises ValueError for a batch above MAX_BATCH_KEYS, and whatever the
+    database raises: the caller keeps the batch and tries again.
+    """
+    if batch.keys > MAX_BATCH_KEYS:
+        raise ValueError(f"a batch of {batch.keys} keys; at most {MAX_BATCH_KEYS} are written at once")
+    with transaction.atomic(durable=True):
+        moments = _Moments(database_now())
+        with connection.cursor() as cursor:
+            _write_streams(cursor, batch, moments)
+            _write_answers(cursor, batch, moments)
+            if batch.replica.stopping:
+                cursor.execute(_ALL_ENDS, [moments.now, STOPPED, batch.replica.id])
+
+
+class _Moments:
+    """Ages as moments by the database's clock, in the database's own form."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+        self.now: datetime | str | None = self.ago(0.0)
+
+    def ago(self, age_s: float | None) -> datetime | str | None:
+        if age_s is None:
+            return None
+        # A string for SQLite, the moment itself for PostgreSQL; the stubs know of the first only.
+        return cast("datetime | str", connection.ops.adapt_datetimefield_value(self._now - timedelta(seconds=age_s)))
+
+
+def _write_streams(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -> None:
+    replica = batch.replica
+    stopped_at = moments.now if replica.stopping else None
+    cursor.execute(
+        _REPLICA,
+        [
+            replica.id,
+            replica.host,
+            replica.pid,
+            moments.ago(replica.age_s),
+            moments.now,
+            stopped_at,
+            replica.nacks_dropped,
+        ],
+    )
+    _many(
+        cursor,
+        _CLIENT,
+        (
+            (
+                each.id,
+                each.identity,
+                each.node_id,
+                each.node_cluster,
+                each.family.value,
+                each.user_agent,
+                each.user_agent_version,
+                (seen := moments.ago(each.age_s)),
+                seen,
+                each.environment,
+            )
+            for each in sorted(batch.clients, key=lambda each: each.id)
+        ),
+    )
+    _many(
+        cursor,
+        _STREAM,
+        (
+            (each.id, replica.id, each.variant, each.peer, moments.ago(each.age_s), each.client)
+            for each in sorted(batch.streams, key=lambda each: each.id)
+        ),
+    )
+    _many(cursor, _NAME_SET, _interned_rows(batch.name_sets))
+    _many(
+        cursor,
+        _SUBSCRIPTION,
+        (
+            (
+                each.word,
+                each.names,
+                each.wildcard,
+                each.state.value,
+                each.sent,
+                moments.ago(each.sent_age_s),
+                each.acked,
+                moments.ago(each.acked_age_s),
+                each.stream,
+            )
+            for each in sorted(batch.subscriptions, key=lambda each: (each.stream, each.word))
+        ),
+    )
+    ends = sorted(batch.ends, key=lambda each: each.id)
+    _many(cursor, _END, ((moments.ago(each.age_s), each.cause, each.id) for each in ends))
+    _many(cursor, _CLIENT_OF_END, (((seen := moments.ago(each.age_s)), seen, each.id) for each in ends))
+
+
+def _write_answers(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -> None:
+    _many(cursor, _CONTENT_LIST, _interned_rows(batch.content_lists))
+    _many(
+        cursor,
+        _NACK,
+        (
+            (
+                each.stream,
+                each.word,
+                each.version,
+                each.code,
+                each.text,
+                each.resources,
+                each.suspects,
+                each.repeats,
+                moments.ago(each.age_s),
+                each.client,
+            )
+            for each in batch.nacks
+        ),
+    )
+    _many(
+        cursor,
+        _PROOF,
+        (
+            (each.environment, each.word, each.name, each.version, moments.now)
+            for each in sorted(batch.proven, key=lambda each: (each.environment, each.word, each.name, each.version))
+        ),
+    )
+
+
+def _interned_rows(interned: Sequence[Interned]) -> Iterable[Row]:
+    return ((each.id, each.count, each.packed) for each in sorted(interned, key=lambda each: each.id))
+
+
+def _many(cursor: CursorWrapper, statement: str, rows: Iterable[Row]) -> None:
+    listed = list(rows)
+    if listed:
+        cursor.executemany(statement, listed)

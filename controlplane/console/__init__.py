@@ -1,0 +1,1 @@
+"""The web admin: pages, no rules."""

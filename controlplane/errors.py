@@ -1,0 +1,104 @@
+"""The exception tree of the control plane, split by who must act.
+
+    ControlPlaneError
+    ├── OperatorError             the input must change          4xx
+    │   ├── InputInvalid          400, 413, 422: findings say what and where
+    │   ├── NotFound              404
+    │   ├── Forbidden             403
+    │   ├── Conflict              409: held, name taken, base moved
+    │   └── PreconditionFailed    412: If-Match or If-None-Match does not hold; 428: it is missing
+    └── DependencyError           try again later                503
+
+Findings are not exceptions: an exception carries all of them when nothing can go on.
+"""
+
+from typing import ClassVar
+
+from xdscore.findings import Finding
+
+
+class ControlPlaneError(Exception):
+    """Something Parley says no to. `code` is stable; `status` is what HTTP calls it; `detail` is one sentence for a
+    person.
+    """
+
+    code: ClassVar[str]
+    status: ClassVar[int]
+    title: ClassVar[str]
+
+    def __init__(self, detail: str, *, findings: tuple[Finding, ...] = ()) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.findings = findings
+
+
+class OperatorError(ControlPlaneError):
+    """The caller can mend it."""
+
+
+class InputInvalid(OperatorError):
+    """Understood, but something in it is not valid; nothing was stored."""
+
+    code = "XDS1000"
+    status = 422
+    title = "Invalid input"
+
+
+class InputUnreadable(OperatorError):
+    """The body is not JSON or YAML."""
+
+    code = "XDS1001"
+    status = 400
+    title = "Unreadable input"
+
+
+class InputTooLarge(OperatorError):
+    """The body or the list in it is over the limit."""
+
+    code = "XDS1004"
+    status = 413
+    title = "Input too large"
+
+
+class NotFound(OperatorError):
+    """No such thing, or none that this caller may know of."""
+
+    code = "XDS3004"
+    status = 404
+    title = "Not found"
+
+
+class Forbidden(OperatorError):
+    """The caller is known and may not do this."""
+
+    code = "XDS3003"
+    status = 403
+    title = "Not permitted"
+
+
+class Conflict(OperatorError):
+    """The state of things does not allow it now."""
+
+    code = "XDS3009"
+    status = 409
+    title = "Conflict"
+
+
+class PreconditionFailed(OperatorError):
+    """If-Match or If-None-Match does not hold; `etag` is the current one, empty when there is nothing."""
+
+    code = "XDS3012"
+    status = 412
+    title = "Precondition failed"
+
+    def __init__(self, detail: str, *, etag: str) -> None:
+        super().__init__(detail)
+        self.etag = etag
+
+
+class DependencyError(ControlPlaneError):
+    """Something Parley needs is down; the same call may succeed later."""
+
+    code = "XDS9003"
+    status = 503
+    title = "Dependency unavailable"

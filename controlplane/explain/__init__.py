@@ -1,0 +1,1 @@
+"""Why does this client (not) have this resource: facts in, answer out."""

@@ -1,0 +1,56 @@
+"""One decision in words for operators: what a client of an environment gets for a name, and what to do next. Pure."""
+
+from dataclasses import dataclass
+
+from xdscore.decision import Decision, Denied, Missing, Serve, Undecided, Withheld
+from xdscore.resource_types import ResourceType
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Whether the name is served, the sentence that says why, and the next step. `code` is what clients are told, if
+    anything.
+    """
+
+    served: bool
+    code: str
+    sentence: str
+    next_step: str
+
+
+def answer_of(
+    decision: Decision, *, kind: ResourceType, name: str, environment: str, near: tuple[str, ...] = ()
+) -> Answer:
+    """The answer for operators: it may say what clients must not learn, such as that a rule hides a name."""
+    subject = f"{kind.title} '{name}'"
+    served, code, sentence, step = False, "XDS2101", "", ""
+    match decision:
+        case Serve(content=content):
+            served, code = True, ""
+            sentence = f"{subject} is served in '{environment}', version {content.version}."
+        case Missing(hidden=True):
+            sentence = f"{subject} is hidden from these clients in '{environment}'."
+            step = "Change the access rule if these clients should read it."
+        case Missing(removed=True):
+            code, sentence = "XDS2102", f"{subject} was published in '{environment}' and was removed."
+            step = "Restore it from its history, or point the clients at another name."
+        case Missing():
+            sentence = f"Nobody has published {subject} in '{environment}'.{_closest(near)}"
+            step = "Publish it, or mend the name that clients ask for."
+        case Denied(rule=0):
+            code, sentence = "XDS2103", f"'{environment}' denies by default, and nothing allows {subject}."
+            step = "Let the environment allow by default, or add a rule that allows it."
+        case Denied(rule=rule):
+            code, sentence, step = "XDS2103", f"Rule {rule} denies {subject}.", "Change the rule if this is not meant."
+        case Withheld(finding=finding):
+            code = "XDS2106"
+            sentence = f"{subject} is withheld: {finding}, and no earlier revision was ever acknowledged."
+            step = "Put a new revision, or release the quarantine."
+        case Undecided(reason=reason):
+            code, sentence = "XDS2105", f"Nothing is decided for {subject} yet: {reason}."
+            step = "Wait for the first build."
+    return Answer(served, code, sentence, step)
+
+
+def _closest(names: tuple[str, ...]) -> str:
+    return " Closest: " + ", ".join(f"'{name}'" for name in names) + "." if names else ""

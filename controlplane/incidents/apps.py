@@ -1,0 +1,12 @@
+"""Registers the app with Django."""
+
+from django.apps import AppConfig
+
+
+class IncidentsConfig(AppConfig):
+    """Incidents."""
+
+    name = "controlplane.incidents"
+    label = "incidents"
+    verbose_name = "Incidents"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,67 @@
+"""Says which resources a NACK blames, and how sure that is. Pure; called by the digest.
+
+What changed since the client's last ACK comes first, because many texts name nobody; the text only narrows it
+(reliability N2). A name that was not in the response is never blamed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from controlplane.clients.foreign_text import escape
+from xdscore.nacktext import attribute
+
+
+class Confidence(StrEnum):
+    """Why these resources are blamed (ux.md 9.4), from sure to unsure."""
+
+    NAMED_IN_TEXT = "named_in_text"
+    ONLY_CHANGE = "only_change"
+    ONE_OF = "one_of"
+    UNKNOWN = "unknown"
+
+
+Content = tuple[str, str]
+"""(name, version) of a resource as it was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """`guilty`: each is to blame by itself.
+
+    `suspects`: where nobody is guilty, one of these is, or nobody knows (empty).
+    """
+
+    confidence: Confidence
+    guilty: tuple[Content, ...] = ()
+    suspects: tuple[Content, ...] = ()
+
+
+def blame(*, type_url: str, text: str, resources: Sequence[Content], suspects: Sequence[Content]) -> Blame:
+    """Whom a NACK with this text blames.
+
+    `resources` is what the response held, in order; `suspects` are those that changed since the client's last ACK. A
+    text that names only resources the client has acknowledged before names nobody: it may be made up (reliability
+    threat 14).
+    """
+    held = set(resources)
+    suspected = tuple(content for content in dict.fromkeys(suspects) if content in held)
+    if len(suspected) == 1 and len(held) == 1:
+        # Whatever the text says, there was nothing else to refuse; `attribute` would call that named, which it may not
+        # be.
+        return Blame(Confidence.ONLY_CHANGE, guilty=suspected)
+    named = set(_named(type_url, text, resources))
+    guilty = tuple(content for content in suspected if content in named)
+    if guilty:
+        return Blame(Confidence.NAMED_IN_TEXT, guilty=guilty)
+    if len(suspected) == 1:
+        return Blame(Confidence.ONLY_CHANGE, guilty=suspected)
+    if suspected:
+        return Blame(Confidence.ONE_OF, suspects=suspected)
+    return Blame(Confidence.UNKNOWN)
+
+
+def _named(type_url: str, text: str, resources: Sequence[Content]) -> Sequence[Content]:
+    # The text was escaped before it was stored; names are escaped the same way, and the answer is read by place.
+    names = [escape(name, keep="\n\t") for name, _ in resources]
+    return [resources[index] for index in attribute(text, type_url=type_url, names=names).indexes]

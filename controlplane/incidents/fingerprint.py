@@ -1,0 +1,30 @@
+"""Says which NACKs are one incident. Pure.
+
+A fingerprint is a function of type, resource, client family and the text without its noise (ux.md 9.5). The algorithm
+is part of it and stored with the incident: a later algorithm opens new incidents and leaves the old ones as they are.
+"""
+
+from hashlib import blake2b
+
+from controlplane.clients.families import ClientFamily
+from xdscore.nacktext.normalise import ALGORITHM as TEXT_ALGORITHM
+from xdscore.nacktext.normalise import normalise
+
+ALGORITHM = f"v{TEXT_ALGORITHM}"
+FINGERPRINT_CHARS = 32
+
+# Stands for the resource where nobody is named. No resource is called so: its name and this differ in the separator
+# below.
+NOBODY = "?"
+
+
+def normalised_text(text: str) -> str:
+    """The text without what differs between two reports of one fault: blanks, numbers, addresses, debug marks."""
+    return normalise(text)
+
+
+def fingerprint(*, word: str, name: str, family: ClientFamily, normalised: str) -> str:
+    """The fingerprint of a NACK that blames `name`, or nobody (empty), in 32 hexadecimal digits."""
+    resource = f"={name}" if name else NOBODY
+    parts = f"{ALGORITHM}\0{word}\0{resource}\0{family.value}\0{normalised}"
+    return blake2b(parts.encode(), digest_size=FINGERPRINT_CHARS // 2).hexdigest()

@@ -1,0 +1,113 @@
+"""The tables of incidents (resolutions part 5). Private to this app's services and selectors."""
+
+import uuid
+from enum import Enum
+
+from django.db import models
+
+from controlplane.clients.families import ClientFamily
+from controlplane.clients.identity import CLIENT_ID_CHARS
+from controlplane.incidents.attribution import Confidence
+from controlplane.incidents.fingerprint import FINGERPRINT_CHARS
+from controlplane.incidents.values import IncidentState
+from xdscore.resource_types import RESOURCE_TYPES
+
+TYPE_WORDS = tuple(kind.word for kind in RESOURCE_TYPES)
+
+
+def _values(kind: type[Enum]) -> list[str]:
+    return [member.value for member in kind]
+
+
+class Incident(models.Model):
+    """NACKs with one fingerprint.
+
+    `revision` and `version` are the newest refused ones of `name`; `since` is when that revision was written, from when
+    on sending counts. `change` and `author` made the first one refused since the incident opened. `suspects` ([name,
+    version] each) stand in for `name` where nobody is named. `nacked` and `sent` are the impact when it was judged
+    last, at `judged_at`; until `settles_at` it is judged again, because sending goes on while refusals come in.
+    """
+
+    public_id = models.UUIDField(default=uuid.uuid4, unique=True)
+    environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="+")
+    algorithm = models.CharField(max_length=8)
+    fingerprint = models.CharField(max_length=FINGERPRINT_CHARS)
+    type = models.CharField(max_length=16)
+    name = models.CharField(max_length=1024, blank=True)
+    family = models.CharField(max_length=16)
+    confidence = models.CharField(max_length=16, choices=[(value, value) for value in _values(Confidence)])
+    message = models.TextField(blank=True)
+    normalised = models.TextField(blank=True)
+    suspects = models.JSONField(default=list)
+    state = models.CharField(
+        max_length=16, choices=[(value, value) for value in _values(IncidentState)], default=IncidentState.OPEN.value
+    )
+    change = models.CharField(max_length=36, blank=True)
+    author = models.CharField(max_length=150, blank=True)
+    revision = models.PositiveIntegerField(default=0)
+    version = models.CharField(max_length=64, blank=True)
+    since = models.DateTimeField()
+    nacked = models.PositiveIntegerField(default=0)
+    sent = models.PositiveIntegerField(default=0)
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField(db_index=True)
+    opened_epoch = models.PositiveBigIntegerField()
+    resolved_epoch = models.PositiveBigIntegerField(null=True)
+    checked_epoch = models.PositiveBigIntegerField(default=0)
+    settles_at = models.DateTimeField()
+    judged_at = models.DateTimeField(null=True)
+    quarantined_revision = models.PositiveIntegerField(default=0)
+    forced_revision = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        """One incident per fingerprint; the unresolved ones of an environment are looked through often."""
+
+        constraints = (
+            models.UniqueConstraint(
+                fields=("environment", "algorithm", "fingerprint"), name="one_incident_per_fingerprint"
+            ),
+            models.CheckConstraint(condition=models.Q(type__in=TYPE_WORDS), name="incident_type_known"),
+            models.CheckConstraint(condition=models.Q(state__in=_values(IncidentState)), name="incident_state_known"),
+            models.CheckConstraint(
+                condition=models.Q(confidence__in=_values(Confidence)), name="incident_confidence_known"
+            ),
+            models.CheckConstraint(condition=models.Q(family__in=_values(ClientFamily)), name="incident_family_known"),
+        )
+        indexes = (models.Index(fields=("environment", "state"), name="incident_by_state"),)
+
+    def __str__(self) -> str:
+        """What it is about."""
+        return f"{self.type} {self.name or '?'} {self.state}"
+
+
+class IncidentClient(models.Model):
+    """A client that refused: the newest revision it refused, and how often.
+
+    Outlives the client's own row, so it repeats its names.
+    """
+
+    pk = models.CompositePrimaryKey("incident_id", "client")
+    incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="clients", db_index=False)
+    client = models.CharField(max_length=CLIENT_ID_CHARS)
+    identity = models.CharField(max_length=2048, blank=True)
+    node_id = models.CharField(max_length=1024)
+    revision = models.PositiveIntegerField(default=0)
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    count = models.PositiveIntegerField(default=1)
+
+    def __str__(self) -> str:
+        """Which client."""
+        return self.node_id
+
+
+class IncidentNack(models.Model):
+    """One of the first NACKs of an incident, kept as a verbatim sample."""
+
+    pk = models.CompositePrimaryKey("incident_id", "nack_id")
+    incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="samples", db_index=False)
+    nack = models.ForeignKey("clients.Nack", on_delete=models.CASCADE, related_name="+")
+
+    def __str__(self) -> str:
+        """Which NACK."""
+        return f"sample {self.nack_id}"

@@ -1,0 +1,178 @@
+"""Answers what clients refuse. Values only, never rows.
+
+For the REST API (interfaces.md sections 4 and 7): `GET /incidents` is `incident_list`, each an `IncidentValue` whose
+fields are the body's, to the letter; `GET /incidents/{id}` is `incident_get`, which adds what the page of an incident
+shows; a change's `"incidents"` is `incidents_of_change`. Lists are limited to environments the caller may read.
+"""
+
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, Q
+
+from controlplane.catalog.selectors import revision_list
+from controlplane.clients.families import ClientFamily
+from controlplane.clients.selectors import NackView, nacks_get
+from controlplane.errors import NotFound
+from controlplane.incidents.attribution import Confidence
+from controlplane.incidents.models import Incident, IncidentClient, IncidentNack
+from controlplane.incidents.values import IncidentState
+from xdscore.resource_types import by_word
+
+_MAX_CLIENTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """How many clients refuse it, of how many that were sent it."""
+
+    nacked: int
+    sent: int
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentValue:
+    """An incident as interfaces.md section 7 spells it.
+
+    `name` is empty where nobody is named, and so is `change` where no suspect is known; `message` is verbatim, but for
+    characters that act on a reader, which are escaped.
+    """
+
+    id: str
+    environment: str
+    type: str
+    name: str
+    state: IncidentState
+    confidence: Confidence
+    change: str
+    message: str
+    clients: Impact
+
+
+@dataclass(frozen=True, slots=True)
+class RefusingClient:
+    """A client that refused; `revision` is the newest it refused."""
+
+    id: str
+    identity: str
+    node_id: str
+    revision: int
+    count: int
+    first_at: datetime
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentDetail:
+    """Everything known of one incident.
+
+    `suspects` are names, where nobody is named; `quarantined`: its revision is out of service now. `refusing` holds at
+    most 100 clients, those that refused last; `samples` the first NACKs, newest first.
+    """
+
+    incident: IncidentValue
+    algorithm: str
+    fingerprint: str
+    normalised: str
+    family: ClientFamily
+    author: str
+    revision: int
+    quarantined: bool
+    suspects: tuple[str, ...]
+    first_at: datetime
+    last_at: datetime
+    opened_epoch: int
+    resolved_epoch: int | None
+    refusing: tuple[RefusingClient, ...]
+    samples: tuple[NackView, ...]
+
+
+def incident_list(
+    *, environment_keys: Collection[str], states: Collection[IncidentState] = (), after: str = "", limit: int = 100
+) -> tuple[IncidentValue, ...]:
+    """Incidents of these environments, the one refused last first, from the one behind `after` on.
+
+    All states when none is given.
+    """
+    rows = Incident.objects.filter(environment__key__in=list(environment_keys)).select_related("environment")
+    if states:
+        rows = rows.filter(state__in=[state.value for state in states])
+    last = Incident.objects.filter(public_id=public_key(after)).values_list("last_at", "pk").first() if after else None
+    if last is not None:
+        rows = rows.filter(Q(last_at__lt=last[0]) | Q(last_at=last[0], pk__lt=last[1]))
+    return tuple(_value(row) for row in rows.order_by("-last_at", "-pk")[:limit])
+
+
+def incident_open_counts() -> Mapping[str, int]:
+    """How many incidents wait for somebody, by environment."""
+    rows = Incident.objects.filter(state=IncidentState.OPEN.value).values_list("environment__key")
+    return dict(rows.annotate(count=Count("pk")))
+
+
+def incident_get(*, public_id: str) -> IncidentDetail:
+    """One incident. Raises NotFound."""
+    row = Incident.objects.select_related("environment").filter(public_id=public_key(public_id)).first()
+    if row is None:
+        raise NotFound(f"There is no incident '{public_id[:64]}'.")
+    refusing = IncidentClient.objects.filter(incident=row).order_by("-last_at")[:_MAX_CLIENTS]
+    samples = IncidentNack.objects.filter(incident=row).values_list("nack_id", flat=True)
+    return IncidentDetail(
+        incident=_value(row),
+        algorithm=row.algorithm,
+        fingerprint=row.fingerprint,
+        normalised=row.normalised,
+        family=ClientFamily(row.family),
+        author=row.author,
+        revision=row.revision,
+        quarantined=_quarantined(row),
+        suspects=tuple(str(name) for name, _ in row.suspects),
+        first_at=row.first_at,
+        last_at=row.last_at,
+        opened_epoch=row.opened_epoch,
+        resolved_epoch=row.resolved_epoch,
+        refusing=tuple(
+            RefusingClient(
+                each.client, each.identity, each.node_id, each.revision, each.count, each.first_at, each.last_at
+            )
+            for each in refusing
+        ),
+        samples=nacks_get(ids=list(samples)),
+    )
+
+
+def incidents_of_change(*, change_id: str) -> tuple[IncidentValue, ...]:
+    """The incidents whose suspect is this change, at most 100."""
+    rows = Incident.objects.filter(change=change_id).select_related("environment").order_by("-last_at")
+    return tuple(_value(row) for row in rows[:100])
+
+
+def public_key(public_id: str) -> uuid.UUID:
+    """The key in a public id, which comes from a URL. Raises NotFound."""
+    try:
+        return uuid.UUID(public_id)
+    except ValueError:
+        raise NotFound(f"There is no incident '{public_id[:64]}'.") from None
+
+
+def _value(row: Incident) -> IncidentValue:
+    return IncidentValue(
+        id=str(row.public_id),
+        environment=row.environment.key,
+        type=row.type,
+        name=row.name,
+        state=IncidentState(row.state),
+        confidence=Confidence(row.confidence),
+        change=row.change,
+        message=row.message,
+        clients=Impact(row.nacked, row.sent),
+    )
+
+
+def _quarantined(row: Incident) -> bool:
+    if not row.revision:
+        return False
+    history = revision_list(environment_key=row.environment.key, kind=by_word[row.type], name=row.name)
+    revision = history.filter(number=row.revision).first()
+    return bool(getattr(revision, "quarantined", False))

@@ -1,0 +1,139 @@
+"""Turns NACKs into accusations: which resource, which revision, which incident. Reads, and writes nothing.
+
+Many clients refuse the same response with the same words, so each question is asked once for a whole batch.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from controlplane.catalog.selectors import RevisionOrigin, revision_origin
+from controlplane.clients.families import ClientFamily
+from controlplane.clients.selectors import NackView
+from controlplane.incidents.attribution import Blame, Confidence, Content, blame
+from controlplane.incidents.fingerprint import fingerprint, normalised_text
+from xdscore.resource_types import by_word
+
+# Bounds on what one text may make (reliability N8).
+MAX_GUILTY = 50
+MAX_SUSPECTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Accusation:
+    """What one NACK says against one resource, or (empty `name`) against nobody in particular.
+
+    `current`: what was refused is still what the catalogue says. Revisions that the catalogue does not know have number
+    0.
+    """
+
+    environment: str
+    word: str
+    name: str
+    version: str
+    family: ClientFamily
+    confidence: Confidence
+    normalised: str
+    suspects: tuple[Content, ...]
+    revision: int
+    written_at: datetime | None
+    change: str
+    author: str
+    current: bool
+
+    @property
+    def fingerprint(self) -> str:
+        """Which incident this belongs to."""
+        return fingerprint(word=self.word, name=self.name, family=self.family, normalised=self.normalised)
+
+
+@dataclass(slots=True)
+class Case:
+    """The accusations of a batch that belong to one incident; `newest` is about the latest revision among them."""
+
+    newest: Accusation
+    nacks: list[tuple[NackView, int]] = field(default_factory=list)  # with the number of the refused revision
+
+
+class Reader:
+    """Reads a batch of NACKs."""
+
+    def __init__(self) -> None:
+        self._blames: dict[tuple[str, str, tuple[Content, ...], tuple[Content, ...]], Blame] = {}
+        self._normalised: dict[str, str] = {}
+        self._origins: dict[tuple[str, str, str, str], RevisionOrigin | None] = {}
+
+    def cases(self, nacks: Iterable[NackView]) -> list[Case]:
+        """The NACKs by incident."""
+        cases: dict[tuple[str, str], Case] = {}
+        for nack in nacks:
+            for accusation in self.accusations(nack):
+                case = cases.setdefault((nack.environment, accusation.fingerprint), Case(accusation))
+                if accusation.revision > case.newest.revision:
+                    case.newest = accusation
+                case.nacks.append((nack, accusation.revision))
+        return list(cases.values())
+
+    def accusations(self, nack: NackView) -> tuple[Accusation, ...]:
+        """One for each resource this NACK blames, or a single one against nobody in particular."""
+        found = self._blame(nack)
+        if not found.guilty:
+            return (self._unnamed(nack, found.confidence, found.suspects[:MAX_SUSPECTS]),)
+        return tuple(self._named(nack, found.confidence, content) for content in found.guilty[:MAX_GUILTY])
+
+    def _named(self, nack: NackView, confidence: Confidence, content: Content) -> Accusation:
+        origin = self._origin(nack, content)
+        return self._accusation(nack, confidence, content, (), origin, current=origin is not None and origin.current)
+
+    def _unnamed(self, nack: NackView, confidence: Confidence, suspects: tuple[Content, ...]) -> Accusation:
+        origins = [origin for content in suspects if (origin := self._origin(nack, content)) is not None]
+        # The latest change among them is the likeliest cause, and the time from when on sending counts.
+        latest = max(origins, key=lambda origin: origin.at, default=None)
+        current = not suspects or any(origin.current for origin in origins)
+        return self._accusation(nack, confidence, ("", ""), suspects, latest, current=current)
+
+    def _accusation(
+        self,
+        nack: NackView,
+        confidence: Confidence,
+        content: Content,
+        suspects: tuple[Content, ...],
+        origin: RevisionOrigin | None,
+        *,
+        current: bool,
+    ) -> Accusation:
+        name, version = content
+        if nack.text not in self._normalised:
+            self._normalised[nack.text] = normalised_text(nack.text)
+        return Accusation(
+            environment=nack.environment,
+            word=nack.type,
+            name=name,
+            version=version,
+            family=nack.family,
+            confidence=confidence,
+            normalised=self._normalised[nack.text],
+            suspects=suspects,
+            revision=origin.number if origin is not None and name else 0,
+            written_at=origin.at if origin is not None else None,
+            change=origin.change_id if origin is not None else "",
+            author=origin.author if origin is not None else "",
+            current=current,
+        )
+
+    def _blame(self, nack: NackView) -> Blame:
+        question = (nack.type, nack.text, nack.resources, nack.suspects)
+        if question not in self._blames:
+            self._blames[question] = blame(
+                type_url=by_word[nack.type].url, text=nack.text, resources=nack.resources, suspects=nack.suspects
+            )
+        return self._blames[question]
+
+    def _origin(self, nack: NackView, content: Content) -> RevisionOrigin | None:
+        name, version = content
+        key = (nack.environment, nack.type, name, version)
+        if key not in self._origins:
+            self._origins[key] = revision_origin(
+                environment_key=nack.environment, word=nack.type, name=name, version=version
+            )
+        return self._origins[key]

@@ -1,0 +1,90 @@
+"""What operators do about an incident."""
+
+from django.db import transaction
+
+from controlplane.accounts.principal import Principal
+from controlplane.catalog.choices import QuarantineCause
+from controlplane.catalog.services import quarantine_open, quarantine_release
+from controlplane.catalog.values import ChangeMade
+from controlplane.errors import Conflict, NotFound
+from controlplane.incidents.models import Incident
+from controlplane.incidents.selectors import public_key
+from controlplane.incidents.values import TRANSITIONS, IncidentState
+from controlplane.journal.services import audit_record
+
+
+def incident_quarantine(*, public_id: str, reason: str, actor: Principal, request_id: str) -> ChangeMade:
+    """Take the refused revision out of service: the builder publishes the last acknowledged one instead.
+
+    A second call changes nothing. Raises NotFound, and Conflict when nobody is named or a newer revision took its
+    place.
+    """
+    incident = _with_revision(public_id)
+    made = quarantine_open(
+        environment_key=incident.environment.key,
+        word=incident.type,
+        name=incident.name,
+        revision=incident.revision,
+        cause=QuarantineCause.OPERATOR,
+        reason=reason,
+        actor=actor,
+        incident=str(incident.public_id),
+        request_id=request_id,
+    )
+    Incident.objects.filter(pk=incident.pk).update(quarantined_revision=incident.revision)
+    return made
+
+
+def incident_release(*, public_id: str, reason: str, actor: Principal, request_id: str) -> ChangeMade:
+    """Serve the refused revision again, against what clients say. It is not quarantined automatically again (U21).
+
+    A second call changes nothing. Raises NotFound, and Conflict when nobody is named.
+    """
+    incident = _with_revision(public_id)
+    # First, so that no digest can come between the release and the mark.
+    Incident.objects.filter(pk=incident.pk).update(forced_revision=incident.revision)
+    return quarantine_release(
+        environment_key=incident.environment.key,
+        word=incident.type,
+        name=incident.name,
+        revision=incident.revision,
+        reason=reason,
+        actor=actor,
+        request_id=request_id,
+    )
+
+
+@transaction.atomic(durable=True)
+def incident_set_state(*, public_id: str, state: IncidentState, actor: Principal, request_id: str) -> None:
+    """Say what is being done about it; the state it has already changes nothing. Raises NotFound and Conflict."""
+    incident = Incident.objects.select_for_update().filter(public_id=public_key(public_id)).first()
+    if incident is None:
+        raise NotFound(f"There is no incident '{public_id[:64]}'.")
+    current = IncidentState(incident.state)
+    if state is current:
+        return
+    if state not in TRANSITIONS[current]:
+        allowed = " or ".join(sorted(TRANSITIONS[current]))
+        raise Conflict(f"An incident that is {current.value} cannot become {state.value}, only {allowed}.")
+    incident.state = state.value
+    incident.resolved_epoch = incident.environment.epoch if state is IncidentState.RESOLVED else None
+    incident.save(update_fields=["state", "resolved_epoch"])
+    audit_record(
+        actor=actor.name,
+        verb=f"incident.{state.value}",
+        subject=str(incident.public_id),
+        environment=incident.environment.key,
+        request_id=request_id,
+        detail={"before": current.value},
+    )
+
+
+def _with_revision(public_id: str) -> Incident:
+    incident = Incident.objects.select_related("environment").filter(public_id=public_key(public_id)).first()
+    if incident is None:
+        raise NotFound(f"There is no incident '{public_id[:64]}'.")
+    if not incident.revision:
+        raise Conflict(
+            "This incident names no single revision of a resource: quarantine the one you hold responsible by its name."
+        )
+    return incident

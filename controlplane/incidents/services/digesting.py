@@ -1,0 +1,76 @@
+"""The digest: facts that wait become proofs, incidents and verdicts.
+
+Called each second by the sweeper, and by Celery; one process at a time works. Each step is complete by itself and may
+run again after a crash: proofs and NACKs are let go only with, or after, what became of them.
+"""
+
+import time
+
+import structlog
+
+from controlplane.builder.claims import claim
+from controlplane.catalog.services import proofs_record
+from controlplane.clients.selectors import nacks_pending, proofs_pending
+from controlplane.clients.services import facts_prune, proofs_drop, streams_reap
+from controlplane.incidents.services.judging import incidents_judge, incidents_resolve
+from controlplane.incidents.services.recording import nacks_record
+
+log = structlog.get_logger(__name__)
+
+_PROOFS = 2_000
+_NACKS = 500
+# A run ends after about this time, so that whoever calls it has its turn with its other jobs.
+_AT_MOST_S = 5.0
+_PRUNE_EVERY_S = 60.0
+
+
+def digest() -> int:
+    """Take in what waits; how many facts were taken. Does nothing while another process digests."""
+    with claim("digest") as claimed:
+        if not claimed:
+            return 0
+        streams_reap()
+        until = time.monotonic() + _AT_MOST_S
+        taken = 0
+        while (batch := _proofs_digest() + _nacks_digest()) > 0:
+            taken += batch
+            if time.monotonic() > until:
+                break
+        # What was published since the last run may resolve something, though no fact came in.
+        incidents_resolve(proven=())
+        incidents_judge()
+        _pruning.prune_when_due()
+    return taken
+
+
+def _proofs_digest() -> int:
+    """Tell the catalogue what clients have accepted: before NACKs, so that a quarantine knows what to fall back to."""
+    proofs = proofs_pending(limit=_PROOFS)
+    if proofs:
+        contents = [proof.content for proof in proofs]
+        proofs_record(proven=contents)
+        incidents_resolve(proven=contents)
+        proofs_drop(proofs=proofs)
+    return len(proofs)
+
+
+def _nacks_digest() -> int:
+    nacks = nacks_pending(limit=_NACKS)
+    return nacks_record(nacks) if nacks else 0
+
+
+class _Pruning:
+    """When this process forgot old facts last."""
+
+    def __init__(self) -> None:
+        self._due_at = time.monotonic() + _PRUNE_EVERY_S
+
+    def prune_when_due(self) -> None:
+        if time.monotonic() >= self._due_at:
+            self._due_at = time.monotonic() + _PRUNE_EVERY_S
+            pruned = facts_prune()
+            if pruned:
+                log.info("facts.pruned", rows=pruned)
+
+
+_pruning = _Pruning()

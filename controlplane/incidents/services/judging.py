@@ -1,0 +1,149 @@
+"""Keeps unresolved incidents true.
+
+Their impact, the automatic quarantine where the policy asks for it, and their end.
+"""
+
+from collections.abc import Collection
+
+import structlog
+from django.db import models
+
+from controlplane.accounts.principal import SYSTEM
+from controlplane.catalog.choices import QuarantineCause, QuarantinePolicy
+from controlplane.catalog.selectors import environment_get, revision_list, revision_origin
+from controlplane.catalog.services import quarantine_open
+from controlplane.catalog.values import ProvenContent
+from controlplane.clients.clock import database_now
+from controlplane.clients.selectors import clients_asking, clients_sent
+from controlplane.errors import Conflict, NotFound
+from controlplane.incidents.models import Incident, IncidentClient
+from controlplane.incidents.values import UNRESOLVED, IncidentState
+from controlplane.incidents.verdict import ClientKey, Outcome, judge
+from xdscore.resource_types import by_word
+
+log = structlog.get_logger(__name__)
+
+# How many incidents one run looks after; the others have their turn in the next.
+_AT_ONCE = 100
+
+
+def incidents_judge() -> None:
+    """Count again who refuses and who was sent, for incidents that are not settled; act where the policy says so."""
+    unsettled = models.Q(judged_at=None) | models.Q(judged_at__lt=models.F("settles_at"))
+    watched = Incident.objects.filter(unsettled, state__in=UNRESOLVED).select_related("environment")
+    for incident in watched.order_by(models.F("judged_at").asc(nulls_first=True))[:_AT_ONCE]:
+        _judge(incident)
+
+
+def _judge(incident: Incident) -> None:
+    now = database_now()
+    names = _names(incident)
+    environment = incident.environment.key
+    nacked = _nacked(incident)
+    sent = {
+        **clients_sent(environment_key=environment, word=incident.type, names=names, since=incident.since),
+        **nacked,
+    }
+    Incident.objects.filter(pk=incident.pk).update(nacked=len(nacked), sent=len(sent), judged_at=now)
+    if not _may_act(incident):
+        return
+    # Whoever asks for the name is sent it within seconds; counting them now keeps the quickest from deciding for the
+    # rest (N4).
+    served = {**clients_asking(environment_key=environment, word=incident.type, names=names), **sent}
+    age_s = (now - incident.first_at).total_seconds()
+    verdict = judge(nacked=nacked, served=served, age_s=age_s)
+    if verdict.outcome is Outcome.FAIL:
+        _quarantine(incident, f"automatic: {verdict.reason}")
+
+
+def _nacked(incident: Incident) -> dict[str, ClientKey]:
+    rows = IncidentClient.objects.filter(incident=incident, revision=incident.revision)
+    return {
+        client: (identity, node_id) for client, identity, node_id in rows.values_list("client", "identity", "node_id")
+    }
+
+
+def _names(incident: Incident) -> tuple[str, ...]:
+    return (incident.name,) if incident.name else tuple(str(name) for name, _ in incident.suspects)
+
+
+def _may_act(incident: Incident) -> bool:
+    """Whether the policy leaves it to clients.
+
+    Never for endpoints, for what an operator forced, or while nobody is named.
+    """
+    return (
+        incident.environment.quarantine == QuarantinePolicy.AUTOMATIC.value
+        and by_word[incident.type].automatic_quarantine
+        and incident.revision > 0
+        and incident.revision not in (incident.quarantined_revision, incident.forced_revision)
+    )
+
+
+def _quarantine(incident: Incident, reason: str) -> None:
+    try:
+        quarantine_open(
+            environment_key=incident.environment.key,
+            word=incident.type,
+            name=incident.name,
+            revision=incident.revision,
+            cause=QuarantineCause.AUTOMATIC,
+            reason=reason,
+            actor=SYSTEM,
+            incident=str(incident.public_id),
+        )
+    except (Conflict, NotFound) as error:
+        # A newer revision is there, or the resource is gone: what clients refuse is not served any more.
+        log.info("quarantine.skipped", incident=str(incident.public_id), reason=error.detail)
+    Incident.objects.filter(pk=incident.pk).update(quarantined_revision=incident.revision)
+
+
+def incidents_resolve(*, proven: Collection[ProvenContent]) -> int:
+    """Resolve incidents whose resource moved on; how many. `proven` is what clients have just been seen to accept.
+
+    A new revision resolves an incident once a client acknowledged it, a deletion once it is published; where nobody is
+    named, once none of the suspects is current any more. Looked at only after a publish or a proof.
+    """
+    candidates = Incident.objects.filter(state__in=UNRESOLVED).select_related("environment")
+    published = candidates.exclude(checked_epoch=models.F("environment__epoch")).order_by("id")[:_AT_ONCE]
+    accepted = candidates.filter(name__in={content.name for content in proven})[:_AT_ONCE] if proven else ()
+    found = {incident.pk: incident for incident in (*published, *accepted)}
+    return sum(_resolve(incident) for incident in found.values())
+
+
+def _resolve(incident: Incident) -> bool:
+    environment = environment_get(key=incident.environment.key)
+    fixed = _moved_on(incident, environment.built_generation) if incident.name else _none_current(incident)
+    changes: dict[str, object] = {"checked_epoch": environment.epoch}
+    if fixed:
+        changes |= {"state": IncidentState.RESOLVED.value, "resolved_epoch": environment.epoch}
+        log.info(
+            "incident.resolved", incident=str(incident.public_id), environment=environment.key, epoch=environment.epoch
+        )
+    # Not over a state that an operator has just chosen, nor over a refusal that has just come in.
+    updated = Incident.objects.filter(pk=incident.pk, state=incident.state, last_at=incident.last_at).update(**changes)
+    return fixed and updated == 1
+
+
+def _moved_on(incident: Incident, built_generation: int) -> bool:
+    history = revision_list(environment_key=incident.environment.key, kind=by_word[incident.type], name=incident.name)
+    head = history.first()
+    if head is None or head.number <= incident.revision or head.change.generation > built_generation:
+        return False
+    return head.blob_id is None or bool(getattr(head, "proven", False))
+
+
+def _none_current(incident: Incident) -> bool:
+    """Whether every suspect has another content by now.
+
+    Nobody knows where there are no suspects: an operator resolves those.
+    """
+    if not incident.suspects:
+        return False
+    for name, version in incident.suspects:
+        origin = revision_origin(
+            environment_key=incident.environment.key, word=incident.type, name=name, version=version
+        )
+        if origin is not None and origin.current:
+            return False
+    return True

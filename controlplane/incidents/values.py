@@ -1,0 +1,24 @@
+"""What incidents are made of, as values: states and the ways between them."""
+
+from enum import StrEnum
+
+
+class IncidentState(StrEnum):
+    """What is being done about an incident (interfaces.md section 7)."""
+
+    OPEN = "open"
+    ACKNOWLEDGED = "acknowledged"  # somebody looks after it
+    RESOLVED = "resolved"  # what was refused is not served any more, or an operator says so
+    IGNORED = "ignored"  # counted, never acted upon
+
+
+UNRESOLVED = (IncidentState.OPEN, IncidentState.ACKNOWLEDGED)
+
+# Which states an operator may choose from which. The digest moves OPEN and ACKNOWLEDGED to RESOLVED, and RESOLVED back
+# to OPEN when clients refuse what is current (ux.md 9.8).
+TRANSITIONS: dict[IncidentState, frozenset[IncidentState]] = {
+    IncidentState.OPEN: frozenset({IncidentState.ACKNOWLEDGED, IncidentState.RESOLVED, IncidentState.IGNORED}),
+    IncidentState.ACKNOWLEDGED: frozenset({IncidentState.OPEN, IncidentState.RESOLVED, IncidentState.IGNORED}),
+    IncidentState.RESOLVED: frozenset({IncidentState.OPEN, IncidentState.IGNORED}),
+    IncidentState.IGNORED: frozenset({IncidentState.OPEN}),
+}

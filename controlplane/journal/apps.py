@@ -1,0 +1,12 @@
+"""Registers the app with Django."""
+
+from django.apps import AppConfig
+
+
+class JournalConfig(AppConfig):
+    """Journal."""
+
+    name = "controlplane.journal"
+    label = "journal"
+    verbose_name = "Journal"
+    default_auto_field = "django.db.models.BigAutoField"

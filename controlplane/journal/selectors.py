@@ -1,0 +1,26 @@
+"""Reads the audit log."""
+
+from collections.abc import Collection
+
+from django.db.models import Q
+
+from controlplane.journal.models import AuditEvent
+
+
+def audit_list(
+    *,
+    environments: Collection[str],
+    before: int | None = None,
+    actor: str = "",
+    verb: str = "",
+    request_id: str = "",
+    limit: int = 100,
+) -> tuple[AuditEvent, ...]:
+    """Events of these environments, newest first, those older than event `before`; "" stands for what belongs to none.
+    """
+    rows = AuditEvent.objects.filter(environment__in=list(environments))
+    given = {"actor": actor, "verb": verb, "request_id": request_id}
+    rows = rows.filter(Q(**{field: value for field, value in given.items() if value}))
+    if before is not None:
+        rows = rows.filter(pk__lt=before)
+    return tuple(rows.order_by("-pk")[:limit])

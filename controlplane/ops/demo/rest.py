@@ -1,0 +1,53 @@
+"""The demo's pipeline: a few REST calls with the administrator's token."""
+
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+Body = dict[str, object]
+
+
+class RestError(Exception):
+    """The API said no; its problem document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """`base` is the console's URL; the token is read anew for each call, since the supervisor may replace it."""
+
+    base: str
+    token_file: Path
+
+    def get(self, path: str, **query: str) -> Body:
+        """The body of a GET below /api/v1."""
+        return self._call("GET", f"{path}?{urllib.parse.urlencode(query)}" if query else path, None)
+
+    def post(self, path: str, body: Body) -> Body:
+        """The answer to a POST below /api/v1."""
+        return self._call("POST", path, json.dumps(body).encode())
+
+    def await_ready(self, within_s: float) -> None:
+        """Return when the web process serves. Raises TimeoutError."""
+        deadline = time.monotonic() + within_s
+        while time.monotonic() < deadline:
+            try:
+                with urllib.request.urlopen(f"{self.base}/readyz", timeout=2):  # noqa: S310 - our own http:// address
+                    return
+            except OSError:
+                time.sleep(0.1)
+        raise TimeoutError(f"{self.base} is not ready after {within_s:g} s")
+
+    def _call(self, method: str, path: str, data: bytes | None) -> Body:
+        request = urllib.request.Request(f"{self.base}/api/v1{path}", data=data, method=method)  # noqa: S310 - as above
+        request.add_header("Authorization", f"Bearer {self.token_file.read_text().strip()}")
+        request.add_header("Content-Type", "application/json")
+        try:
+            with urllib.request.urlopen(request, timeout=40) as answer:  # noqa: S310 - as above
+                body: Body = json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise RestError(f"{method} {path}: {error.read().decode(errors='replace')}") from error
+        return body

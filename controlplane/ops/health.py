@@ -1,0 +1,51 @@
+"""Is this web process alive, can it serve, what does it count. For probes and scrapers; open, and says nothing else."""
+
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+_migrated = False  # once all migrations were seen applied; they are never taken back under a running process
+
+
+@require_safe
+@never_cache
+def healthz(_request: HttpRequest) -> HttpResponse:
+    """The process answers."""
+    return _line("ok")
+
+
+@require_safe
+@never_cache
+def readyz(_request: HttpRequest) -> HttpResponse:
+    """The database answers and has this version's tables. Redis is not asked: it is a hint (law 4)."""
+    try:
+        if not _tables_current():
+            return _line("the database has migrations to apply: manage.py migrate", status=503)
+    except DatabaseError:
+        return _line("the database does not answer", status=503)
+    return _line("ok")
+
+
+@require_safe
+@never_cache
+def metrics(_request: HttpRequest) -> HttpResponse:
+    """Prometheus text."""
+    return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
+
+
+def _tables_current() -> bool:
+    global _migrated  # noqa: PLW0603  a fact of the whole process, which only ever becomes true
+    if not _migrated:
+        executor = MigrationExecutor(connection)
+        _migrated = not executor.migration_plan(executor.loader.graph.leaf_nodes())
+        return _migrated
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return True
+
+
+def _line(text: str, status: int = 200) -> HttpResponse:
+    return HttpResponse(f"{text}\n", content_type="text/plain; charset=utf-8", status=status)

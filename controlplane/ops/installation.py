@@ -1,0 +1,52 @@
+"""Makes an installation ready to run: tables, the first administrator, a token for pipelines, the default environment.
+
+Each step is done once and may be repeated; what a person changed afterwards stays.
+"""
+
+import secrets
+from pathlib import Path
+from typing import Final
+
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from controlplane.accounts.services import admin_token_ensure, administrator_ensure
+from controlplane.catalog.services import environment_default_ensure
+from controlplane.config import Config
+from controlplane.home import Home, private_create, private_replace
+
+_PASSWORD_BYTES: Final = 18  # 24 characters
+
+
+def installation_prepare(*, config: Config, home: Home) -> None:
+    """Bring database and files of this home up to date. Raises django.db.DatabaseError when that is impossible."""
+    _migrate()
+    if not get_user_model().objects.filter(is_superuser=True).exists():
+        administrator_ensure(password=config.admin_password or _generated_password(home))
+    known = _content(home.admin_token)
+    token = admin_token_ensure(known=known)
+    if token != known:
+        private_replace(home.admin_token, token)
+    environment_default_ensure()
+
+
+def _migrate() -> None:
+    # Looking is fast; the command itself takes a while even when there is nothing to do.
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        call_command("migrate", interactive=False, verbosity=0)
+
+
+def _generated_password(home: Home) -> str:
+    """In its file before it is anywhere else: an administrator whose password nobody can read would be of no use."""
+    private_create(home.admin_password, secrets.token_urlsafe(_PASSWORD_BYTES))
+    return _content(home.admin_password)
+
+
+def _content(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return ""

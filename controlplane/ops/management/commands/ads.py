@@ -1,0 +1,55 @@
+"""`manage.py ads`: serves xDS, with the slim settings (manage.py chooses them)."""
+
+import sys
+from collections.abc import Callable
+
+import django
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from adsserver.config import AdsConfig, AuthMode, TlsFiles
+from adsserver.main import serve
+from adsserver.opener import Store
+from adsserver.ports import Directory
+from controlplane import __version__
+from controlplane.config import Config
+from controlplane.home import home_create
+from controlplane.values import RepeatErrors
+
+
+class Command(BaseCommand):
+    """Maps the product's configuration to that of the server, and serves."""
+
+    help = "Serve xDS to data planes until SIGTERM or Ctrl-C."
+    requires_system_checks = []  # they belong to `make check`; a start must be quick
+
+    def handle(self, *_arguments: object, **_options: object) -> None:
+        home_create(settings.PARLEY)
+        sys.exit(serve(ads_config(settings.PARLEY), open_store))
+
+
+def ads_config(config: Config) -> AdsConfig:
+    """The part of the configuration that the ADS server needs, in its own words."""
+    tls = config.ads_tls
+    return AdsConfig(
+        address=str(config.ads_address),
+        metrics_address=str(config.metrics_address),
+        version=__version__,
+        home=config.home,
+        public_url=config.public_url,
+        workers=config.ads_workers,
+        auth=AuthMode(config.ads_auth.value),
+        tls=TlsFiles(tls.certificate, tls.key, tls.client_ca) if tls is not None else None,
+        trust_domains=frozenset(config.trust_domains),
+        repeat_errors=config.repeat_errors is RepeatErrors.FULL_STATE,
+        limits=config.limits,
+    )
+
+
+def open_store(on_directory: Callable[[Directory], None]) -> Store:
+    """Open the store where it is used; each of several workers is a new interpreter, without Django so far."""
+    django.setup()
+    # Not at the top: it needs models, and this module is how a worker's interpreter gets here.
+    from adsserver.store import open_store as open_database_store  # noqa: PLC0415
+
+    return open_database_store(on_directory)

@@ -1,0 +1,43 @@
+"""Django's `migrate`, with a home to migrate in and the patience that a migration needs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from django.conf import settings
+from django.core.management.commands import migrate
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from controlplane.home import home_create
+
+_SQLITE_WAIT_S: Final = 20  # resolutions C30; everything else waits 5 s
+_POSTGRES_UNHURRIED: Final = "-c statement_timeout=0"  # the last setting of a name counts; lock_timeout stays (F26)
+
+
+class Command(migrate.Command):
+    """Migrates."""
+
+    def handle(self, *args: object, **options: object) -> None:
+        home_create(settings.PARLEY)
+        with _patient(connections[str(options["database"])]):
+            super().handle(*args, **options)
+
+
+@contextmanager
+def _patient(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """Connect anew with longer time limits, and go back to the usual ones afterwards."""
+    usual = connection.settings_dict["OPTIONS"]
+    patient = dict(usual)
+    if connection.vendor == "sqlite":
+        patient["timeout"] = _SQLITE_WAIT_S
+    else:
+        patient["options"] = f"{patient['options']} {_POSTGRES_UNHURRIED}"
+        patient.pop("pool", None)
+    connection.close()
+    connection.settings_dict["OPTIONS"] = patient
+    try:
+        yield
+    finally:
+        connection.close()
+        connection.settings_dict["OPTIONS"] = usual

@@ -1,0 +1,20 @@
+"""`manage.py up`, as Django lists it. manage.py itself goes to the supervisor directly, without loading Django."""
+
+from argparse import REMAINDER, ArgumentParser
+
+from django.core.management.base import BaseCommand
+
+from controlplane.ops.supervisor.__main__ import main
+
+
+class Command(BaseCommand):
+    """Runs the supervisor."""
+
+    help = "Start web, worker, ads and, when REDIS_URL is unset, an embedded Valkey; stop with Ctrl-C."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("arguments", nargs=REMAINDER)
+
+    def handle(self, *_arguments: object, arguments: list[str], **_options: object) -> None:
+        raise SystemExit(main(arguments))

@@ -1,0 +1,1 @@
+"""What an environment serves at one epoch: immutable, content-addressed, published by compare-and-set."""

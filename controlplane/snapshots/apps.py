@@ -1,0 +1,12 @@
+"""Registers the app with Django."""
+
+from django.apps import AppConfig
+
+
+class SnapshotsConfig(AppConfig):
+    """Snapshots."""
+
+    name = "controlplane.snapshots"
+    label = "snapshots"
+    verbose_name = "Snapshots"
+    default_auto_field = "django.db.models.BigAutoField"

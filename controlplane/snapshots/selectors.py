@@ -1,0 +1,86 @@
+"""The read side of snapshots: what ADS processes, the API and the pages load."""
+
+from dataclasses import dataclass
+
+from django.db import models
+
+from controlplane.catalog.sealing import key_ring
+from controlplane.catalog.selectors import blobs_read
+from controlplane.snapshots.models import SnapshotRow
+from controlplane.snapshots.services import signed_part
+from xdscore.chunks import ChunkError, chunk_number, decode_access, decode_chunk, decode_root
+from xdscore.resource_types import ResourceType
+from xdscore.snapshot import Snapshot, snapshot_from_entries
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotHead:
+    """Where the newest snapshot of an environment is. `genuine`: its signature holds, so the addresses can be
+    believed.
+    """
+
+    environment: str
+    lineage: str
+    epoch: int
+    root: str
+    access: str
+    genuine: bool
+
+
+def snapshot_heads() -> tuple[SnapshotHead, ...]:
+    """The newest snapshot of every environment that has one. One query."""
+    newest = SnapshotRow.objects.filter(
+        environment__lineage=models.F("lineage"), environment__epoch=models.F("epoch")
+    ).select_related("environment")
+    return tuple(_head(row) for row in newest)
+
+
+def snapshot_list(*, environment_key: str) -> models.QuerySet[SnapshotRow]:
+    """The snapshots of an environment's lineage, newest first."""
+    return SnapshotRow.objects.filter(
+        environment__key=environment_key, lineage=models.F("environment__lineage")
+    ).order_by("-epoch")
+
+
+def _head(row: SnapshotRow) -> SnapshotHead:
+    signed = signed_part(
+        environment_key=row.environment.key,
+        lineage=str(row.lineage),
+        epoch=row.epoch,
+        root=row.root_id,
+        access=row.access_id,
+    )
+    return SnapshotHead(
+        environment=row.environment.key,
+        lineage=str(row.lineage),
+        epoch=row.epoch,
+        root=row.root_id,
+        access=row.access_id,
+        genuine=key_ring().verifies(signed, row.mac),
+    )
+
+
+def snapshot_of_name(*, environment_key: str, kind: ResourceType, name: str) -> Snapshot | None:
+    """The newest snapshot as far as one name needs it: the whole access table, and the chunk that holds the name.
+
+    None when nothing was published yet, or what was is not genuine.
+    """
+    head = next((head for head in snapshot_heads() if head.environment == environment_key), None)
+    if head is None or not head.genuine:
+        return None
+    addresses = decode_root(_blob(head.root))
+    key = (kind.word, name)
+    chunk = decode_chunk(_blob(addresses[chunk_number(key)].hex()))
+    return snapshot_from_entries(
+        environment=environment_key,
+        lineage=head.lineage,
+        epoch=head.epoch,
+        access=decode_access(_blob(head.access)),
+        entries=[(found, entry) for found, entry in chunk if found == key],
+    )
+
+
+def _blob(address: str) -> bytes:
+    for _, _, data in blobs_read(addresses=[address]):
+        return data
+    raise ChunkError(f"blob {address} is missing")

@@ -1,0 +1,100 @@
+"""Publishes snapshots: one transaction, one winner (reliability P1 to P3)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from django.db import transaction
+
+from controlplane.catalog.choices import BlobKind
+from controlplane.catalog.sealing import key_ring
+from controlplane.catalog.services import blobs_write, environment_publish_fence, environment_publish_lock
+from controlplane.hints import hint_published
+from controlplane.snapshots.models import SnapshotRow
+from xdscore.access import AccessTable
+from xdscore.chunks import encode_access, encode_chunks, encode_root
+from xdscore.snapshot import Entry, EntryKey, Served, content_hash
+
+
+class PublishOutcome(Enum):
+    """What became of an attempt to publish."""
+
+    PUBLISHED = "published"
+    UNCHANGED = "unchanged"  # clients would see no difference: no new epoch
+    FENCED = "fenced"  # a build of this or a later generation was there first
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The outcome, and the epoch that serves what was built: the new one, or the one that was served already."""
+
+    outcome: PublishOutcome
+    epoch: int
+
+
+def signed_part(*, environment_key: str, lineage: str, epoch: int, root: str, access: str) -> bytes:
+    """What a snapshot's MAC covers: with the addresses, every byte below them (reliability P10)."""
+    return "\0".join((environment_key, lineage, str(epoch), root, access)).encode()
+
+
+def snapshot_publish(
+    *,
+    environment_id: int,
+    environment_key: str,
+    generation: int,
+    entries: Mapping[EntryKey, Entry],
+    access: AccessTable,
+) -> Published:
+    """Make these entries what the environment serves, unless a later generation already is (compare-and-set,
+    resolutions D6).
+    """
+    parts = encode_chunks(entries)
+    chunks = {content_hash(part).hex(): part for part in parts}
+    root = encode_root(content_hash(part) for part in parts)
+    table = encode_access(access)
+    root_address, access_address = content_hash(root).hex(), content_hash(table).hex()
+    with transaction.atomic(durable=True):
+        environment = environment_publish_lock(environment_id=environment_id)
+        if environment is None:
+            return Published(PublishOutcome.FENCED, 0)
+        last = (
+            SnapshotRow.objects.filter(environment_id=environment_id, lineage=environment.lineage)
+            .order_by("-epoch")
+            .first()
+        )
+        same = last is not None and (last.root_id, last.access_id) == (root_address, access_address)
+        if not environment_publish_fence(environment_id=environment_id, generation=generation, new_epoch=not same):
+            return Published(PublishOutcome.FENCED, environment.epoch)
+        if same:
+            return Published(PublishOutcome.UNCHANGED, environment.epoch)
+        blobs_write(kind=BlobKind.CHUNK, blobs=chunks)
+        blobs_write(kind=BlobKind.ROOT, blobs={root_address: root})
+        blobs_write(kind=BlobKind.ACCESS, blobs={access_address: table})
+        epoch = environment.epoch + 1
+        signed = signed_part(
+            environment_key=environment_key,
+            lineage=environment.lineage,
+            epoch=epoch,
+            root=root_address,
+            access=access_address,
+        )
+        SnapshotRow.objects.create(
+            environment_id=environment_id,
+            lineage=environment.lineage,
+            epoch=epoch,
+            generation=generation,
+            root_id=root_address,
+            access_id=access_address,
+            counts=_counts(entries),
+            mac=key_ring().sign(signed),
+        )
+        transaction.on_commit(lambda: hint_published(environment_key))
+    return Published(PublishOutcome.PUBLISHED, epoch)
+
+
+def _counts(entries: Mapping[EntryKey, Entry]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for (word, _), entry in entries.items():
+        if isinstance(entry, Served):
+            counts[word] = counts.get(word, 0) + 1
+    return counts

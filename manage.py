@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""The entry point of every command.
+
+`up` needs nothing of Django and starts sooner without it; `ads` runs with the slim settings (resolutions D5a).
+"""
+
+import os
+import sys
+
+from controlplane.config import ConfigError
+from controlplane.home import HomeError
+
+EXIT_CANNOT_START = 2
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; configuration that cannot be used is said in one sentence each, without a traceback."""
+    command = arguments[1] if len(arguments) > 1 else "help"
+    try:
+        if command == "up":
+            from controlplane.ops.supervisor.__main__ import main as up  # noqa: PLC0415  each command loads its own
+
+            return up(arguments[2:])
+        from django.core.management import execute_from_command_line  # noqa: PLC0415  as above
+
+        settings = "controlplane.settings_ads" if command == "ads" else "controlplane.settings"
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", settings)
+        execute_from_command_line(arguments)
+    except (ConfigError, HomeError) as error:
+        sys.stderr.write(f"{error}\n")
+        return EXIT_CANNOT_START
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,32 @@
+"""Gives each test process a home of its own and none of the operator's variables, then names the settings.
+
+pytest-django loads the settings after this file, because pyproject.toml does not name them.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+_FOREIGN = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
+
+for _name in [name for name in os.environ if name.startswith("PARLEY_") or name in _FOREIGN]:
+    del os.environ[_name]
+
+# Short, and not pytest's own directory, which may be deeper than a socket's address can be long.
+_HOME = tempfile.mkdtemp(prefix="parley-test-")
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
+
+os.environ["PARLEY_HOME"] = _HOME
+os.environ["DJANGO_SETTINGS_MODULE"] = "controlplane.settings"
+
+from controlplane.config import load  # noqa: E402  the environment comes first
+from controlplane.home import home_create  # noqa: E402
+
+home_create(load(os.environ, directory=Path(_HOME)))
+
+import django  # noqa: E402
+
+# pytest-django sets Django up only where the settings were named before this file; they could not be.
+django.setup()

@@ -1,0 +1,59 @@
+"""What every shape of Parley must do for real data planes; told once, run against each shape."""
+
+from pathlib import Path
+
+from tests.support.backends import grpc_backend, http_backend
+from tests.support.envoy import envoy
+from tests.support.grpc_client import grpc_client, simple_bootstrap
+from tests.support.manifests import api_listener, cluster, endpoints, listener, route
+from tests.support.ports import free_ports
+from tests.support.stack import Parley
+from tests.support.waiting import eventually
+
+
+def envoy_follows_changes(parley: Parley, directory: Path, api_type: str, *, ads_port: int) -> None:
+    """CDS, EDS, LDS and RDS over REST; traffic flows, moves with an endpoint, and ends with its listener."""
+    name = f"shop-{api_type}-{ads_port}"
+    (port,) = free_ports(1)
+    with (
+        http_backend("blue") as blue,
+        http_backend("green") as green,
+        envoy(directory, ads_port=ads_port, node_id=name, api_type=api_type) as proxy,
+    ):
+        parley.apply_and_publish(cluster(name), endpoints(name, blue), route(name, name), listener(name, name, port))
+        eventually(lambda: proxy.get(port), lambda body: body == "blue", within_s=20)
+        assert proxy.state() == "LIVE"
+
+        parley.apply_and_publish(endpoints(name, green))
+        eventually(lambda: proxy.get(port), lambda body: body == "green", within_s=10)
+
+        parley.apply_and_publish(delete=[{"type": "listener", "name": name}])
+        eventually(lambda: _refused(proxy.get, port), within_s=20)
+        assert proxy.stat("cluster_manager.cds.update_rejected") == 0
+        assert proxy.stat("listener_manager.lds.update_rejected") == 0
+
+
+def grpc_client_is_served(parley: Parley, *, ads_port: int) -> None:
+    """An RPC through xds:///, and our words for a listener that does not exist, within a second."""
+    name = f"echo-{ads_port}"
+    with grpc_backend("parley") as backend, grpc_client(simple_bootstrap(ads_port=ads_port, node_id=name)) as client:
+        parley.apply_and_publish(cluster(name), endpoints(name, backend), route(name, name), api_listener(name, name))
+        served = client.call(f"xds:///{name}")
+        assert (served.code, served.text) == ("OK", "parley:hello")
+
+        missing = client.call(f"xds:///nowhere-{ads_port}")
+        assert missing.code == "UNAVAILABLE"
+        assert f"NOT_FOUND [XDS2101] Listener 'nowhere-{ads_port}' is not published in 'default'." in missing.text
+        assert f"/x?e=default&t=listener&n=nowhere-{ads_port}" in missing.text
+        assert missing.seconds < 1.0
+
+        parley.apply_and_publish(api_listener(f"nowhere-{ads_port}", name))
+        eventually(lambda: client.call(f"xds:///nowhere-{ads_port}").code, lambda code: code == "OK", within_s=5)
+
+
+def _refused(get: object, port: int) -> bool:
+    try:
+        get(port)  # type: ignore[operator]
+    except OSError:
+        return True
+    return False

@@ -1,0 +1,26 @@
+"""Real Envoy and real gRPC against what `make run` starts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.scenarios import envoy_follows_changes, grpc_client_is_served
+from tests.support.stack import Parley, running_up
+
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("up")]
+
+
+@pytest.fixture(scope="module")
+def parley(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parley]:
+    with running_up(tmp_path_factory.mktemp("up") / "home with space") as running:
+        yield running
+
+
+@pytest.mark.parametrize("api_type", ["GRPC", "DELTA_GRPC"])
+def test_envoy__resources_change_over_rest__traffic_follows(parley: Parley, tmp_path: Path, api_type: str) -> None:
+    envoy_follows_changes(parley, tmp_path, api_type, ads_port=parley.ads_port)
+
+
+def test_grpc__listener_exists_or_not__rpc_works_or_says_why(parley: Parley) -> None:
+    grpc_client_is_served(parley, ads_port=parley.ads_port)

@@ -1,0 +1,91 @@
+"""The way back: Envoy refuses one cluster, and Parley makes of it an incident, a quarantine and the last good version."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.envoy import Envoy, envoy
+from tests.support.manifests import cluster
+from tests.support.stack import Parley, running_up
+from tests.support.waiting import eventually
+
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("up")]
+
+# Sound by every field rule; only the proxy can know that it has no such checker.
+UNKNOWN_CHECKER = {
+    "timeout": "1s",
+    "interval": "5s",
+    "unhealthy_threshold": 1,
+    "healthy_threshold": 1,
+    "custom_health_check": {"name": "no.such.checker"},
+}
+
+
+@pytest.fixture(scope="module")
+def parley(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parley]:
+    with running_up(tmp_path_factory.mktemp("nack") / "home") as running:
+        yield running
+
+
+@pytest.mark.parametrize("api_type", ["GRPC", "DELTA_GRPC"])
+def test_nack__of_one_cluster__becomes_incident_quarantine_and_last_good_version(
+    parley: Parley, tmp_path: Path, api_type: str
+) -> None:
+    pay, ledger = f"pay-{api_type}", f"ledger-{api_type}"
+    node = f"edge-{api_type}"
+    parley.apply_and_publish(static(pay), static(ledger))
+    with envoy(tmp_path, ads_port=parley.ads_port, node_id=node, api_type=api_type) as proxy:
+        # The first revision is acknowledged, and thereby proven.
+        eventually(lambda: revisions(parley, pay)[0]["proven"], within_s=10)
+
+        # The second is refused; its neighbour in the same change arrives all the same.
+        change = parley.apply_and_publish(
+            static(pay, health_checks=[UNKNOWN_CHECKER]), static(ledger, connect_timeout="7s")
+        )
+        incident = eventually(lambda: incident_of(parley, pay), within_s=10)
+        assert incident["state"] == "open"
+        assert "no.such.checker" in incident["message"]
+        assert incident["change"] == change["id"]
+        assert incident["clients"] == {"nacked": 1, "sent": 1}
+        eventually(lambda: timeouts(proxy)[ledger], lambda timeout: timeout == "7s", within_s=10)
+
+        # An operator takes it out of service: what is published is the proven revision of that one resource.
+        answer = parley.call("POST", f"/incidents/{incident['id']}/quarantine", {"reason": "refused by the edge"})
+        assert answer.status in {200, 202}, answer
+        eventually(lambda: revisions(parley, pay)[0]["quarantined"], within_s=5)
+        parley.apply_and_publish(static(ledger, connect_timeout="8s"))
+        eventually(lambda: timeouts(proxy)[ledger], lambda timeout: timeout == "8s", within_s=10)
+        assert timeouts(proxy)[pay] == "1s"
+
+        # A new revision ends the quarantine by itself.
+        parley.apply_and_publish(static(pay, connect_timeout="9s"))
+        eventually(lambda: timeouts(proxy)[pay], lambda timeout: timeout == "9s", within_s=10)
+        eventually(lambda: revisions(parley, pay)[0]["proven"], within_s=10)
+        eventually(lambda: incident_of(parley, pay)["state"], lambda state: state == "resolved", within_s=10)
+
+
+def static(name: str, **more: object) -> dict[str, object]:
+    return cluster(name, eds=False, type="STATIC", **more)
+
+
+def revisions(parley: Parley, name: str) -> list[dict[str, Any]]:
+    body = parley.call("GET", f"/environments/default/resources/cluster/{name}/revisions").body
+    return list(body["results"] if isinstance(body, dict) else body)
+
+
+def incident_of(parley: Parley, name: str) -> dict[str, Any]:
+    results = parley.call("GET", "/incidents").body["results"]
+    return dict(next((each for each in results if each["name"] == name), {}))
+
+
+def timeouts(proxy: Envoy) -> dict[str, str]:
+    """The connect timeout of each dynamic cluster that Envoy runs."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{proxy.admin}/config_dump", timeout=5) as answer:
+        dump = json.loads(answer.read())
+    clusters = next(each for each in dump["configs"] if each["@type"].endswith("ClustersConfigDump"))
+    running = clusters.get("dynamic_active_clusters", [])
+    return {each["cluster"]["name"]: each["cluster"]["connect_timeout"] for each in running}

@@ -1,0 +1,123 @@
+"""Streams under random worlds, subscriptions, delays, rejections and reconnects: the invariants I1 to I11, T1 to T10 and N2, N3, N5.
+
+The client of `model` checks every response as it is written and, whenever the stream comes to rest, that it holds what `decide` says.
+"""
+
+from collections.abc import Callable
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from adsserver.engine.events import Variant
+from tests.protocol.engine.model import ModelClient, World
+from xdscore.access import Effect
+from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, by_word
+
+KINDS = (CLUSTER, ENDPOINT, LISTENER, ROUTE)
+NAMES = ("a", "b", "c", "d")
+
+words = st.sampled_from([kind.word for kind in KINDS])
+names = st.sampled_from(NAMES)
+versions = st.integers(1, 4).map(lambda number: f"v{number}")
+name_sets = st.frozensets(names)
+
+
+class Stream(RuleBasedStateMachine):
+    """One client and one server with the network between them."""
+
+    variant: Variant
+
+    @initialize(
+        served=st.lists(st.tuples(words, names, versions), max_size=8), known=st.lists(st.tuples(words, names), max_size=3)
+    )
+    def start(self, served: list, known: list) -> None:
+        self.world = World()
+        for word, name, version in served:
+            self.world.serve(by_word[word], name, f"{word}-{name}-{version}")
+        for word, name in known:
+            self.world.remove(by_word[word], name)
+        self.client = ModelClient(self.world, self.variant, KINDS)
+
+    @rule(word=words, wanted=name_sets, star=st.booleans())
+    def subscribe(self, word, wanted, star) -> None:
+        kind = by_word[word]
+        self.client.want(kind, wanted, wildcard=star and kind.wildcard)
+
+    @rule(word=words)
+    def repeat(self, word) -> None:
+        self.client.repeat(by_word[word])
+
+    @rule(word=words, name=names, version=versions, proven=st.booleans())
+    def edit(self, word, name, version, proven) -> None:
+        good = f"{word}-{name}-v0" if proven else ""
+        self.world.serve(by_word[word], name, f"{word}-{name}-{version}", proven=good)
+
+    @rule(word=words, name=names, how=st.sampled_from(["remove", "forget", "withhold"]))
+    def lose(self, word, name, how) -> None:
+        lose: Callable = getattr(self.world, how)
+        lose(by_word[word], name)
+
+    @rule(word=words, name=names, effect=st.sampled_from(Effect))
+    def permit(self, word, name, effect) -> None:
+        self.world.rule(by_word[word], name, effect)
+
+    @rule()
+    def publish(self) -> None:
+        self.client.publish()
+
+    @rule(word=words, name=names, version=versions)
+    def dislike(self, word, name, version) -> None:
+        self.client.dislike(f"{word}-{name}-{version}")
+
+    @rule(culprits=st.booleans(), partly=st.booleans())
+    def temper(self, culprits, partly) -> None:
+        self.client.names_culprits, self.client.uses_valid_part = culprits, partly
+
+    @rule()
+    def write(self) -> None:
+        self.client.write()
+
+    @precondition(lambda self: self.client.in_flight)
+    @rule()
+    def read(self) -> None:
+        self.client.read()
+
+    @rule(seconds=st.sampled_from([0.1, 1.0, 31.0]))
+    def wait(self, seconds) -> None:
+        self.client.now += seconds
+
+    @rule()
+    def reconnect(self) -> None:
+        self.client.publish()
+        self.client.reconnect()
+
+    @rule()
+    def rest(self) -> None:
+        self.client.publish()
+        self.client.rest()
+
+    @invariant()
+    def bounded(self) -> None:
+        if hasattr(self, "client"):
+            assert len(self.client.in_flight) < 100
+
+    def teardown(self) -> None:
+        if hasattr(self, "client"):
+            self.rest()
+
+
+class SotwStream(Stream):
+    variant = Variant.SOTW
+
+
+class DeltaStream(Stream):
+    variant = Variant.DELTA
+
+
+PROFILE = settings(max_examples=60, stateful_step_count=40, deadline=None, report_multiple_bugs=False, suppress_health_check=list(HealthCheck))
+
+TestSotwStream = SotwStream.TestCase
+TestSotwStream.settings = PROFILE
+TestDeltaStream = DeltaStream.TestCase
+TestDeltaStream.settings = PROFILE

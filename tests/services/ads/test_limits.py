@@ -1,0 +1,144 @@
+"""Buckets, admission and counts at, below and above their limits (reliability S8)."""
+
+import asyncio
+
+import pytest
+
+from adsserver.limits import Admission, LoopLag, RefusedStreamError, StreamCounts, TokenBucket
+from xdscore.limits import Limits
+
+
+def test_bucket__burst__is_free_and_the_next_waits() -> None:
+    bucket = TokenBucket(rate_per_s=10, burst=3, now=0)
+
+    delays = [bucket.take(0) for _ in range(5)]
+
+    assert delays == pytest.approx([0, 0, 0, 0.1, 0.2])
+
+
+def test_bucket__time_passes__fills_up_to_its_burst_and_no_further() -> None:
+    bucket = TokenBucket(rate_per_s=10, burst=3, now=0)
+    for _ in range(3):
+        bucket.take(0)
+
+    delays = [bucket.take(1000) for _ in range(4)]
+
+    assert delays == pytest.approx([0, 0, 0, 0.1])
+
+
+def admission(lag_s: float = 0.0, **limits: int) -> Admission:
+    lag = LoopLag(lambda _: None)
+    lag.current_s = lag_s
+    return Admission(Limits(**limits), lag)
+
+
+async def test_admission__up_to_the_limit__enters_and_one_more_is_refused() -> None:
+    doors = admission(streams_per_replica=2)
+    await doors.enter()
+    await doors.enter()
+
+    with pytest.raises(RefusedStreamError, match="holds 2 streams"):
+        await doors.enter()
+
+    doors.leave()
+    await doors.enter()
+    assert doors.open == 2
+
+
+async def test_admission__above_the_rate__waits_for_its_turn() -> None:
+    doors = admission(streams_admitted_per_s=50)
+    started = asyncio.get_running_loop().time()
+
+    for _ in range(6):
+        await doors.enter()
+
+    assert 0.09 <= asyncio.get_running_loop().time() - started < 0.5
+
+
+async def test_admission__wait_beyond_the_longest__is_refused_at_once() -> None:
+    doors = admission(streams_admitted_per_s=1, admission_wait_ms=500)
+    await doors.enter()
+    started = asyncio.get_running_loop().time()
+
+    with pytest.raises(RefusedStreamError, match="Too many streams are being opened"):
+        await doors.enter()
+
+    assert asyncio.get_running_loop().time() - started < 0.1
+    assert doors.open == 1
+
+
+async def test_admission__loop_is_late__pauses_and_goes_on_when_it_is_not() -> None:
+    lag = LoopLag(lambda _: None)
+    lag.current_s = 0.2
+    doors = Admission(Limits(), lag)
+    entering = asyncio.ensure_future(doors.enter())
+    await asyncio.sleep(0.1)
+    paused = not entering.done()
+
+    lag.current_s = 0.01
+    await entering
+
+    assert paused
+
+
+async def test_admission__loop_stays_late__is_refused_after_the_longest_wait() -> None:
+    doors = admission(lag_s=0.2, admission_wait_ms=100)
+
+    with pytest.raises(RefusedStreamError, match="overloaded"):
+        await doors.enter()
+
+    assert doors.open == 0
+
+
+async def test_loop_lag__blocked_loop__is_measured() -> None:
+    seen: list[float] = []
+    lag = LoopLag(seen.append)
+    watch = asyncio.create_task(lag.watch())
+    await asyncio.sleep(0)
+
+    until = asyncio.get_running_loop().time() + 0.15
+    while asyncio.get_running_loop().time() < until:
+        pass
+    await asyncio.sleep(0.06)
+    watch.cancel()
+
+    assert max(seen) >= 0.08
+
+
+def test_counts__streams_of_one_node__bounded() -> None:
+    counts = StreamCounts(Limits(streams_per_node=2))
+    counts.enter("", "n")
+    counts.enter("", "n")
+
+    with pytest.raises(RefusedStreamError, match="This node has 2 streams"):
+        counts.enter("", "n")
+
+    counts.leave("", "n")
+    counts.enter("", "n")
+
+
+def test_counts__streams_of_one_identity__bounded_over_its_nodes() -> None:
+    counts = StreamCounts(Limits(streams_per_identity=2))
+    counts.enter("spiffe://a/b", "n1")
+    counts.enter("spiffe://a/b", "n2")
+
+    with pytest.raises(RefusedStreamError, match="This identity has 2 streams"):
+        counts.enter("spiffe://a/b", "n3")
+
+    counts.enter("spiffe://a/c", "n3")
+
+
+def test_counts__without_identity__nodes_do_not_share_a_bound() -> None:
+    counts = StreamCounts(Limits(streams_per_identity=1))
+
+    for number in range(10):
+        counts.enter("", f"n{number}")
+
+
+def test_counts__all_left__nothing_is_kept() -> None:
+    counts = StreamCounts(Limits())
+    counts.enter("i", "n")
+
+    counts.leave("i", "n")
+
+    assert not counts

@@ -1,0 +1,118 @@
+"""Which methods exist, and that none of them answers somebody unknown (reliability S1, threat 1)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from adsserver.config import AdsConfigError, AuthMode
+from adsserver.identity import Peer, UnauthenticatedError, identification
+from tests.support.ads import Running, config, running
+
+V3 = "/envoy.service.{}.v3.{}DiscoveryService/"
+SERVICES = {
+    V3.format("discovery", "Aggregated"): ("StreamAggregatedResources", "DeltaAggregatedResources"),
+    V3.format("cluster", "Cluster"): ("StreamClusters", "DeltaClusters", "FetchClusters"),
+    V3.format("endpoint", "Endpoint"): ("StreamEndpoints", "DeltaEndpoints", "FetchEndpoints"),
+    V3.format("listener", "Listener"): ("StreamListeners", "DeltaListeners", "FetchListeners"),
+    V3.format("route", "Route"): ("StreamRoutes", "DeltaRoutes", "FetchRoutes"),
+    V3.format("route", "VirtualHost"): ("DeltaVirtualHosts",),
+    V3.format("route", "ScopedRoutes"): ("StreamScopedRoutes", "DeltaScopedRoutes", "FetchScopedRoutes"),
+    V3.format("secret", "Secret"): ("StreamSecrets", "DeltaSecrets", "FetchSecrets"),
+    V3.format("runtime", "Runtime"): ("StreamRuntime", "DeltaRuntime", "FetchRuntime"),
+    V3.format("extension", "ExtensionConfig"): (
+        "StreamExtensionConfigs",
+        "DeltaExtensionConfigs",
+        "FetchExtensionConfigs",
+    ),
+    "/grpc.health.v1.Health/": ("Check", "List", "Watch"),
+    "/grpc.reflection.v1alpha.ServerReflection/": ("ServerReflectionInfo",),
+}
+# A method that is added to the server must be added here, and so to every test below.
+METHODS = sorted(service + name for service, names in SERVICES.items() for name in names)
+FETCH = [path for path in METHODS if "/Fetch" in path]
+
+
+@pytest.fixture
+async def run() -> AsyncIterator[Running]:
+    async with running() as started:
+        yield started
+
+
+async def outcome(address: str, path: str) -> tuple[grpc.StatusCode, str]:
+    async with grpc.aio.insecure_channel(address) as channel:
+        # An empty message is one of every type, and a stream of one is a unary call.
+        call = channel.stream_stream(path)()
+        with suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
+            await call.write(b"")
+            await call.done_writing()
+        return await call.code(), await call.details()
+
+
+async def test_methods__enumerated__are_exactly_these(run: Running) -> None:
+    assert sorted(run.server.methods.methods) == METHODS
+
+
+@pytest.mark.parametrize("path", METHODS)
+async def test_methods__caller_is_nobody_we_know__unauthenticated(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def deny(_: Peer) -> str:
+        raise UnauthenticatedError("not you")
+
+    monkeypatch.setattr("adsserver.server.identification", lambda _: deny)
+    async with running() as run:
+        run.publish()
+
+        assert await outcome(run.address, path) == (grpc.StatusCode.UNAUTHENTICATED, "not you")
+
+
+async def test_methods__not_in_the_table__unimplemented(run: Running) -> None:
+    path = "/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus"
+
+    assert (await outcome(run.address, path))[0] is grpc.StatusCode.UNIMPLEMENTED
+
+
+@pytest.mark.parametrize("path", FETCH)
+async def test_methods__fetch__unimplemented_with_a_hint(run: Running, path: str) -> None:
+    async with grpc.aio.insecure_channel(run.address) as channel:
+        with pytest.raises(grpc.aio.AioRpcError, match="use the streaming method") as caught:
+            await channel.unary_unary(path)(b"")
+
+    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_health__from_start_to_drain__follows_readiness(run: Running) -> None:
+    async with grpc.aio.insecure_channel(run.address) as channel:
+        watch = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
+        states = [(await watch.read()).status]
+        run.publish()
+        states.append((await watch.read()).status)
+        await run.server.stop(spread_s=0, limit_s=0.2)
+        states.append((await watch.read()).status)
+
+    status = health_pb2.HealthCheckResponse
+    assert states == [status.NOT_SERVING, status.SERVING, status.NOT_SERVING]
+
+
+async def test_reflection__lists_and_describes__every_service(run: Running) -> None:
+    async with grpc.aio.insecure_channel(run.address) as channel:
+        call = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo()
+        await call.write(reflection_pb2.ServerReflectionRequest(list_services=""))
+        listed = {service.name for service in (await call.read()).list_services_response.service}
+        undescribed = []
+        for name in listed:
+            await call.write(reflection_pb2.ServerReflectionRequest(file_containing_symbol=name))
+            if not (await call.read()).HasField("file_descriptor_response"):
+                undescribed.append(name)
+        await call.done_writing()
+
+    assert listed == {service.strip("/") for service in SERVICES}
+    assert undescribed == []
+
+
+def test_identification__mode_that_cannot_be_enforced__is_refused() -> None:
+    with pytest.raises(AdsConfigError, match="token"):
+        identification(config(auth=AuthMode.TOKEN))

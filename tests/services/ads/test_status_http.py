@@ -1,0 +1,114 @@
+"""The status port: its three pages, and what it does with everything else."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from adsserver.config import AdsConfigError
+from adsserver.status_http import Readiness, StatusHttp
+
+
+class Ready:
+    """What the server under test answers from."""
+
+    def __init__(self) -> None:
+        self.readiness = Readiness(("no snapshot",))
+        self.port = 0
+
+
+@pytest.fixture
+async def ready() -> AsyncIterator[Ready]:
+    state = Ready()
+    server = StatusHttp("127.0.0.1:0", lambda: state.readiness, lambda: b"parley_up 1\n")
+    state.port = await server.start()
+    yield state
+    await server.stop()
+
+
+async def send(port: int, data: bytes) -> tuple[bytes, bytes]:
+    """Head and body of the answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(data)
+    async with asyncio.timeout(10):
+        answer = await reader.read()
+    writer.close()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return head, body
+
+
+async def get(port: int, path: str) -> tuple[int, bytes]:
+    head, body = await send(port, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    return int(head.split()[1]), body
+
+
+async def test_healthz__process_runs__ok(ready: Ready) -> None:
+    assert await get(ready.port, "/healthz") == (200, b"ok\n")
+
+
+async def test_readyz__something_is_missing__503_with_reasons(ready: Ready) -> None:
+    status, body = await get(ready.port, "/readyz")
+
+    assert status == 503
+    assert json.loads(body) == {"ready": False, "reasons": ["no snapshot"], "warnings": [], "environments": {}}
+
+
+async def test_readyz__ready__200_with_what_is_loaded(ready: Ready) -> None:
+    ready.readiness = Readiness((), ("degraded: no database",), {"prod": ("lineage", 7)})
+
+    status, body = await get(ready.port, "/readyz?verbose")
+
+    assert status == 200
+    said = json.loads(body)
+    assert said["environments"] == {"prod": {"lineage": "lineage", "epoch": 7}}
+    assert said["warnings"] == ["degraded: no database"]
+
+
+async def test_metrics__asked__text_of_prometheus(ready: Ready) -> None:
+    head, body = await send(ready.port, b"GET /metrics HTTP/1.1\r\n\r\n")
+
+    assert b"Content-Type: text/plain; version=0.0.4" in head
+    assert body == b"parley_up 1\n"
+
+
+async def test_head__of_a_page__has_no_body(ready: Ready) -> None:
+    head, body = await send(ready.port, b"HEAD /healthz HTTP/1.1\r\n\r\n")
+
+    assert head.startswith(b"HTTP/1.1 200")
+    assert b"Content-Length: 3" in head
+    assert body == b""
+
+
+@pytest.mark.parametrize(
+    ("request_head", "status"),
+    [
+        (b"GET /other HTTP/1.1\r\n\r\n", 404),
+        (b"POST /metrics HTTP/1.1\r\n\r\n", 405),
+        (b"GET /metrics\r\n\r\n", 400),
+        (b"\x16\x03\x01 not http\r\n\r\n", 400),
+    ],
+)
+async def test_request__not_for_us__is_answered_with_its_status(ready: Ready, request_head: bytes, status: int) -> None:
+    head, _ = await send(ready.port, request_head)
+
+    assert head.startswith(f"HTTP/1.1 {status}".encode())
+
+
+async def test_request__head_without_end__connection_is_closed(ready: Ready) -> None:
+    assert await send(ready.port, b"GET / HTTP/1.1\r\n" + b"X-A: b\r\n" * 2000) == (b"", b"")
+
+
+async def test_request__peer_that_says_nothing__costs_its_place_for_a_while_only(
+    ready: Ready, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adsserver.status_http._HEAD_WAIT_S", 0.1)
+
+    assert await send(ready.port, b"GET") == (b"", b"")
+
+
+async def test_start__taken_port__one_sentence(ready: Ready) -> None:
+    second = StatusHttp(f"127.0.0.1:{ready.port}", Readiness, bytes)
+
+    with pytest.raises(AdsConfigError, match=rf"127.0.0.1:{ready.port} \(PARLEY_ADS_METRICS_ADDRESS\) cannot be used"):
+        await second.start()

@@ -1,0 +1,209 @@
+"""From catalogue to snapshot, through the real database."""
+
+import pytest
+
+from adsserver.ports import Directory
+from adsserver.store.contents import ContentMemory
+from adsserver.store.loader import Loader
+from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.builder.models import Build
+from controlplane.builder.services import build, builds_sweep
+from controlplane.catalog.choices import QuarantineCause
+from controlplane.catalog.models import Blob, Environment
+from controlplane.catalog.services import change_apply, environment_default_ensure, proofs_record, quarantine_open
+from controlplane.catalog.values import Delete, ProvenContent, Put
+from controlplane.snapshots.models import SnapshotRow
+from controlplane.snapshots.services import PublishOutcome, snapshot_publish
+from tests.support.manifests import cluster, parsed, tls_secret
+from xdscore.access import AccessTable, Audience, Effect
+from xdscore.decision import Missing, Serve, Withheld, decide
+from xdscore.resource_types import CLUSTER, SECRET
+from xdscore.snapshot import Snapshot
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
+
+DANA = Principal("dana", ADMIN_SCOPES)
+EVERYBODY = Audience("default")
+
+
+@pytest.fixture(autouse=True)
+def environment() -> None:
+    environment_default_ensure()
+
+
+class Replica:
+    """What an ADS process would hold now."""
+
+    def __init__(self) -> None:
+        self.contents = ContentMemory()
+        self.offered: list[Directory] = []
+        self.loader = Loader(contents=self.contents, on_directory=self.offered.append)
+
+    def snapshot(self) -> Snapshot:
+        self.loader._look()
+        return self.offered[-1].snapshots["default"]
+
+
+def put(*trees: dict[str, object]) -> None:
+    change_apply(environment_key="default", edits=[Put(parsed(tree)) for tree in trees], actor=DANA)
+    builds_sweep()
+
+
+def test_build__resources_put__a_replica_serves_their_bytes() -> None:
+    put(cluster("a"), cluster("b"))
+    replica = Replica()
+
+    decision = decide(EVERYBODY, CLUSTER, "a", replica.snapshot())
+
+    assert isinstance(decision, Serve)
+    assert replica.contents.any_bytes(decision.content) == parsed(cluster("a")).any_bytes
+    assert decision.content.eds_name == "a"
+
+
+def test_build__nothing_due__makes_no_snapshot() -> None:
+    put(cluster("a"))
+    count = SnapshotRow.objects.count()
+
+    builds_sweep()
+    build(environment_id=Environment.objects.get(key="default").pk)
+
+    assert SnapshotRow.objects.count() == count
+
+
+def test_build__change_and_back_before_the_build__is_unchanged_and_keeps_the_epoch() -> None:
+    put(cluster("a"))
+    epoch = Environment.objects.get(key="default").epoch
+    change_apply(environment_key="default", edits=[Put(parsed(cluster("a", connect_timeout="2s")))], actor=DANA)
+
+    put(cluster("a"))
+
+    environment = Environment.objects.get(key="default")
+    assert environment.epoch == epoch
+    assert environment.built_generation == environment.generation
+    assert Build.objects.latest("id").outcome == "unchanged"
+
+
+def test_build__deleted_resource__is_gone_and_known_to_have_been_there() -> None:
+    put(cluster("a"))
+    change_apply(environment_key="default", edits=[Delete(CLUSTER, "a")], actor=DANA)
+
+    builds_sweep()
+
+    assert decide(EVERYBODY, CLUSTER, "a", Replica().snapshot()) == Missing(removed=True)
+
+
+def test_build__quarantined_with_a_proven_revision__serves_that_one_and_the_neighbour_moves_on() -> None:
+    put(cluster("a"), cluster("b"))
+    version = parsed(cluster("a")).content_hash.hex()[:16]
+    proofs_record(proven=[ProvenContent("default", "cluster", "a", version)])
+    put(cluster("a", connect_timeout="9s"))
+    quarantine(revision=2)
+
+    put(cluster("b", connect_timeout="5s"))
+
+    snapshot = Replica().snapshot()
+    served = snapshot.type_state(CLUSTER).served
+    assert served["a"].content.version == version
+    assert served["b"].content.version == parsed(cluster("b", connect_timeout="5s")).content_hash.hex()[:16]
+    assert Build.objects.latest("id").held == [
+        {"type": "cluster", "name": "a", "reason": "rejected by clients", "served": True}
+    ]
+
+
+def test_build__quarantined_and_never_proven__is_withheld() -> None:
+    put(cluster("a"))
+
+    quarantine(revision=1)
+    builds_sweep()
+
+    assert decide(EVERYBODY, CLUSTER, "a", Replica().snapshot()) == Withheld("rejected by clients")
+
+
+def test_build__new_revision_after_quarantine__is_served() -> None:
+    put(cluster("a"))
+    quarantine(revision=1)
+    builds_sweep()
+
+    put(cluster("a", connect_timeout="3s"))
+
+    assert isinstance(decide(EVERYBODY, CLUSTER, "a", Replica().snapshot()), Serve)
+
+
+def test_publish__older_generation_than_what_is_served__is_fenced() -> None:
+    put(cluster("a"))
+    put(cluster("a", connect_timeout="2s"))
+    environment = Environment.objects.get(key="default")
+
+    late = snapshot_publish(
+        environment_id=environment.pk,
+        environment_key="default",
+        generation=environment.generation - 1,
+        entries={},
+        access=AccessTable(Effect.ALLOW),
+    )
+
+    assert late.outcome is PublishOutcome.FENCED
+    assert Environment.objects.get(key="default").epoch == environment.epoch
+    assert "a" in Replica().snapshot().type_state(CLUSTER).served
+
+
+@pytest.mark.parametrize("kind", ["chunk", "resource", "root"])
+def test_loader__stored_bytes_altered__keeps_the_previous_snapshot(kind: str) -> None:
+    put(cluster("a"))
+    replica = Replica()
+    before = replica.snapshot()
+    put(cluster("a", connect_timeout="2s"))
+    for blob in Blob.objects.filter(kind=kind):
+        flipped = bytearray(bytes(blob.data))
+        flipped[-1] ^= 1
+        Blob.objects.filter(pk=blob.pk).update(data=bytes(flipped))
+
+    assert replica.snapshot() is before
+
+
+def test_loader__row_of_the_snapshot_altered__is_not_believed() -> None:
+    put(cluster("a"))
+    replica = Replica()
+    before = replica.snapshot()
+    put(cluster("b"))
+    newest = SnapshotRow.objects.latest("epoch")
+    SnapshotRow.objects.filter(pk=newest.pk).update(root_id=SnapshotRow.objects.earliest("epoch").root_id)
+
+    assert replica.snapshot() is before
+
+
+def test_loader__secret__stays_sealed_until_it_is_sent() -> None:
+    put(tls_secret("key", "hunter2hunter2"))
+    replica = Replica()
+
+    content = replica.snapshot().type_state(SECRET).served["key"].content
+
+    assert all(b"hunter2" not in data for data in replica.contents._sealed.values())
+    assert b"hunter2hunter2" in replica.contents.any_bytes(content)
+
+
+def test_loader__swept__lets_go_of_what_no_snapshot_needs() -> None:
+    put(cluster("a"))
+    replica = Replica()
+    old = replica.snapshot().type_state(CLUSTER).served["a"].content
+    put(cluster("a", connect_timeout="2s"))
+
+    for _ in range(3):
+        replica.loader._next_sweep = 0.0
+        replica.loader._look()
+
+    assert replica.contents.missing([old.blob])
+    new = replica.snapshot().type_state(CLUSTER).served["a"].content
+    assert not replica.contents.missing([new.blob])
+
+
+def quarantine(*, revision: int) -> None:
+    quarantine_open(
+        environment_key="default",
+        word="cluster",
+        name="a",
+        revision=revision,
+        cause=QuarantineCause.OPERATOR,
+        reason="clients refuse it",
+        actor=DANA,
+    )

@@ -1,0 +1,90 @@
+"""Clients in miniature: what they are sent comes from the real catalogue, what they say goes through the real fact buffer."""
+
+from adsserver.engine.events import NamedContent, Respond
+from adsserver.ports import StreamInfo
+from adsserver.store.facts import FactBuffer
+from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.builder.services import build
+from controlplane.catalog.models import Environment, Resource, Revision
+from controlplane.catalog.services import change_apply
+from controlplane.catalog.values import Delete, Put
+from tests.support.facts import acknowledged, rejected, stream, subscribed
+from tests.support.manifests import Tree, parsed
+from xdscore.resource_types import CLUSTER, ResourceType
+from xdscore.snapshot import Content
+
+DANA = Principal("dana", ADMIN_SCOPES)
+
+
+def publish(*trees: Tree, delete: tuple[str, ...] = ()) -> str:
+    """Apply and build; the id of the change."""
+    edits = [Put(parsed(tree)) for tree in trees] + [Delete(CLUSTER, name) for name in delete]
+    made = change_apply(environment_key="default", edits=edits, actor=DANA, message="why")
+    rebuild()
+    return made.change_id
+
+
+def rebuild() -> None:
+    """Build what is due."""
+    build(environment_id=Environment.objects.get(key="default").pk)
+
+
+def revision(name: str, number: int) -> Revision:
+    """A revision of a cluster."""
+    return Revision.objects.get(resource__name=name, number=number)
+
+
+def held(name: str, number: int) -> NamedContent:
+    """What a response holds of a revision."""
+    version = revision(name, number).version
+    return NamedContent(name, Content(bytes(16), version, 1))
+
+
+def proven(name: str) -> int:
+    """The number of the revision a resource falls back to; 0 when there is none."""
+    row = Resource.objects.get(name=name).proven
+    return row.number if row is not None else 0
+
+
+class Fleet:
+    """Clients on one ADS process, each with a wildcard subscription to clusters."""
+
+    def __init__(self, count: int, *, identity: str = "", kind: ResourceType = CLUSTER) -> None:
+        self.kind = kind
+        self.buffer = FactBuffer()
+        self.streams = [stream(number, identity=identity) for number in range(1, count + 1)]
+        self._nonce = 0
+        for each in self.streams:
+            self.buffer.opened(each)
+            self.buffer.learnt(each, subscribed(wildcard=True, kind=kind))
+        self.write()
+
+    def send(self, *contents: NamedContent, to: list[StreamInfo] | None = None) -> Respond:
+        """Sent to everybody unless said otherwise; nobody answers yet."""
+        self._nonce += 1
+        response = Respond(self.kind, str(self._nonce), f"w{self._nonce}", contents)
+        for each in self.streams if to is None else to:
+            self.buffer.sent(each, response)
+        self.write()
+        return response
+
+    def accept(self, *contents: NamedContent, who: slice = slice(None)) -> None:
+        """Some acknowledge a response that holds these."""
+        response = self.send(*contents)
+        for each in self.streams[who]:
+            self.buffer.learnt(each, acknowledged(response))
+        self.write()
+
+    def refuse(
+        self, response: Respond, message: str, *, suspects: tuple[NamedContent, ...], who: slice = slice(None)
+    ) -> None:
+        """Some refuse a response they were sent."""
+        for each in self.streams[who]:
+            self.buffer.learnt(each, rejected(response, message, suspects=suspects))
+        self.write()
+
+    def write(self) -> None:
+        """What the fact thread does each second, on this thread's connection."""
+        self.buffer._take()
+        self.buffer._flush()
+        assert self.buffer._failing_since is None

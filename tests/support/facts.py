@@ -1,0 +1,51 @@
+"""Builders of what streams report, with defaults."""
+
+from hashlib import blake2b
+
+from adsserver.engine.events import Acknowledged, Nack, NamedContent, Rejected, Respond, Subscribed, Variant
+from adsserver.ports import StreamInfo
+from xdscore.resource_types import CLUSTER, ResourceType
+from xdscore.snapshot import Content
+
+
+def stream(
+    number: int = 1, *, node_id: str = "", identity: str = "", environment: str = "default", **more: str
+) -> StreamInfo:
+    """A stream of a client of its own, unless `node_id` says whose."""
+    return StreamInfo(
+        id=f"{number:032x}",
+        environment=environment,
+        identity=identity,
+        node_id=node_id or f"node-{number}",
+        node_cluster=more.get("node_cluster", "demo"),
+        user_agent=more.get("user_agent", "envoy"),
+        user_agent_version=more.get("user_agent_version", "1.40.0"),
+        variant=Variant.SOTW,
+        peer="ipv4:127.0.0.1:40000",
+    )
+
+
+def content(name: str, version: str = "v1") -> NamedContent:
+    """A resource as it is sent."""
+    return NamedContent(name, Content(blake2b(f"{name}{version}".encode(), digest_size=16).digest(), version, 10))
+
+
+def subscribed(*names: str, kind: ResourceType = CLUSTER, wildcard: bool = False) -> Subscribed:
+    """Asks for these names."""
+    return Subscribed(kind, wildcard, frozenset(names))
+
+
+def respond(*resources: NamedContent, kind: ResourceType = CLUSTER, nonce: str = "1", version: str = "w1") -> Respond:
+    """A response that holds these."""
+    return Respond(kind, nonce, version, resources)
+
+
+def acknowledged(response: Respond) -> Acknowledged:
+    """The ACK of a response."""
+    return Acknowledged(response.kind, response.nonce, response.version, response.resources, response.errors, ())
+
+
+def rejected(response: Respond, message: str = "no", *, suspects: tuple[NamedContent, ...] | None = None) -> Rejected:
+    """The NACK of a response; everything in it is a suspect unless said otherwise."""
+    blamed = response.resources if suspects is None else suspects
+    return Rejected(response.kind, response.nonce, response.version, Nack(13, message), response.resources, blamed)

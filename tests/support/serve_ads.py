@@ -1,0 +1,20 @@
+"""`python -m tests.support.serve_ads ADDRESS METRICS_ADDRESS WORKERS HOME`: the ADS server in a process of its own."""
+
+import sys
+from pathlib import Path
+
+from adsserver.config import AdsConfig
+from adsserver.main import serve
+from tests.support.ads_store import open_store
+
+if __name__ == "__main__":
+    address, metrics_address, workers, home = sys.argv[1:]
+    settings = AdsConfig(
+        address=address,
+        metrics_address=metrics_address,
+        home=Path(home),
+        public_url="http://parley.example",
+        version="0.0.test",
+        workers=int(workers),
+    )
+    sys.exit(serve(settings, open_store))

@@ -1,0 +1,182 @@
+"""A whole Parley in real processes, in a home of its own on free ports: as `make run` starts it, or one by one."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support.ports import free_ports
+from tests.support.waiting import eventually
+
+ROOT = Path(__file__).parents[2]
+START_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One REST answer."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Parley:
+    """How to reach a running Parley."""
+
+    home: Path
+    web_port: int
+    ads_ports: list[int]
+    metrics_ports: list[int]
+    processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+
+    @property
+    def ads_port(self) -> int:
+        return self.ads_ports[0]
+
+    @property
+    def token(self) -> str:
+        return (self.home / "admin.token").read_text().strip()
+
+    def call(self, method: str, path: str, body: object = None, *, headers: Mapping[str, str] | None = None) -> Answer:
+        """One REST call below /api/v1; a problem is an answer too."""
+        data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.web_port}/api/v1{path}", data=data, method=method)
+        request.add_header("Authorization", f"Bearer {self.token}")
+        if data is not None:
+            request.add_header("Content-Type", "application/json")
+        for name, value in (headers or {}).items():
+            request.add_header(name, value)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - loopback
+                return _answer(answer.status, answer.read(), dict(answer.headers))
+        except urllib.error.HTTPError as error:
+            return _answer(error.code, error.read(), dict(error.headers))
+
+    def apply(self, *resources: object, delete: list[dict[str, str]] | None = None) -> str:
+        """Apply and return the change's id."""
+        body = {"resources": list(resources), "delete": delete or [], "message": "test"}
+        answer = self.call("POST", "/environments/default/apply", body)
+        assert answer.status == 202, answer
+        return str(answer.body["id"])
+
+    def published(self, change: str, *, within_s: float = 10.0) -> dict[str, Any]:
+        """The change once it is published."""
+
+        def look() -> dict[str, Any]:
+            return dict(self.call("GET", f"/changes/{change}").body)
+
+        return eventually(look, lambda found: found["state"] != "saved", within_s=within_s)
+
+    def apply_and_publish(self, *resources: object, delete: list[dict[str, str]] | None = None) -> dict[str, Any]:
+        """Apply, and wait for the snapshot."""
+        return self.published(self.apply(*resources, delete=delete))
+
+
+def _answer(status: int, body: bytes, headers: Mapping[str, str]) -> Answer:
+    try:
+        return Answer(status, json.loads(body) if body else None, headers)
+    except ValueError:
+        return Answer(status, body.decode(errors="replace"), headers)
+
+
+@contextmanager
+def running_up(home: Path, extra: Mapping[str, str] | None = None) -> Iterator[Parley]:
+    """`manage.py up`, ready, until the block ends; then stopped as by Ctrl-C's cousin, which must end it well."""
+    parley, environment = _place(home, ads=1, extra=extra)
+    with _process(environment, "up", [sys.executable, "manage.py", "up"], home) as supervisor:
+        parley.processes["up"] = supervisor
+        _await_ready(parley)
+        yield parley
+
+
+@contextmanager
+def running_apart(home: Path, extra: Mapping[str, str], *, ads: int, workers: int) -> Iterator[Parley]:
+    """The production shape: every process started by itself, against the database and the Redis that `extra` names."""
+    parley, environment = _place(home, ads=ads, extra=extra)
+    subprocess.run([sys.executable, "manage.py", "prepare"], cwd=ROOT, env=environment, check=True, timeout=60)
+    web = ["-m", "uvicorn", "controlplane.asgi:application", "--port", str(parley.web_port), "--lifespan", "off"]
+    worker = ["-m", "celery", "--quiet", "--app", "controlplane.celery", "worker", "--concurrency", "1", "--hostname"]
+    with ExitStack() as stack:
+        for name, command, more in [
+            ("web", web, {}),
+            *((f"worker{number}", [*worker, f"w{number}@%h"], {}) for number in range(workers)),
+            *(
+                (
+                    f"ads{number}",
+                    ["manage.py", "ads"],
+                    {
+                        "PARLEY_ADS_ADDRESS": f"127.0.0.1:{parley.ads_ports[number]}",
+                        "PARLEY_ADS_METRICS_ADDRESS": f"127.0.0.1:{parley.metrics_ports[number]}",
+                    },
+                )
+                for number in range(ads)
+            ),
+        ]:
+            process = _process(environment | more, name, [sys.executable, *command], home)
+            parley.processes[name] = stack.enter_context(process)
+        _await_ready(parley)
+        yield parley
+
+
+def _place(home: Path, *, ads: int, extra: Mapping[str, str] | None) -> tuple[Parley, dict[str, str]]:
+    web, *others = free_ports(1 + 2 * ads)
+    parley = Parley(home, web, others[:ads], others[ads:])
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PARLEY_", "DJANGO_"))}
+    clean.pop("DATABASE_URL", None)
+    clean.pop("REDIS_URL", None)
+    return parley, clean | {
+        "PARLEY_HOME": str(home),
+        "PARLEY_WEB_ADDRESS": f"127.0.0.1:{web}",
+        "PARLEY_ADS_ADDRESS": f"127.0.0.1:{parley.ads_ports[0]}",
+        "PARLEY_ADS_METRICS_ADDRESS": f"127.0.0.1:{parley.metrics_ports[0]}",
+        "PYTHONUNBUFFERED": "1",
+        **(extra or {}),
+    }
+
+
+@contextmanager
+def _process(
+    environment: Mapping[str, str], name: str, command: list[str], home: Path
+) -> "Iterator[subprocess.Popen[bytes]]":
+    log = home.parent / f"{home.name}-{name}.log"
+    with (
+        log.open("ab") as output,
+        subprocess.Popen(
+            command, cwd=ROOT, env=dict(environment), stdout=output, stderr=output, start_new_session=True
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise AssertionError(f"{name} did not stop; see {log}") from None
+
+
+def _await_ready(parley: Parley) -> None:
+    for port in (parley.web_port, *parley.metrics_ports):
+        eventually(lambda port=port: _status(port), lambda status: status == 200, within_s=START_S)  # type: ignore[misc]
+
+
+def _status(port: int) -> int:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code

@@ -1,0 +1,66 @@
+"""Small real resources: a cluster with its endpoints, a route, a listener for Envoy and one for gRPC."""
+
+from envoy.config.cluster.v3 import cluster_pb2
+from envoy.config.endpoint.v3 import endpoint_pb2
+from envoy.config.listener.v3 import listener_pb2
+from envoy.config.route.v3 import route_pb2
+from envoy.extensions.filters.http.router.v3 import router_pb2
+from envoy.extensions.filters.network.http_connection_manager.v3 import http_connection_manager_pb2
+from google.protobuf import json_format
+
+_ADS = {"ads": {}, "resource_api_version": "V3"}
+_ANY = "type.googleapis.com/"
+_ROUTER = {"name": "router", "typed_config": {"@type": _ANY + router_pb2.Router.DESCRIPTOR.full_name}}
+
+
+def eds_cluster(name: str, connect_timeout: str = "1s") -> cluster_pb2.Cluster:
+    """A cluster whose endpoints come over ADS, under its own name."""
+    fields = {
+        "name": name,
+        "type": "EDS",
+        "connect_timeout": connect_timeout,
+        "eds_cluster_config": {"eds_config": _ADS},
+    }
+    return json_format.ParseDict(fields, cluster_pb2.Cluster())
+
+
+def assignment(name: str, *ports: int) -> endpoint_pb2.ClusterLoadAssignment:
+    """Endpoints on the loopback address."""
+    endpoints = [
+        {"endpoint": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": port}}}} for port in ports
+    ]
+    locality = {"locality": {"region": "r", "zone": "z"}, "load_balancing_weight": 1, "lb_endpoints": endpoints}
+    fields = {"cluster_name": name, "endpoints": [locality]}
+    return json_format.ParseDict(fields, endpoint_pb2.ClusterLoadAssignment())
+
+
+def route(name: str, cluster: str) -> route_pb2.RouteConfiguration:
+    """Everything to one cluster."""
+    match = {"match": {"prefix": ""}, "route": {"cluster": cluster}}
+    fields = {"name": name, "virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [match]}]}
+    return json_format.ParseDict(fields, route_pb2.RouteConfiguration())
+
+
+def http_listener(name: str, port: int, route_name: str) -> listener_pb2.Listener:
+    """A listener as Envoy opens it."""
+    fields = {
+        "name": name,
+        "address": {"socket_address": {"address": "127.0.0.1", "port_value": port}},
+        "filter_chains": [{"filters": [{"name": "http", "typed_config": _http(route_name)}]}],
+    }
+    return json_format.ParseDict(fields, listener_pb2.Listener())
+
+
+def api_listener(name: str, route_name: str) -> listener_pb2.Listener:
+    """A listener as a gRPC client uses it."""
+    fields = {"name": name, "api_listener": {"api_listener": _http(route_name)}}
+    return json_format.ParseDict(fields, listener_pb2.Listener())
+
+
+def _http(route_name: str) -> dict[str, object]:
+    return {
+        "@type": _ANY + http_connection_manager_pb2.HttpConnectionManager.DESCRIPTOR.full_name,
+        "stat_prefix": "http",
+        "rds": {"route_config_name": route_name, "config_source": _ADS},
+        "http_filters": [_ROUTER],
+    }

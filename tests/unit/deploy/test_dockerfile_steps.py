@@ -1,0 +1,151 @@
+"""The reader of our Dockerfile reads as Docker does, and what the Dockerfile says is what we want."""
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from scripts.dockerfile_steps.building import Builder
+from scripts.dockerfile_steps.context import Ignored, context_files
+from scripts.dockerfile_steps.parsing import DockerfileError, healthcheck_command, parse
+from scripts.dockerfile_steps.running import Ids
+from scripts.dockerfile_steps.trying import user_ids
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_dockerfile__last_stage__is_unprivileged_and_has_one_entry_point() -> None:
+    stages = parse((ROOT / "Dockerfile").read_text(encoding="utf-8"))
+
+    assert [stage.name for stage in stages] == ["builder", "runtime"]
+    assert {stage.image for stage in stages} == {"python:3.11-slim-bookworm"}
+    assert user_ids(stages[-1]) == Ids(10001, 10001)
+    assert stages[-1].last("ENTRYPOINT").words() == ["python", "manage.py"]
+    assert healthcheck_command(stages[-1].last("HEALTHCHECK"))[-1] == "deploy/docker/healthcheck.py"
+
+
+def test_dockerfile__every_lock__is_installed_by_hash_and_from_wheels() -> None:
+    stages = parse((ROOT / "Dockerfile").read_text(encoding="utf-8"))
+
+    installs = [each.text for stage in stages for each in stage.instructions if "pip install" in each.text]
+
+    assert len(installs) == 2
+    assert all("--require-hashes" in each and "--only-binary :all:" in each for each in installs)
+
+
+def test_parse__comments_and_continued_lines__are_read_as_docker_does() -> None:
+    text = 'ARG V=3.11\nFROM python:${V} AS one\nRUN a \\\n    # not part of it\n    && b\nCOPY --from=one --chown=1:1 /x /y\nCMD ["a b"]\n'
+
+    (stage,) = parse(text)
+
+    assert (stage.name, stage.image) == ("one", "python:3.11")
+    run, copy, command = stage.instructions
+    assert (run.line, run.text) == (3, "a && b")
+    assert (copy.flags, copy.text) == ({"from": "one", "chown": "1:1"}, "/x /y")
+    assert command.words() == ["a b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("FROM a\nADD https://x /y\n", "Line 2: ADD is not carried out here"),
+        ("RUN a\nFROM a\n", "Line 1: RUN comes before the first FROM"),
+        ("", "has no FROM"),
+        ("FROM a\nRUN a \\\n", "Line 2: the instruction is continued"),
+        ("FROM a b c\n", "Line 1: FROM must be written"),
+    ],
+)
+def test_parse__what_it_does_not_know__is_refused_with_the_line(text: str, said: str) -> None:
+    with pytest.raises(DockerfileError, match=said):
+        parse(text)
+
+
+@pytest.mark.parametrize("user", ["root", "0:0", "10001", "10001:0", "parley:parley"])
+def test_user__root_or_a_name__is_refused(user: str) -> None:
+    (stage,) = parse(f"FROM a\nUSER {user}\n")
+
+    with pytest.raises(DockerfileError, match="Line 2: USER is"):
+        user_ids(stage)
+
+
+@pytest.mark.parametrize("health", ["CMD curl localhost", 'CMD ["a"', "NONE"])
+def test_healthcheck__that_needs_a_shell_or_is_none__is_refused(health: str) -> None:
+    (stage,) = parse(f"FROM a\nHEALTHCHECK --interval=1s {health}\n")
+
+    with pytest.raises(DockerfileError, match="Line 2: HEALTHCHECK"):
+        healthcheck_command(stage.last("HEALTHCHECK"))
+
+
+@pytest.mark.parametrize(
+    ("path", "sent"),
+    [
+        ("manage.py", True),
+        ("controlplane/home.py", True),
+        ("controlplane/__pycache__/home.cpython-311.pyc", False),
+        ("controlplane/home.pyc", False),
+        ("deploy/docker/healthcheck.py", True),
+        ("deploy/compose/secrets/ads/server.key", False),
+        (".env", False),
+        (".parley/db.sqlite3", False),
+        (".git/config", False),
+        ("tests/conftest.py", False),
+        ("key.pem", False),
+    ],
+)
+def test_dockerignore__of_the_repository__sends_only_what_runs(path: str, sent: bool) -> None:
+    ignored = Ignored.parse((ROOT / ".dockerignore").read_text(encoding="utf-8"))
+
+    assert ignored.matches(PurePosixPath(path)) is not sent
+
+
+def test_context__of_a_directory__has_what_is_let_in_again(tmp_path: Path) -> None:
+    for name in ("a/b/keep.txt", "a/b/no.tmp", "a/c.txt", "d.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / ".dockerignore").write_text("*\n!a/b\n**/*.tmp\n")
+
+    assert [str(path) for path in context_files(tmp_path)] == ["a/b/keep.txt"]
+
+
+@pytest.fixture
+def builder(tmp_path: Path) -> Builder:
+    context = tmp_path / "context"
+    context.mkdir()
+    (context / "in.txt").write_text("content\n")
+    (context / ".dockerignore").write_text("hidden.txt\n")
+    (context / "hidden.txt").touch()
+    return Builder(context, tmp_path, "python3")
+
+
+FROM = "FROM python:3.11-slim-bookworm AS"
+
+
+def test_build__two_stages__carry_files_along_and_leave_the_machine_alone(builder: Builder) -> None:
+    text = f"{FROM} one\nWORKDIR /srv/parley-test\nCOPY in.txt ./\nRUN cp in.txt /srv/parley-test/out.txt\n"
+
+    image = builder.build(
+        parse(f"{text}{FROM} two\nCOPY --from=one /srv/parley-test /opt/parley-test\nENV A=/opt/parley-test:$A\n")
+    )
+
+    assert (image.here("/opt/parley-test/out.txt")).read_text() == "content\n"
+    assert image.variables()["A"] == f"{image.root}/opt/parley-test:"
+    assert not Path("/srv/parley-test").exists()
+    assert not Path("/opt/parley-test").exists()
+
+
+def test_build__steps_that_change_the_base_image__are_named(builder: Builder) -> None:
+    builder.build(parse(f"{FROM} one\nRUN apt-get update && apt-get install gcc\nRUN true\n"))
+
+    assert [step.omitted for step in builder.steps] == ["installs packages into the base image", ""]
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ("COPY hidden.txt ./", "COPY finds no hidden.txt"),
+        ("COPY --from=other /a /b", "there is no stage other"),
+        ("RUN echo broken && exit 3", "ended with status 3:\nbroken"),
+    ],
+)
+def test_build__a_step_that_fails__says_which(builder: Builder, step: str, said: str) -> None:
+    with pytest.raises(DockerfileError, match=f"Line 2: .*{said}"):
+        builder.build(parse(f"{FROM} one\n{step}\n"))

@@ -1,0 +1,105 @@
+"""Snapshots as bytes."""
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xdscore.access import AccessTable, Effect
+from xdscore.chunks import (
+    CHUNKS,
+    ChunkError,
+    chunk_number,
+    decode_access,
+    decode_chunk,
+    decode_root,
+    encode_access,
+    encode_chunks,
+    encode_root,
+)
+from xdscore.resource_types import RESOURCE_TYPES
+from xdscore.snapshot import Content, Entry, EntryKey, RemovedName, Served, WithheldName, content_hash
+
+CONTENTS = st.builds(
+    Content,
+    blob=st.binary(min_size=16, max_size=16),
+    version=st.text(max_size=16),
+    size=st.integers(0, 2**31),
+    eds_name=st.text(max_size=20),
+)
+ENTRIES = st.one_of(
+    st.builds(Served, content=CONTENTS, proven=st.none() | CONTENTS),
+    st.builds(WithheldName, reason=st.text()),
+    st.just(RemovedName()),
+)
+KEYS = st.tuples(st.sampled_from([kind.word for kind in RESOURCE_TYPES]), st.text(min_size=1, max_size=30))
+
+
+@given(entries=st.dictionaries(KEYS, ENTRIES, max_size=30))
+def test_chunks__any_entries__come_back_each_from_its_own_chunk(entries: dict[EntryKey, Entry]) -> None:
+    chunks = encode_chunks(entries)
+
+    decoded = [decode_chunk(chunk) for chunk in chunks]
+
+    assert {key: entry for part in decoded for key, entry in part} == entries
+    assert all(chunk_number(key) == number for number, part in enumerate(decoded) for key, _ in part)
+
+
+@given(entries=st.dictionaries(KEYS, ENTRIES, max_size=30), key=KEYS, entry=ENTRIES)
+def test_chunks__one_name_changes__one_chunk_changes(
+    entries: dict[EntryKey, Entry], key: EntryKey, entry: Entry
+) -> None:
+    before, after = encode_chunks(entries), encode_chunks({**entries, key: entry})
+
+    changed = {number for number in range(CHUNKS) if before[number] != after[number]}
+
+    assert changed <= {chunk_number(key)}
+
+
+def test_chunks__other_hash_seed__gives_the_same_bytes() -> None:
+    program = (
+        "from xdscore.chunks import encode_chunks; from xdscore.snapshot import *\n"
+        "e = {('cluster', f'c{i}'): Served(Content(bytes(16), 'v', i), None) for i in range(300)}\n"
+        "print(content_hash(b''.join(encode_chunks(e))).hex())"
+    )
+
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1")
+    }
+
+    assert len(digests) == 1
+
+
+def test_root__addresses__come_back_in_order() -> None:
+    addresses = tuple(content_hash(bytes([number])) for number in range(CHUNKS))
+
+    assert decode_root(encode_root(addresses)) == addresses
+
+
+@pytest.mark.parametrize("effect", list(Effect))
+def test_access__table__comes_back(effect: Effect) -> None:
+    assert decode_access(encode_access(AccessTable(effect))) == AccessTable(effect)
+
+
+@given(data=st.binary(max_size=200))
+def test_decode__arbitrary_bytes__are_refused_and_never_crash(data: bytes) -> None:
+    for decode in (decode_chunk, decode_root, decode_access):
+        with pytest.raises(ChunkError):
+            decode(data)
+
+
+@given(entries=st.dictionaries(KEYS, ENTRIES, min_size=1, max_size=5), cut=st.integers(1, 10))
+def test_decode_chunk__truncated__is_refused(entries: dict[EntryKey, Entry], cut: int) -> None:
+    chunk = max(encode_chunks(entries), key=len)
+
+    with pytest.raises(ChunkError):
+        decode_chunk(chunk[:-cut])

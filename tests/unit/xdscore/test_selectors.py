@@ -1,0 +1,33 @@
+"""Which environment a stream belongs to."""
+
+import pytest
+
+from xdscore.selectors import ClientFacts, EnvironmentChoice, Selector, choose_environment
+
+PROD = EnvironmentChoice("prod", (Selector(node_id="prod-*"), Selector(node_cluster="pay", metadata={"stage": "live"})))
+TEAM = EnvironmentChoice("team", (Selector(identity="spiffe://corp/ns/team/*"),))
+
+
+@pytest.mark.parametrize(
+    ("client", "environment"),
+    [
+        (ClientFacts(node_id="prod-1"), "prod"),
+        (ClientFacts(node_id="x", node_cluster="pay", metadata={"stage": "live"}), "prod"),
+        (ClientFacts(node_id="x", node_cluster="pay"), "default"),
+        (ClientFacts(node_id="x"), "default"),
+        (ClientFacts(identity="spiffe://corp/ns/team/sa/a", node_id="x"), "team"),
+    ],
+)
+def test_choose_environment__facts__lead_to_the_first_match(client: ClientFacts, environment: str) -> None:
+    assert choose_environment(client, (PROD, TEAM)) == environment
+
+
+def test_choose_environment__verified_client_claims_a_node_id__the_claim_does_not_count() -> None:
+    impostor = ClientFacts(identity="spiffe://corp/ns/other/sa/b", node_id="prod-1")
+
+    assert choose_environment(impostor, (PROD, TEAM)) == "default"
+
+
+def test_selector__without_fields__matches_nobody() -> None:
+    assert not Selector().matches(ClientFacts(node_id="x"))
+    assert not Selector().matches(ClientFacts(identity="spiffe://corp/x"))

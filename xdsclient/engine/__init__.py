@@ -1,0 +1,1 @@
+"""The client's protocol core: requests, responses and time in, effects out."""

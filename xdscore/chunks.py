@@ -1,0 +1,125 @@
+"""Snapshot entries as bytes: 256 chunks under one root (resolutions D9).
+
+A name's chunk is decided by its hash, so that a change of one name changes one chunk, and comparing two snapshots
+compares 256 addresses. Each blob starts with a format byte, so that an older process refuses what it cannot read
+(rolling upgrades).
+"""
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+
+from xdscore.access import AccessTable, Effect
+from xdscore.snapshot import HASH_BYTES, Content, Entry, EntryKey, RemovedName, Served, WithheldName
+
+CHUNKS = 256
+FORMAT = 1
+# A chunk of the largest environment (100,000 names) is about 60 KB of JSON; anything near this bound is not ours.
+MAX_CHUNK_BYTES = 64 * 1024 * 1024
+
+
+class ChunkError(ValueError):
+    """The bytes are not a chunk, or a root, of a format this process reads."""
+
+
+def chunk_number(key: EntryKey) -> int:
+    """Which chunk holds this name."""
+    return blake2b("\0".join(key).encode(), digest_size=1).digest()[0]
+
+
+def encode_chunks(entries: Mapping[EntryKey, Entry]) -> tuple[bytes, ...]:
+    """All 256 chunks; equal entries give equal bytes, on every machine (reliability P6)."""
+    rows: list[list[list[object]]] = [[] for _ in range(CHUNKS)]
+    for key in sorted(entries):
+        rows[chunk_number(key)].append(_row(key, entries[key]))
+    return tuple(_pack(json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode()) for part in rows)
+
+
+def decode_chunk(data: bytes) -> tuple[tuple[EntryKey, Entry], ...]:
+    """The entries of one chunk. Raises ChunkError."""
+    try:
+        rows = json.loads(_unpack(data))
+        return tuple(_entry(row) for row in rows)
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise ChunkError(f"unreadable chunk: {error}") from error
+
+
+def encode_root(addresses: Iterable[bytes]) -> bytes:
+    """The root blob: the address of every chunk, in order."""
+    return bytes([FORMAT]) + b"".join(addresses)
+
+
+def decode_root(data: bytes) -> tuple[bytes, ...]:
+    """The addresses of the chunks. Raises ChunkError."""
+    if len(data) != 1 + CHUNKS * HASH_BYTES or data[0] != FORMAT:
+        raise ChunkError(f"unreadable root of {len(data)} bytes")
+    return tuple(data[start : start + HASH_BYTES] for start in range(1, len(data), HASH_BYTES))
+
+
+def encode_access(table: AccessTable) -> bytes:
+    """The access table blob."""
+    return bytes([FORMAT]) + json.dumps({"default": table.default.value}, separators=(",", ":")).encode()
+
+
+def decode_access(data: bytes) -> AccessTable:
+    """The access table. Raises ChunkError."""
+    if not data or data[0] != FORMAT:
+        raise ChunkError(f"unknown access table format {data[:1].hex() or 'nothing'}")
+    try:
+        return AccessTable(default=Effect(json.loads(data[1:])["default"]))
+    except (ValueError, TypeError, KeyError) as error:
+        raise ChunkError(f"unreadable access table: {error}") from error
+
+
+def _pack(data: bytes) -> bytes:
+    return bytes([FORMAT]) + zlib.compress(data, level=6)
+
+
+def _unpack(data: bytes) -> bytes:
+    if not data or data[0] != FORMAT:
+        raise ChunkError(f"unknown chunk format {data[:1].hex() or 'nothing'}")
+    unpacker = zlib.decompressobj()
+    try:
+        plain = unpacker.decompress(data[1:], MAX_CHUNK_BYTES)
+    except zlib.error as error:
+        raise ChunkError(str(error)) from error
+    if unpacker.unconsumed_tail or not unpacker.eof:
+        raise ChunkError("truncated or oversized chunk")
+    return plain
+
+
+def _row(key: EntryKey, entry: Entry) -> list[object]:
+    match entry:
+        case Served(content=content, proven=proven):
+            return [*key, "s", _content_row(content), _content_row(proven) if proven is not None else None]
+        case WithheldName(reason=reason):
+            return [*key, "w", reason]
+        case RemovedName():
+            return [*key, "r"]
+
+
+def _content_row(content: Content) -> list[object]:
+    return [content.blob.hex(), content.version, content.size, content.eds_name]
+
+
+def _entry(row: list[object]) -> tuple[EntryKey, Entry]:
+    word, name, state = row[0], row[1], row[2]
+    if not isinstance(word, str) or not isinstance(name, str):
+        raise ChunkError("an entry without type or name")
+    match state:
+        case "s":
+            proven = _content(row[4]) if row[4] is not None else None
+            return (word, name), Served(_content(row[3]), proven)
+        case "w":
+            return (word, name), WithheldName(str(row[3]))
+        case "r":
+            return (word, name), RemovedName()
+    raise ChunkError(f"unknown entry state {state!r}")
+
+
+def _content(row: object) -> Content:
+    if not isinstance(row, list):
+        raise ChunkError("an entry without content")
+    blob, version, size, eds_name = row
+    return Content(bytes.fromhex(blob), version, size, eds_name)

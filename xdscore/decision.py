@@ -1,0 +1,89 @@
+"""The one decision: what one audience gets for one name, or why not (architecture.md law 2).
+
+The stream, the explain page, the API, the command line and the access simulator all call `decide`; nothing else says
+NOT_FOUND or PERMISSION_DENIED. `client_view` is the same decision for all names of a type at once, for wildcards.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdscore.access import Audience, Effect
+from xdscore.resource_types import ResourceType
+from xdscore.snapshot import Content, Served, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """The audience gets this content. `fallback` is what a client that refused it is given in its place, if anything
+    was proven.
+    """
+
+    content: Content
+    fallback: Content | None
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """NOT_FOUND. `hidden`: a rule hides it, which only operators can tell. `removed`: it was published here once."""
+
+    hidden: bool = False
+    removed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """PERMISSION_DENIED by this rule (0: the environment's default), with the rule's words for clients."""
+
+    rule: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """INTERNAL: known and allowed, but nothing of it can be served until someone edits it."""
+
+    finding: str
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """Not decidable now. Never becomes a data error (architecture.md law 3)."""
+
+    reason: str
+
+
+Decision = Serve | Missing | Denied | Withheld | Undecided
+
+
+def decide(audience: Audience, kind: ResourceType, name: str, snapshot: Snapshot | None) -> Decision:
+    """What `audience` gets for `name`.
+
+    Access is decided before existence: deny and hide end here, so that nothing below can tell an absent name from a
+    refused one (protocol.md F16, reliability T11). Without a snapshot nothing is decided (reliability T6).
+    """
+    if snapshot is None:
+        return Undecided("no snapshot of this environment was loaded yet")
+    verdict = snapshot.access.verdict(audience, kind, name)
+    if verdict.effect is Effect.DENY:
+        return Denied(verdict.rule, verdict.message)
+    if verdict.effect is Effect.HIDE:
+        return Missing(hidden=True)
+    state = snapshot.type_state(kind)
+    served = state.served.get(name)
+    if served is not None:
+        return Serve(served.content, served.proven)
+    reason = state.withheld.get(name)
+    if reason is not None:
+        return Withheld(reason)
+    return Missing(removed=name in state.removed)
+
+
+def client_view(audience: Audience, kind: ResourceType, snapshot: Snapshot) -> Mapping[str, Served]:
+    """Every resource of a type that `audience` may read: what a wildcard subscription contains (protocol.md C2).
+
+    Shares the snapshot's own mapping when nothing can be refused.
+    """
+    served = snapshot.type_state(kind).served
+    if snapshot.access.allows_everything:
+        return served
+    return {name: entry for name, entry in served.items() if isinstance(decide(audience, kind, name, snapshot), Serve)}

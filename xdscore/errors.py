@@ -1,0 +1,106 @@
+"""The texts clients read: one decision, one line (ux.md section 8, architecture.md decision 4).
+
+A text is a function of (code, type, name, environment, rule message) and nothing else: no snapshot, change or client
+in it, so that streams share it and nothing is sent again without cause (interfaces.md section 5).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from urllib.parse import quote
+
+from xdscore.decision import Decision, Denied, Missing, Serve, Undecided, Withheld
+from xdscore.resource_types import ResourceType
+
+MAX_TEXT_CHARS = 300
+
+
+class StatusCode(IntEnum):
+    """The google.rpc.Code values Parley sends (xRFC TP3, "Protocol Behavior"; protocol.md F2). 5 and 7 may cost a
+    client its copy.
+    """
+
+    NOT_FOUND = 5
+    PERMISSION_DENIED = 7
+    INTERNAL = 13
+    UNAVAILABLE = 14
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceError:
+    """One entry of `resource_errors`: the name exactly as subscribed, the status code, the stable XDS code and the
+    text.
+    """
+
+    name: str
+    code: StatusCode
+    xds_code: str
+    text: str
+
+
+def error_of(
+    decision: Decision, *, kind: ResourceType, name: str, environment: str, public_url: str
+) -> ResourceError | None:
+    """The error entry for a decision, or None where there is nothing to say: served, or not decided yet."""
+    if isinstance(decision, Serve | Undecided):
+        return None
+    wording = _wording(decision)
+
+    def text(shown: str) -> str:
+        filled = wording.sentence.format(title=kind.title, name=shown, environment=environment, detail=wording.detail)
+        return f"{wording.code.name} [{wording.xds_code}] {filled}"
+
+    link = f" Explain: {public_url}/x?e={quote(environment, safe='')}&t={kind.word}&n={quote(name, safe='')}"
+    return ResourceError(name, wording.code, wording.xds_code, _fit(text, _one_line(name), link))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wording:
+    """One row of the catalogue of ux.md section 8."""
+
+    code: StatusCode
+    xds_code: str
+    sentence: str
+    detail: str = ""
+
+
+def _wording(decision: Missing | Denied | Withheld) -> _Wording:
+    match decision:
+        # A hidden name reads as one that never was, also when it was removed (resolutions C37).
+        case Missing(removed=True, hidden=False):
+            return _Wording(StatusCode.NOT_FOUND, "XDS2102", "{title} '{name}' was removed from '{environment}'.")
+        case Missing():
+            return _Wording(StatusCode.NOT_FOUND, "XDS2101", "{title} '{name}' is not published in '{environment}'.")
+        case Denied(message=""):
+            return _Wording(StatusCode.PERMISSION_DENIED, "XDS2103", "This client may not read {title} '{name}'.")
+        case Denied(message=message):
+            sentence = "This client may not read {title} '{name}': {detail}."
+            return _Wording(StatusCode.PERMISSION_DENIED, "XDS2103", sentence, _one_line(message).rstrip("."))
+        case Withheld(finding=finding):
+            sentence = "{title} '{name}' is withheld: {detail}."
+            return _Wording(StatusCode.INTERNAL, "XDS2106", sentence, _one_line(finding).rstrip("."))
+
+
+def _fit(text: Callable[[str], str], name: str, link: str) -> str:
+    """At most 300 characters: the name gives way in its middle, then the link goes; code word and XDS code stay
+    (resolutions C22).
+    """
+    if len(text(name)) + len(link) <= MAX_TEXT_CHARS:
+        return text(name) + link
+    bare = len(text(""))
+    for tail in (link, ""):
+        room = MAX_TEXT_CHARS - bare - len(tail)
+        if room >= min(len(name), 40):
+            return text(_shorten(name, room)) + tail
+    return text(_shorten(name, 40))[:MAX_TEXT_CHARS]
+
+
+def _shorten(name: str, room: int) -> str:
+    if len(name) <= room:
+        return name
+    half = (room - 1) // 2
+    return f"{name[:half]}…{name[len(name) - (room - 1 - half) :]}"
+
+
+def _one_line(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)

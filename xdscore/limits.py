@@ -1,0 +1,170 @@
+"""Every limit of Parley, in one table.
+
+`Limits` is the table: a field is one limit, and from it come the variable `PARLEY_LIMIT_<FIELD>`, its check, its
+reference page and its boundary tests (resolutions.md U26). `controlplane.config` reads the variables; whoever enforces
+a limit is given the value. Defaults and reasons are those of reliability.md part (e), unless a row says otherwise.
+
+Two rows of part (e) are protocol rules and not numbers, so they have no variable: one outstanding push per stream and
+type (I3), and rejected content that is never sent again on its stream (N3).
+"""
+
+from dataclasses import dataclass, field, fields
+from typing import Final
+
+VARIABLE_PREFIX: Final = "PARLEY_LIMIT_"
+
+_KIB: Final = 1024
+_MIB: Final = 1024 * 1024
+# "No more than this" for counts that have no natural ceiling: a value above it is a typing mistake.
+_MANY: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One row of the table. `unit` is for people; the value of a variable is always a whole number of that unit."""
+
+    name: str
+    default: int
+    unit: str
+    minimum: int
+    maximum: int
+    meaning: str
+    source: str
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets this limit."""
+        return VARIABLE_PREFIX + self.name.upper()
+
+
+def _limit(default: int, unit: str, minimum: int, maximum: int, meaning: str, source: str) -> int:
+    # The declared type of a field is the type of its value; dataclasses.field() is typed the same way.
+    metadata = {"unit": unit, "minimum": minimum, "maximum": maximum, "meaning": meaning, "source": source}
+    value: int = field(default=default, metadata=metadata)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The values in force. `Limits()` are the defaults."""
+
+    # Streams and connections of one ADS process
+    streams_per_replica: int = _limit(5_000, "streams", 1, 1_000_000, "Open streams of one ADS process.", "(e)")
+    streams_admitted_per_s: int = _limit(1_500, "streams/s", 1, 100_000, "Ceiling on new streams.", "(e), C12")
+    admission_pause_lag_ms: int = _limit(
+        100, "ms", 1, 10_000, "Event loop lag above which accepting pauses.", "(e), C12"
+    )
+    admission_wait_ms: int = _limit(5_000, "ms", 0, 15_000, "Longest wait for admission before a refusal.", "(e), C12")
+    streams_per_node: int = _limit(64, "streams", 1, _MANY, "Streams of one (identity, node id).", "(e), C14")
+    streams_per_identity: int = _limit(2_000, "streams", 1, _MANY, "Streams of one identity.", "(e), C14")
+    connections_per_address: int = _limit(200, "connections", 1, _MANY, "Connections from one source address.", "(e)")
+    concurrent_streams: int = _limit(100, "streams", 1, 10_000, "HTTP/2 streams of one connection.", "(e)")
+    keepalive_time_ms: int = _limit(15_000, "ms", 1_000, 3_600_000, "Silence before a keepalive ping.", "(e)")
+    keepalive_timeout_ms: int = _limit(10_000, "ms", 100, 600_000, "Wait for the answer to a keepalive ping.", "(e)")
+    ping_timeout_ms: int = _limit(
+        10_000, "ms", 100, 600_000, "Wait for the answer to an HTTP/2 ping.", "(e), finding 10"
+    )
+    ping_interval_ms: int = _limit(5_000, "ms", 0, 600_000, "Shortest interval of a client's pings.", "(e)")
+    ping_strikes: int = _limit(10, "pings", 0, 10_000, "Pings that may come too early before GOAWAY.", "(e)")
+    connection_age_s: int = _limit(3_600, "s", 1, 604_800, "Age at which a connection is asked to reconnect.", "(e)")
+    connection_age_jitter_percent: int = _limit(10, "%", 0, 50, "Spread of that age, up and down.", "(e)")
+    connection_grace_s: int = _limit(60, "s", 0, 3_600, "Time a connection has to end after that age.", "(e)")
+
+    # Requests of a stream
+    request_bytes: int = _limit(32 * _MIB, "bytes", 64 * _KIB, 1024 * _MIB, "Largest message ADS receives.", "(e)")
+    metadata_bytes: int = _limit(8 * _KIB, "bytes", _KIB, _MIB, "Metadata of one call.", "(e)")
+    requests_per_s: int = _limit(50, "requests/s", 1, 100_000, "Requests read from one stream.", "(e)")
+    request_burst: int = _limit(300, "requests", 1, 1_000_000, "Requests read at once before that rate applies.", "(e)")
+    names_per_type: int = _limit(10_000, "names", 1, 1_000_000, "Names subscribed on one stream and type.", "(e)")
+    names_per_request: int = _limit(10_000, "names", 1, 1_000_000, "Names in one request.", "(e)")
+    name_bytes: int = _limit(1_024, "bytes", 16, 1_024, "Length of a resource name; the database's limit too.", "(e)")
+
+    # Answers
+    answer_target_ms: int = _limit(
+        1_000, "ms", 1, 15_000, "Time in which a name is answered, 99 of 100 times.", "(e), T1"
+    )
+    answer_deadline_ms: int = _limit(5_000, "ms", 1, 14_999, "Time in which every name is answered.", "(e), T1")
+    first_snapshot_wait_ms: int = _limit(10_000, "ms", 0, 14_999, "Silence kept while there is no snapshot.", "C4, P9")
+    fan_out_slice_ms: int = _limit(5, "ms", 1, 1_000, "Event loop time of one slice of a fan-out.", "(e), C11")
+    sotw_state_warning_bytes: int = _limit(2 * _MIB, "bytes", 1, 2048 * _MIB, "SotW state of a type: warn.", "(e)")
+    sotw_state_bytes: int = _limit(3_670_016, "bytes", 1, 2048 * _MIB, "SotW state of a type: refuse.", "(e), D17")
+    delta_response_bytes: int = _limit(_MIB, "bytes", _KIB, 4 * _MIB, "Delta responses are split here.", "(e)")
+    errors_per_response: int = _limit(10_000, "errors", 1, 1_000_000, "Resource errors of one response.", "(e)")
+    error_text_chars: int = _limit(300, "characters", 80, 1_024, "Length of an error text to clients.", "C22")
+    unanswered_responses: int = _limit(8, "responses", 1, 1_000, "Outstanding nonces of one stream and type.", "C5, I3")
+    silent_client_s: int = _limit(30, "s", 1, 3_600, "Silence after which a push may pass a client.", "C5, I3")
+    unacknowledged_alarm_s: int = _limit(60, "s", 1, 86_400, "Age of an unanswered response that alarms.", "(e)")
+    write_timeout_s: int = _limit(30, "s", 1, 3_600, "Time without progress that ends a slow stream.", "(e)")
+
+    # NACKs and facts
+    isolation_resends: int = _limit(
+        16, "responses", 0, 1_000, "Re-sends that isolate the suspects of a NACK.", "C8, N3"
+    )
+    nack_text_bytes: int = _limit(4 * _KIB, "bytes", 256, 64 * _KIB, "Stored length of a NACK's text.", "(e)")
+    nacks_per_type: int = _limit(20, "rows", 1, 10_000, "Stored NACKs of one client and type.", "(e)")
+    nacks_per_environment: int = _limit(10_000, "rows", 1, 10_000_000, "Stored NACKs of an environment.", "(e)")
+    nack_retention_days: int = _limit(14, "days", 1, 3_650, "Age at which stored NACKs are removed.", "(e)")
+    nack_writes_per_s: int = _limit(10, "writes/s", 1, 10_000, "Database writes for NACKs of one process.", "(e)")
+    denied_names_per_h: int = _limit(
+        100, "names/h", 1, _MANY, "Distinct denied names of an identity that alarm.", "(e)"
+    )
+
+    # What operators write
+    resources_per_environment: int = _limit(100_000, "resources", 1, 10_000_000, "Resources of an environment.", "(e)")
+    resource_bytes: int = _limit(_MIB, "bytes", _KIB, 64 * _MIB, "Size of one resource.", "(e)")
+    message_depth: int = _limit(64, "levels", 8, 100, "Nesting of protobuf messages.", "(e)")
+    any_depth: int = _limit(8, "levels", 1, 64, "Nesting of Any in Any.", "(e)")
+    json_depth: int = _limit(64, "levels", 8, 500, "Nesting of JSON and YAML.", "(e)")
+    body_bytes: int = _limit(4 * _MIB, "bytes", _KIB, 1024 * _MIB, "Body of a REST request.", "(e)")
+    bulk_items: int = _limit(1_000, "items", 1, 1_000_000, "Items of a bulk request other than apply.", "(e)")
+    apply_bytes: int = _limit(64 * _MIB, "bytes", _KIB, 1024 * _MIB, "Body of an apply.", "U13")
+    apply_items: int = _limit(20_000, "items", 1, 1_000_000, "Resources and deletions of an apply.", "U13")
+    user_requests_per_s: int = _limit(20, "requests/s", 1, 100_000, "REST requests of one person.", "(e)")
+    token_requests_per_s: int = _limit(50, "requests/s", 1, 100_000, "REST requests of one API token.", "(e)")
+    token_burst: int = _limit(200, "requests", 1, 1_000_000, "Requests of a token before that rate applies.", "(e)")
+    logins_per_min: int = _limit(5, "attempts/min", 1, 10_000, "Attempts to log in.", "(e)")
+    change_wait_s: int = _limit(60, "s", 1, 600, "Longest `?wait=` of a request.", "U25")
+    change_waiters: int = _limit(200, "requests", 1, 100_000, "Requests that may wait at once.", "U25")
+    rules_per_environment: int = _limit(5_000, "rules", 1, 100_000, "Access rules of an environment.", "(e)")
+    pattern_chars: int = _limit(256, "characters", 1, 256, "Length of a name pattern; the database's limit too.", "(e)")
+    pattern_wildcards: int = _limit(2, "wildcards", 0, 8, "Wildcards of a name pattern.", "(e)")
+    regex_chars: int = _limit(1_024, "characters", 1, 65_536, "Length of a regular expression (RE2 only).", "(e)")
+
+    # Builds, queues and stores
+    # The worker's sweep and the replicas' poll come one after the other, and a change must arrive in 3 s without Redis
+    # (P11, F1): 1 s each, where part (e) has 2 s.
+    reconcile_poll_ms: int = _limit(1_000, "ms", 100, 60_000, "Poll of the database when no hint comes.", "(e), D7")
+    epochs_kept: int = _limit(1_000, "epochs", 1, 1_000_000, "Snapshots kept of an environment.", "(e), C21")
+    epochs_kept_days: int = _limit(7, "days", 1, 3_650, "Days in which every snapshot is kept.", "(e), C21")
+    task_soft_s: int = _limit(30, "s", 1, 3_600, "Time after which a task is asked to end.", "(e)")
+    task_hard_s: int = _limit(60, "s", 2, 7_200, "Time after which a task is killed.", "(e)")
+    task_visibility_s: int = _limit(120, "s", 3, 86_400, "Time after which a lost task is delivered again.", "(e)")
+    statement_timeout_ms: int = _limit(5_000, "ms", 100, 600_000, "Longest SQL statement (PostgreSQL).", "(e)")
+    lock_timeout_ms: int = _limit(2_000, "ms", 10, 600_000, "Longest wait for a lock (PostgreSQL).", "(e)")
+    idle_in_transaction_ms: int = _limit(10_000, "ms", 100, 600_000, "Longest pause in a transaction.", "(e)")
+    sqlite_busy_ms: int = _limit(5_000, "ms", 100, 600_000, "Longest wait for SQLite's writer lock.", "C30, F28")
+    redis_timeout_ms: int = _limit(2_000, "ms", 10, 60_000, "Connect and read timeout of Redis clients.", "(e), F3")
+    redis_health_check_s: int = _limit(10, "s", 1, 3_600, "Interval of a Redis connection's check.", "(e)")
+    encryption_keys: int = _limit(2, "keys", 1, 16, "Key-encryption keys active at once.", "(e)")
+
+
+def _table() -> tuple[Limit, ...]:
+    return tuple(Limit(name=each.name, default=int(str(each.default)), **each.metadata) for each in fields(Limits))
+
+
+LIMITS: Final[tuple[Limit, ...]] = _table()
+
+# (smaller, larger): pairs that make sense in this order only.
+ORDERED: Final[tuple[tuple[str, str], ...]] = (
+    ("answer_target_ms", "answer_deadline_ms"),
+    ("sotw_state_warning_bytes", "sotw_state_bytes"),
+    ("requests_per_s", "request_burst"),
+    ("names_per_request", "names_per_type"),
+    ("resource_bytes", "sotw_state_bytes"),
+    ("bulk_items", "apply_items"),
+    ("body_bytes", "apply_bytes"),
+    ("token_requests_per_s", "token_burst"),
+    ("task_soft_s", "task_hard_s"),
+    ("task_hard_s", "task_visibility_s"),
+    ("lock_timeout_ms", "statement_timeout_ms"),
+)

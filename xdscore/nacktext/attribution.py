@@ -1,0 +1,77 @@
+"""Decide whom a NACK blames: choose the reader of the client's dialect, then turn the places it found into names.
+
+Contract: interfaces.md section 6.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from xdscore.nacktext import envoy, grpc_core, grpc_go, grpc_java, grpc_node, unknown
+from xdscore.nacktext.reading import Nack, Reader
+
+
+class Dialect(StrEnum):
+    """The grammar a text is written in. A text that any client could have written is UNKNOWN."""
+
+    GRPC_CORE = "grpc-core"
+    GRPC_GO = "grpc-go"
+    GRPC_JAVA = "grpc-java"
+    GRPC_NODE = "grpc-node"
+    ENVOY = "envoy"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Whom a NACK blames.
+
+    `names`: the blamed resources in order of appearance, without repeats; each was in the response; never `""`.
+    `indexes`: the blamed places of the response, counted from 0, in order of appearance, without repeats. A client that
+    says an index blames that place; one that says a name blames every place that holds it. A resource without a name is
+    found only here.
+    `complete`: False when the text was cut, or when part of it names nobody in the response. It speaks of the text:
+    Envoy stops at the first resource it cannot decode, so that a complete text is no acquittal of the others.
+    """
+
+    names: tuple[str, ...]
+    indexes: tuple[int, ...]
+    dialect: Dialect
+    complete: bool
+
+
+# The order matters for the two clients that share a header: C-core is recognised by what it says, Node by the rest.
+# `unknown`, the last, recognises every text.
+_READERS: tuple[tuple[Dialect, Reader], ...] = (
+    (Dialect.GRPC_CORE, grpc_core),
+    (Dialect.GRPC_NODE, grpc_node),
+    (Dialect.GRPC_GO, grpc_go),
+    (Dialect.GRPC_JAVA, grpc_java),
+    (Dialect.ENVOY, envoy),
+    (Dialect.UNKNOWN, unknown),
+)
+
+
+def attribute(message: str, *, type_url: str, names: Sequence[str]) -> Attribution:
+    """Whom `message`, the `error_detail.message` of a NACK, blames among `names`, from its text alone.
+
+    `names` are the resource names of the NACKed response in order: repeats are possible, `""` stands for a resource
+    that has no name because it cannot be decoded. `type_url` is the type of the response. Never raises, whatever the
+    text.
+
+    A response with a single resource leaves only that one to blame: it is blamed even when the text names nobody, and
+    `complete` is False because the text did not say it (clients.md section 4, design consequences).
+    """
+    nack = Nack.of(message, type_url=type_url, names=names)
+    dialect, reader = next((dialect, reader) for dialect, reader in _READERS if reader.recognises(nack))
+    reading = reader.read(nack)
+    slots, complete = reading.slots, reading.complete and not nack.by_name.exhausted
+    if not slots and not reading.elsewhere:
+        slots, complete = nack.only_resource(), False
+    named = (nack.names[slot] for slot in slots)
+    return Attribution(
+        names=tuple(dict.fromkeys(name for name in named if name != "")),
+        indexes=slots,
+        dialect=dialect,
+        complete=complete,
+    )

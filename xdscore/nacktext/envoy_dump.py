@@ -1,0 +1,91 @@
+"""The dumps in Envoy's texts: protobuf's text format, of one resource or of the whole response.
+
+Strings in a dump have their quotes and line ends escaped, so its lines are its structure, and what starts a line
+without a blank is a field of the outermost message. Protobuf starts a dump with a mark that is random for each process,
+like `goo.gle/debugstr   ` (reliability finding 9).
+"""
+
+import re
+
+from xdscore import resource_types
+from xdscore.nacktext.literals import LITERAL, unquoted
+from xdscore.nacktext.reading import NOBODY, Nack, Reading
+
+MARK = "goo.gle/debug"
+
+_BROKEN_RULE = "Proto constraint validation failed ("
+AFTER_DUMP = "\n: " + _BROKEN_RULE
+_MISMATCH = re.compile(
+    r"(?:type URL )?(?P<type>\S{1,256}) (?:embedded in an individual Any )?"
+    r"does not match the message-wide type URL \S{1,256} in (?:Delta)?DiscoveryResponse "
+)
+_TYPE_LINE = re.compile(r' +(?:\[([^\]\s]{1,256})\] \{|type_url: "([^"\\\n]{1,256})")$')
+
+# A dump that was cut does not say what it is a dump of. CDS and LDS check parts of a resource only where they say the
+# name anyway, no part of an assignment has its name field, and only a whole route configuration has virtual hosts.
+_WHOLE_WITH = {
+    resource_types.CLUSTER.url: "",
+    resource_types.LISTENER.url: "",
+    resource_types.ENDPOINT.url: "",
+    resource_types.ROUTE.url: "\nvirtual_hosts {",
+}
+
+
+def is_of_resource(nack: Nack) -> bool:
+    """Whether the text is about a broken rule of a field, and dumps the message that holds it.
+
+    Envoy puts the dump first, and before 1.26 or so put it last.
+    """
+    return nack.text.startswith((MARK, _BROKEN_RULE))
+
+
+def is_of_response(nack: Nack) -> bool:
+    """Whether the text is about a resource of another type, and dumps the response."""
+    return _MISMATCH.match(nack.text) is not None
+
+
+def read_resource(nack: Nack) -> Reading:
+    """Blame the resource of which this is the dump, if it is the dump of a whole one of the response's type."""
+    if not _is_whole(nack):
+        return NOBODY
+    kind = resource_types.by_url.get(nack.type_url)
+    field = f'{kind.name_field if kind is not None else "name"}: "'
+    before = "): " if nack.text.startswith(_BROKEN_RULE) else "\n"
+    place = nack.text.find(before + field)
+    if place < 0:
+        return NOBODY if nack.cut else nack.blame_unnamed()
+    name = re.compile(rf'({LITERAL})"$', re.MULTILINE).match(nack.text, place + len(before + field))
+    return nack.blame(unquoted(name[1])) if name is not None else NOBODY
+
+
+def read_response(nack: Nack) -> Reading:
+    """Blame the first resource of the type that the text complains about: Envoy stopped there."""
+    mismatch = _MISMATCH.match(nack.text)
+    types = _types_of_resources(nack.text)
+    if mismatch is None or mismatch["type"] not in types[: len(nack.names)]:
+        return NOBODY
+    return Reading((types.index(mismatch["type"]),), complete=not nack.cut)
+
+
+def _is_whole(nack: Nack) -> bool:
+    """Whether the dump is of a resource and not of a part of one: then the rule that broke is one of the type."""
+    rule = 0 if nack.text.startswith(_BROKEN_RULE) else nack.text.rfind(AFTER_DUMP)
+    if rule < 0:
+        return nack.cut and nack.type_url in _WHOLE_WITH and _WHOLE_WITH[nack.type_url] in nack.text
+    message = nack.type_url.rpartition(".")[2]
+    return nack.text.startswith(f"({message}ValidationError.", nack.text.index("(", rule))
+
+
+def _types_of_resources(text: str) -> list[str]:
+    """The type URL of each resource in the dump of a response, in order; empty for one that does not say it.
+
+    A wrapper counts as a type of its own: Envoy does not compare what is inside.
+    """
+    types: list[str] = []
+    for line in text.split("\n"):
+        if line == "resources {":
+            types.append("")
+        elif types and types[-1] == "":
+            found = _TYPE_LINE.match(line)
+            types[-1] = (found[1] or found[2]) if found is not None else ""
+    return types

@@ -1,0 +1,97 @@
+"""The list that gRPC C-core and gRPC-Node write: `xDS response validation errors: [resource index N: TEXT; …]`.
+
+`; resource index 3: ` inside a name or a text is no entry. So a name is skipped whole, and an entry counts only if its
+index is that of a resource and above the one before, and if what follows fits the dialect.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from xdscore.nacktext.reading import NOBODY, Nack, Reading
+
+_HEADER = "xDS response validation errors: ["
+# Nine digits are more than any response has resources, and few enough to be a number cheaply.
+_ENTRY = re.compile(r"resource(_errors)? index ([0-9]{1,9}): ")
+_SEPARATOR = re.compile(r"; (?=resource(?:_errors)? index [0-9]{1,9}: )")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One numbered entry.
+
+    `slot`: the index it says. `body`: where its text starts, behind the index. `name`: the name of the resource there,
+    if `body` starts with it. `about_errors`: it is about an error entry and blames no resource.
+    """
+
+    found: bool
+    about_errors: bool = False
+    slot: int = -1
+    body: int = 0
+    name: str = ""
+
+    @property
+    def end_of_name(self) -> int:
+        """Where the search for the next entry may start: nothing inside a name counts."""
+        return self.body + len(self.name)
+
+
+def first_entry(nack: Nack) -> Entry:
+    """The entry right behind the header; not `found` when the text is no such list."""
+    return _entry_at(nack, len(_HEADER)) if nack.text.startswith(_HEADER) else Entry(found=False)
+
+
+def read(nack: Nack, fits: Callable[[Nack, Entry], bool]) -> Reading:
+    """What the list blames. `fits` says whether the dialect can have written an entry like this one.
+
+    The first entry stands behind the header, where no name or text can have forged it: there, any text may follow.
+    """
+    entry = first_entry(nack)
+    if not entry.found:
+        return NOBODY
+    walk = _Walk(resources=len(nack.names))
+    complete = walk.take(entry) and not nack.cut and nack.text.endswith("]")
+    position = entry.end_of_name
+    while (separator := _SEPARATOR.search(nack.text, position)) is not None:
+        following = _entry_at(nack, separator.end())
+        position = separator.end()
+        if fits(nack, following) and walk.take(following):
+            position = following.end_of_name
+        else:
+            complete = False
+    return Reading(tuple(walk.slots), complete, walk.elsewhere)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """How far the client had walked: first the resources in order, then the error entries."""
+
+    resources: int
+    slots: list[int] = field(default_factory=list)
+    elsewhere: bool = False
+    in_errors: bool = False
+
+    def take(self, entry: Entry) -> bool:
+        """Note what `entry` blames, if a client that has said the entries before it can say it."""
+        if entry.about_errors:
+            self.in_errors = self.elsewhere = True
+            return True
+        if entry.slot >= self.resources:
+            self.elsewhere = True
+            return False
+        if self.in_errors or (self.slots and entry.slot <= self.slots[-1]):
+            return False
+        self.slots.append(entry.slot)
+        return True
+
+
+def _entry_at(nack: Nack, position: int) -> Entry:
+    head = _ENTRY.match(nack.text, position)
+    if head is None:
+        return Entry(found=False)
+    slot, body = int(head[2]), head.end()
+    if head[1]:
+        return Entry(found=True, about_errors=True, body=body)
+    name = nack.names[slot] if slot < len(nack.names) else ""
+    named = name != "" and nack.text.startswith(name + ": ", body)
+    return Entry(found=True, slot=slot, body=body, name=name if named else "")

@@ -1,0 +1,199 @@
+"""What the readers of all dialects share: the NACK they are given, what they answer, and how a name is found in a text.
+
+Names are exact strings that may contain every separator of every grammar. So no reader cuts a name out of a text by
+its separators: it asks which of the given names stands at a place. Where two fit, the longer one is meant: a text that
+goes on after the shorter name with exactly the rest of the longer one does not occur, and nobody can move the blame
+for a long name of their own to somebody's shorter one.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+from xdscore.nacktext.literals import canonical
+
+# Envoy cuts its texts at 4,096 bytes, and gRPC's default limit for all metadata is 8 KiB; what is longer is not read to
+# its end, and counts as cut.
+MAX_TEXT_CHARS = 65_536
+
+# What Envoy 1.40 appends to a text it has cut (clients.md section 3).
+TRUNCATED_SUFFIX = "...(truncated)"
+
+# A text of MAX_TEXT_CHARS from a real client holds at most some 2,000 entries (of 30 characters), and each asks for a
+# name once. Twice as many stop only texts that were made to be slow.
+MAX_NAME_PROBES = 4_000
+
+# How many characters of a name a pattern compares before the name is looked up, and how many different ones it lists:
+# a name of one character and the shortest terminator have three, and larger sets cost more than they save.
+_BEGINNING_CHARS = 3
+_MAX_ALTERNATIVES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reader found.
+
+    `slots`: the places of the response that the text blames, in order of appearance, without repeats.
+    `complete`: the text was whole, and each of its parts blames a resource of the response or is not about one.
+    `elsewhere`: the text blames something outside the response, so that nobody is guilty by elimination.
+    """
+
+    slots: tuple[int, ...]
+    complete: bool
+    elsewhere: bool = False
+
+
+NOBODY = Reading(slots=(), complete=False)
+
+
+class Names:
+    """The names of one response, found by their spelling or at a place in a text."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._slots: dict[str, list[int]] = {}
+        for slot, name in enumerate(names):
+            if name != "":
+                self._slots.setdefault(name, []).append(slot)
+        # gRPC-Go and gRPC-Java say an xdstp name with its context parameters sorted.
+        for name in tuple(self._slots):
+            self._slots.setdefault(canonical(name), self._slots[name])
+        self.longest = max(map(len, self._slots), default=0)
+        """How many characters the longest name has."""
+        self._ordered: list[str] = []
+        self._starts: list[int] = []
+        self._probes = 0
+
+    def slots(self, name: str) -> tuple[int, ...]:
+        """The places that hold `name`, ascending; empty when it was not in the response."""
+        return tuple(self._slots.get(name, ()))
+
+    def slot_after(self, name: str, last: int) -> int:
+        """The first place after `last` that holds `name`; -1 when there is none."""
+        slots = self._slots.get(name, [])
+        following = bisect_right(slots, last)
+        return slots[following] if following < len(slots) else -1
+
+    def beginning(self, terminator: str) -> str:
+        """A pattern that refuses most places where no given name with `terminator` behind it stands, and no other."""
+        columns = zip(*((name + terminator)[:_BEGINNING_CHARS] for name in self._slots), strict=False)
+        distinct = [sorted(set(column)) for column in columns]
+        return "".join(
+            f"[{''.join(map(re.escape, characters))}]" if len(characters) <= _MAX_ALTERNATIVES else r"[\s\S]"
+            for characters in distinct
+        )
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether a text made `longest_at` give up; it finds nothing from then on."""
+        return self._probes > MAX_NAME_PROBES
+
+    def longest_at(self, text: str, position: int, terminator: str, *, cut: bool) -> str:
+        """The longest given name that stands in `text` at `position`, followed by `terminator`; empty when none does.
+
+        In a `cut` text a name is not taken where a longer one may have stood before the cut.
+        """
+        if self.exhausted or text.find(terminator, position, position + self.longest + len(terminator)) < 0:
+            return ""
+        if not self._ordered:
+            self._order()
+        tail = text[position : position + self.longest]
+        at = bisect_right(self._ordered, tail)
+        reaches_end = position + len(tail) == len(text)
+        if cut and reaches_end and at < len(self._ordered) and self._ordered[at].startswith(tail):
+            return ""
+        at -= 1
+        self._probes += 1
+        # A name that starts `tail` is the last name not above `tail` in order, or one that starts that name.
+        while at >= 0 and not self.exhausted:
+            name = self._ordered[at]
+            if text.startswith(name, position) and text.startswith(terminator, position + len(name)):
+                return name
+            at = self._starts[at]
+            self._probes += 1
+        return ""
+
+    def _order(self) -> None:
+        """Sort the names, and note for each the place of the longest other name that starts it (-1 for none)."""
+        self._ordered = sorted(self._slots)
+        open_starts: list[int] = []
+        for place, name in enumerate(self._ordered):
+            while open_starts and not name.startswith(self._ordered[open_starts[-1]]):
+                open_starts.pop()
+            self._starts.append(open_starts[-1] if open_starts else -1)
+            open_starts.append(place)
+
+
+@dataclass(frozen=True, slots=True)
+class Nack:
+    """What every reader is given: the text without the mark of a cut, whether it was cut, and its response."""
+
+    text: str
+    cut: bool
+    type_url: str
+    names: tuple[str, ...]
+    by_name: Names = field(compare=False)
+
+    @classmethod
+    def of(cls, message: str, *, type_url: str, names: Sequence[str]) -> Self:
+        """A NACK with this message, of which at most MAX_TEXT_CHARS are read."""
+        text = message[:MAX_TEXT_CHARS]
+        cut = len(message) > MAX_TEXT_CHARS or text.endswith(TRUNCATED_SUFFIX)
+        given = tuple(names)
+        return cls(text.removesuffix(TRUNCATED_SUFFIX), cut, type_url, given, Names(given))
+
+    def blame(self, name: str) -> Reading:
+        """The reading of a text that says exactly one name."""
+        slots = self.by_name.slots(name)
+        return Reading(slots, complete=bool(slots) and not self.cut, elsewhere=not slots)
+
+    def blame_unnamed(self) -> Reading:
+        """The reading of a text about a resource without a name: the only one there is, else nobody."""
+        unnamed = self.unnamed()
+        return Reading(unnamed, complete=not self.cut) if len(unnamed) == 1 else NOBODY
+
+    def unnamed(self) -> tuple[int, ...]:
+        """The places of resources that have no name."""
+        return tuple(slot for slot, name in enumerate(self.names) if name == "")
+
+    def only_resource(self) -> tuple[int, ...]:
+        """Every place of the response when all hold one and the same resource, else none."""
+        alone = len(self.names) == 1 or (len(set(self.names)) == 1 and self.names[0] != "")
+        return tuple(range(len(self.names))) if alone else ()
+
+
+class Reader(Protocol):
+    """The module of one dialect."""
+
+    def recognises(self, nack: Nack, /) -> bool:
+        """Whether the text is written in this dialect."""
+
+    def read(self, nack: Nack, /) -> Reading:
+        """What the text blames; asked only where the dialect is recognised."""
+
+
+class Blamed:
+    """The places blamed so far, in order of appearance, without repeats."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._said: set[str] = set()
+        self._slots: dict[int, None] = {}
+
+    def by_name(self, name: str) -> bool:
+        """Blame every place that holds `name`; whether there is one."""
+        slots = () if name in self._said else self._names.slots(name)
+        self._slots.update(dict.fromkeys(slots))
+        if slots:
+            self._said.add(name)
+        return name in self._said
+
+    def by_slots(self, slots: Sequence[int]) -> None:
+        """Blame these places."""
+        self._slots.update(dict.fromkeys(slots))
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """All of them."""
+        return tuple(self._slots)

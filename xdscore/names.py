@@ -1,0 +1,50 @@
+"""What a resource name may be. Names are exact bytes: no folding, no trimming (reliability I13)."""
+
+import unicodedata
+from collections.abc import Iterable
+
+# reliability.md (e): URI practice, log and index size.
+MAX_NAME_BYTES = 1024
+
+_UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
+
+
+def name_problem(name: str) -> str:
+    """Why `name` cannot name a resource, as the end of a sentence that starts with "The name "; empty when it can."""
+    if name == "":
+        return "is empty"
+    if name == "*":
+        return "is '*', which means every resource in a subscription"
+    size = len(name.encode("utf-8", "surrogatepass"))
+    if size > MAX_NAME_BYTES:
+        return f"is {size} bytes long; at most {MAX_NAME_BYTES} are allowed"
+    for position, character in enumerate(name):
+        if unicodedata.category(character) in _UNPRINTABLE:
+            return f"holds the control character U+{ord(character):04X} at position {position + 1}"
+    return ""
+
+
+def glob_matches(pattern: str, text: str) -> bool:
+    """Whether `text` matches `pattern`, where `*` stands for any run of characters and everything else for itself.
+
+    Linear in the length of both for the at most two stars that inputs may hold (reliability threat 13); never a
+    regular expression.
+    """
+    parts = pattern.split("*")
+    if len(parts) == 1:
+        return pattern == text
+    head, tail = parts[0], parts[-1]
+    if len(text) < len(head) + len(tail) or not text.startswith(head) or not text.endswith(tail):
+        return False
+    position, end = len(head), len(text) - len(tail)
+    for part in parts[1:-1]:
+        found = text.find(part, position, end)
+        if found < 0:
+            return False
+        position = found + len(part)
+    return True
+
+
+def any_glob_matches(patterns: Iterable[str], text: str) -> bool:
+    """Whether one of the patterns matches."""
+    return any(glob_matches(pattern, text) for pattern in patterns)

@@ -1,0 +1,147 @@
+"""The table of xDS resource types: the one place that knows how types differ.
+
+Everything that treats one type unlike another (full state, wildcard, order, removal) reads a column here; no other
+module compares type names.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+TYPE_URL_PREFIX = "type.googleapis.com/"
+
+
+class DeltaMissing(Enum):
+    """What a delta response says about a subscribed name that does not exist (protocol.md E2, resolutions C23)."""
+
+    ENTRY_AND_REMOVAL = "entry_and_removal"
+    ENTRY_ONLY = "entry_only"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceType:
+    """One xDS resource type.
+
+    `word` names it in URLs, files and the database; `title` in sentences; `short` in the field's jargon. `full_state`:
+    a SotW response holds every subscribed resource and absence deletes (protocol.md D1). `wildcard`: an empty first
+    subscription means "everything" (protocol.md C2). `push_order`: make before break, lower goes first (protocol.md
+    I1). `secret`: content is confidential: encrypted at rest, never in a wildcard, never read back (architecture.md
+    decision 8). `automatic_quarantine`: NACKs may take a revision out of service; endpoints change too fast for that
+    (architecture.md section 5).
+    """
+
+    word: str
+    message: str
+    title: str
+    short: str
+    name_field: str
+    push_order: int
+    full_state: bool = False
+    wildcard: bool = False
+    delta_missing: DeltaMissing = DeltaMissing.ENTRY_ONLY
+    secret: bool = False
+    automatic_quarantine: bool = True
+
+    @property
+    def url(self) -> str:
+        """The type URL on the wire, e.g. `type.googleapis.com/envoy.config.cluster.v3.Cluster`."""
+        return TYPE_URL_PREFIX + self.message
+
+
+SECRET = ResourceType(
+    word="secret",
+    message="envoy.extensions.transport_sockets.tls.v3.Secret",
+    title="Secret",
+    short="SDS",
+    name_field="name",
+    push_order=0,
+    secret=True,
+)
+CLUSTER = ResourceType(
+    word="cluster",
+    message="envoy.config.cluster.v3.Cluster",
+    title="Cluster",
+    short="CDS",
+    name_field="name",
+    push_order=1,
+    full_state=True,
+    wildcard=True,
+    delta_missing=DeltaMissing.ENTRY_AND_REMOVAL,
+)
+ENDPOINT = ResourceType(
+    word="endpoint",
+    message="envoy.config.endpoint.v3.ClusterLoadAssignment",
+    title="ClusterLoadAssignment",
+    short="EDS",
+    name_field="cluster_name",
+    push_order=2,
+    delta_missing=DeltaMissing.ENTRY_AND_REMOVAL,
+    automatic_quarantine=False,
+)
+EXTENSION = ResourceType(
+    word="extension",
+    message="envoy.config.core.v3.TypedExtensionConfig",
+    title="TypedExtensionConfig",
+    short="ECDS",
+    name_field="name",
+    push_order=3,
+)
+LISTENER = ResourceType(
+    word="listener",
+    message="envoy.config.listener.v3.Listener",
+    title="Listener",
+    short="LDS",
+    name_field="name",
+    push_order=4,
+    full_state=True,
+    wildcard=True,
+    delta_missing=DeltaMissing.ENTRY_AND_REMOVAL,
+)
+SCOPED_ROUTE = ResourceType(
+    word="scoped_route",
+    message="envoy.config.route.v3.ScopedRouteConfiguration",
+    title="ScopedRouteConfiguration",
+    short="SRDS",
+    name_field="name",
+    push_order=5,
+)
+ROUTE = ResourceType(
+    word="route",
+    message="envoy.config.route.v3.RouteConfiguration",
+    title="RouteConfiguration",
+    short="RDS",
+    name_field="name",
+    push_order=6,
+)
+VIRTUAL_HOST = ResourceType(
+    word="virtual_host",
+    message="envoy.config.route.v3.VirtualHost",
+    title="VirtualHost",
+    short="VHDS",
+    name_field="name",
+    push_order=7,
+)
+RUNTIME = ResourceType(
+    word="runtime",
+    message="envoy.service.runtime.v3.Runtime",
+    title="Runtime",
+    short="RTDS",
+    name_field="name",
+    push_order=8,
+)
+
+RESOURCE_TYPES: tuple[ResourceType, ...] = (
+    SECRET,
+    CLUSTER,
+    ENDPOINT,
+    EXTENSION,
+    LISTENER,
+    SCOPED_ROUTE,
+    ROUTE,
+    VIRTUAL_HOST,
+    RUNTIME,
+)
+"""Every type Parley serves, in push order."""
+
+by_word: dict[str, ResourceType] = {kind.word: kind for kind in RESOURCE_TYPES}
+by_url: dict[str, ResourceType] = {kind.url: kind for kind in RESOURCE_TYPES}
+by_message: dict[str, ResourceType] = {kind.message: kind for kind in RESOURCE_TYPES}

@@ -1,0 +1,219 @@
+"""The shapes a file of resources may have: one, a list, a bootstrap, a config_dump, a response (interfaces.md 3).
+
+Each shape is a function from a tree to its parts. Resources of a bootstrap are bare messages there, so the `@type` that
+their place implies is added. Pure reshaping: whether a part is a sound resource is for `parse` to say.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdscore.findings import Finding
+from xdscore.resource_types import CLUSTER, LISTENER, SECRET, TYPE_URL_PREFIX, ResourceType
+from xdscore.schema.codes import NOT_A_MANIFEST, SECRET_REDACTED, SECTION_SKIPPED, STATIC_SKIPPED, WRONG_TYPE
+from xdscore.schema.json_kinds import kind_of
+from xdscore.schema.positions import Path
+from xdscore.schema.spelling import camel
+from xdscore.schema.text import Tree
+
+WRAPPER = "envoy.service.discovery.v3.Resource"
+_BOOTSTRAP = "envoy.config.bootstrap.v3.Bootstrap"
+_CONFIG_DUMP = "envoy.admin.v3.ConfigDump"
+_DISCOVERY_RESPONSE = "envoy.service.discovery.v3.DiscoveryResponse"
+_DELTA_DISCOVERY_RESPONSE = "envoy.service.discovery.v3.DeltaDiscoveryResponse"
+# The fields of a wrapper that say something about a resource; a delta response's `version` is the sender's own.
+_WRAPPER_KEPT = frozenset({"name", "ttl", "resource", "aliases"})
+_STATIC_TYPES: dict[str, ResourceType] = {"listeners": LISTENER, "clusters": CLUSTER, "secrets": SECRET}
+_RESPONSE_KEYS = frozenset(
+    {
+        "version_info", "versionInfo", "system_version_info", "systemVersionInfo", "resources", "canary", "type_url",
+        "typeUrl", "nonce", "control_plane", "controlPlane", "removed_resources", "removedResources", "@type",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One resource: its tree, and its path in the tree it was found in."""
+
+    tree: dict[str, Tree]
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something to say about a container, at this path of it."""
+
+    finding: Finding
+    path: Path
+
+
+Found = Iterator[Part | Remark]
+
+
+def parts_of(tree: Tree) -> Found:
+    """Every resource of a document, in its order."""
+    if isinstance(tree, list):
+        for index, item in enumerate(tree):
+            yield from _one(item, (index,))
+    elif isinstance(tree, dict):
+        yield from _container(tree)
+    else:
+        yield from _one(tree, ())
+
+
+def _container(tree: dict[str, Tree]) -> Found:
+    message = _message_of(tree)
+    if message == _BOOTSTRAP or (not message and ("static_resources" in tree or "staticResources" in tree)):
+        yield from _bootstrap(tree)
+    elif message == _CONFIG_DUMP or (not message and isinstance(tree.get("configs"), list)):
+        yield from _config_dump(tree)
+    elif message in (_DISCOVERY_RESPONSE, _DELTA_DISCOVERY_RESPONSE) or (not message and _is_response(tree)):
+        yield from _response(tree)
+    elif not message and tree and tree.keys() <= _STATIC_TYPES.keys():
+        yield from _static_resources(tree, ())
+    else:
+        yield Part(tree, ())
+
+
+def _message_of(tree: dict[str, Tree]) -> str:
+    url = tree.get("@type")
+    return url.removeprefix(TYPE_URL_PREFIX) if isinstance(url, str) else ""
+
+
+def _is_response(tree: dict[str, Tree]) -> bool:
+    return "resources" in tree and tree.keys() <= _RESPONSE_KEYS
+
+
+def _one(item: Tree, path: Path) -> Found:
+    if isinstance(item, dict):
+        yield Part(item, path)
+    else:
+        yield Remark(NOT_A_MANIFEST.finding("", what=kind_of(item).capitalize()), path)
+
+
+def _list(tree: dict[str, Tree], key: str, path: Path) -> Iterator[tuple[Tree, Path] | Remark]:
+    """The items of the list under `key`, in either spelling; nothing when it is not there."""
+    for spelling in (key, camel(key)):
+        value = tree.get(spelling)
+        if value is None:
+            continue
+        if isinstance(value, list):
+            yield from ((item, (*path, spelling, index)) for index, item in enumerate(value))
+        else:
+            found = WRONG_TYPE.finding("", field=spelling, wanted="a list", given=kind_of(value))
+            yield Remark(found, (*path, spelling))
+        return
+
+
+def _bootstrap(tree: dict[str, Tree]) -> Found:
+    key = "static_resources" if "static_resources" in tree else "staticResources"
+    resources = tree.get(key)
+    if isinstance(resources, dict):
+        yield from _static_resources(resources, (key,))
+    elif resources is not None:
+        yield Remark(WRONG_TYPE.finding("", field=key, wanted="an object", given=kind_of(resources)), (key,))
+
+
+def _static_resources(resources: dict[str, Tree], path: Path) -> Found:
+    for key in resources:
+        kind = _STATIC_TYPES.get(key)
+        if kind is None:
+            yield Remark(SECTION_SKIPPED.finding("", section=key), (*path, key))
+            continue
+        for entry in _list(resources, key, path):
+            if isinstance(entry, Remark):
+                yield entry
+            elif isinstance(entry[0], dict):
+                yield Part({"@type": kind.url, **entry[0]}, entry[1])
+            else:
+                yield from _one(*entry)
+
+
+def _response(tree: dict[str, Tree]) -> Found:
+    """A SotW response holds Anys; a delta response wrappers without `@type`, whose versions are the old server's."""
+    for entry in _list(tree, "resources", ()):
+        if isinstance(entry, Remark):
+            yield entry
+            continue
+        item, path = entry
+        if isinstance(item, dict) and "@type" not in item and isinstance(item.get("resource"), dict):
+            kept = {key: value for key, value in item.items() if key in _WRAPPER_KEPT}
+            yield Part({"@type": TYPE_URL_PREFIX + WRAPPER, **kept}, path)
+        else:
+            yield from _one(item, path)
+
+
+# Sections of a config_dump: message -> (lists of resources that came over xDS, path to the Any inside each item).
+# Static resources belong to the proxy's bootstrap and would be sent to it a second time.
+_DUMP_SECTIONS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
+    "envoy.admin.v3.ListenersConfigDump": (("dynamic_listeners", ("active_state", "listener")),),
+    "envoy.admin.v3.ClustersConfigDump": (
+        ("dynamic_active_clusters", ("cluster",)),
+        ("dynamic_warming_clusters", ("cluster",)),
+    ),
+    "envoy.admin.v3.RoutesConfigDump": (("dynamic_route_configs", ("route_config",)),),
+    "envoy.admin.v3.EndpointsConfigDump": (("dynamic_endpoint_configs", ("endpoint_config",)),),
+    "envoy.admin.v3.EcdsConfigDump": (("ecds_filters", ("ecds_filter",)),),
+}
+_DUMP_STATIC = ("static_listeners", "static_clusters", "static_route_configs", "static_endpoint_configs")
+_SCOPES_SECTION = "envoy.admin.v3.ScopedRoutesConfigDump"
+_SECRETS_SECTION = "envoy.admin.v3.SecretsConfigDump"
+_SECRET_LISTS = ("static_secrets", "dynamic_active_secrets", "dynamic_warming_secrets")
+
+
+def _config_dump(tree: dict[str, Tree]) -> Found:
+    for entry in _list(tree, "configs", ()):
+        if isinstance(entry, Remark):
+            yield entry
+        elif isinstance(entry[0], dict):
+            yield from _dump_section(*entry)
+        else:
+            yield from _one(*entry)
+
+
+def _dump_section(section: Tree, path: Path) -> Found:
+    if not isinstance(section, dict):
+        return
+    message = _message_of(section)
+    if message == _SECRETS_SECTION:
+        count = sum(_count(section, key) for key in _SECRET_LISTS)
+        if count:
+            yield Remark(SECRET_REDACTED.finding("", count=count), path)
+    elif message == _SCOPES_SECTION:
+        yield from _scopes(section, path)
+    elif message in _DUMP_SECTIONS:
+        for key, inside in _DUMP_SECTIONS[message]:
+            yield from _inner(_list(section, key, path), inside)
+    else:
+        yield Remark(SECTION_SKIPPED.finding("", section=message or "without @type"), path)
+    for key in _DUMP_STATIC:
+        count = _count(section, key)
+        if count:
+            yield Remark(STATIC_SKIPPED.finding("", count=count, section=key), path)
+
+
+def _scopes(section: dict[str, Tree], path: Path) -> Found:
+    for entry in _list(section, "dynamic_scoped_route_configs", path):
+        if isinstance(entry, Remark):
+            yield entry
+        elif isinstance(entry[0], dict):
+            yield from _inner(_list(entry[0], "scoped_route_configs", entry[1]), ())
+
+
+def _inner(entries: Iterator[tuple[Tree, Path] | Remark], inside: tuple[str, ...]) -> Found:
+    """The Any at `inside` of each entry. One without it (a listener still warming or refused) is nothing to import."""
+    for entry in entries:
+        if isinstance(entry, Remark):
+            yield entry
+            continue
+        item, path = entry
+        for key in inside:
+            spelling = key if isinstance(item, dict) and key in item else camel(key)
+            item, path = item.get(spelling) if isinstance(item, dict) else None, (*path, spelling)
+        if isinstance(item, dict):
+            yield Part(item, path)
+
+
+def _count(section: dict[str, Tree], key: str) -> int:
+    value = section.get(key, section.get(camel(key)))
+    return len(value) if isinstance(value, list) else 0

@@ -1,0 +1,261 @@
+"""A JSON tree to a message, with everything that is wrong with it. The heart of parsing; called by `parse`.
+
+The walk follows the descriptor and goes on after an error, so that one pass finds all of them; what could be read is in
+the message afterwards. It encodes by itself rather than through `json_format`, because that serialises a nested `Any`
+in an order that changes from run to run (reliability P6), edits the tree it reads, and stops at its first error.
+`json_format` is the oracle of its tests.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import EncodeError
+
+from xdscore.findings import Finding
+from xdscore.limits import Limits
+from xdscore.schema.codes import (
+    CONVERSION_FAILED,
+    FIELD_UNKNOWN,
+    GIVEN_TWICE,
+    TOO_DEEP,
+    TYPE_MISSING,
+    TYPE_UNKNOWN,
+    TYPE_URL_FORM,
+    WRONG_TYPE,
+    Code,
+)
+from xdscore.schema.json_kinds import kind_of
+from xdscore.schema.positions import Path, label_of
+from xdscore.schema.scalars import RefusedError, to_map_key, wrong_type
+from xdscore.schema.shapes import ANY, SPECIAL, VALUE, FieldShape, shape_of
+from xdscore.schema.types_registry import class_of, descriptor_of, message_name, nearest, nearest_types
+from xdscore.schema.walk import AnyMessage
+from xdscore.schema.well_known import READERS
+
+# A manifest with more errors than this is of another kind than its writer thinks; the rest is counted.
+MAX_FINDINGS = 100
+
+_OBJECT_HINTS = {
+    "envoy.config.core.v3.DataSource": "Write an object with inline_string, inline_bytes, filename or another source.",
+    "envoy.config.core.v3.Address": 'Write {"socket_address": {"address": "…", "port_value": …}}.',
+    "envoy.type.matcher.v3.StringMatcher": 'Write {"exact": "…"}, or prefix, suffix, contains or safe_regex.',
+    "envoy.config.core.v3.ConfigSource": 'Write {"ads": {}, "resource_api_version": "V3"}.',
+}
+
+
+_DEFAULTS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceLimits:
+    """Bounds on one resource (reliability.md (e)). protobuf itself reads at most 100 levels."""
+
+    max_bytes: int = _DEFAULTS.resource_bytes
+    max_message_depth: int = _DEFAULTS.message_depth
+    max_any_depth: int = _DEFAULTS.any_depth
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How deep the walk is: levels of messages since the last Any, and number of Anys."""
+
+    messages: int = 1
+    anys: int = 0
+
+
+@dataclass(slots=True)
+class Conversion:
+    """One walk over one tree.
+
+    `findings` come in the order of the tree, each with its path; past `MAX_FINDINGS` they are only counted in
+    `unshown`. `blamed` are paths whose absence from the message is explained by a finding, e.g. the field that an
+    unknown field was probably meant to be.
+    """
+
+    limits: ResourceLimits = ResourceLimits()
+    findings: list[tuple[Path, Finding]] = field(default_factory=list)
+    blamed: set[Path] = field(default_factory=set)
+    unshown: int = 0
+
+    def fill(
+        self, message: AnyMessage, tree: Mapping[str, object], path: Path, depth: Depth, *, in_any: bool = False
+    ) -> None:
+        """Set every field of `message` that `tree` gives."""
+        fields = shape_of(message.DESCRIPTOR).fields
+        given: dict[str, str] = {}
+        for key, value in tree.items():
+            if in_any and key == "@type":
+                continue
+            shape = fields.get(key)
+            if shape is None:
+                self._say_unknown(message.DESCRIPTOR, str(key), path)
+                continue
+            # A field may be written in two spellings, and a oneof has several members; their names never clash.
+            other = given.setdefault(shape.name, key)
+            if value is None and not shape.takes_null and other == key:
+                continue
+            if shape.choice and other == key:
+                other = given.setdefault(shape.choice, key)
+            if other != key:
+                self.say(GIVEN_TWICE, (*path, key), field=key, other=other)
+                continue
+            self._field(message, shape, value, (*path, key), depth)
+
+    def pack(self, message: AnyMessage, tree: Mapping[str, object], path: Path, depth: Depth) -> None:
+        """Set an Any from its JSON. The inner message is serialised with its maps in the order of their keys."""
+        if not tree:
+            return
+        url = tree.get("@type")
+        descriptor = self._any_type(url, tree, path)
+        if descriptor is None:
+            return
+        if depth.anys >= self.limits.max_any_depth:
+            self.say(TOO_DEEP, path, what="Messages of google.protobuf.Any", limit=self.limits.max_any_depth)
+            return
+        inner: AnyMessage = class_of(descriptor)()
+        inside = Depth(1, depth.anys + 1)
+        if descriptor.full_name in SPECIAL:
+            self._special_in_any(inner, tree, path, inside)
+        else:
+            self.fill(inner, tree, path, inside, in_any=True)
+        try:
+            message.value = inner.SerializeToString(deterministic=True)
+        except EncodeError as error:
+            self.say(CONVERSION_FAILED, path, problem=str(error).partition("\n")[0])
+            return
+        message.type_url = url
+
+    def say(self, code: Code, path: Path, *, hint: str = "", **values: object) -> None:
+        """Note a finding at `path`."""
+        self._note(code, path, values, hint)
+
+    def _note(self, code: Code, path: Path, values: Mapping[str, object], hint: str) -> None:
+        if len(self.findings) < MAX_FINDINGS:
+            self.findings.append((path, code.filled(values, hint=hint)))
+        else:
+            self.unshown += 1
+        self.blamed.add(path)
+
+    def _any_type(self, url: object, tree: Mapping[str, object], path: Path) -> Descriptor | None:
+        if "@type" not in tree:
+            self.say(TYPE_MISSING, path)
+            return None
+        place = (*path, "@type")
+        if not isinstance(url, str):
+            self.say(WRONG_TYPE, place, field="@type", wanted="a type URL", given=kind_of(url))
+            return None
+        descriptor = descriptor_of(message_name(url))
+        if "/" not in url:
+            self.say(TYPE_URL_FORM, place, hint=f"Write type.googleapis.com/{url}." if descriptor else "", name=url)
+            return None
+        if descriptor is None:
+            close = nearest_types(url)
+            self.say(
+                TYPE_UNKNOWN, place, hint=f"Did you mean {' or '.join(close)}?" if close else "", name=message_name(url)
+            )
+        return descriptor
+
+    def _special_in_any(self, message: AnyMessage, tree: Mapping[str, object], path: Path, depth: Depth) -> None:
+        """Types with a JSON form of their own stand under `value` inside an Any."""
+        for key in tree:
+            if key not in ("@type", "value"):
+                self._say_unknown(message.DESCRIPTOR, str(key), path)
+        if "value" not in tree:
+            self.say(
+                WRONG_TYPE, path, hint='Write {"@type": …, "value": …}.', field="value", wanted="given", given="missing"
+            )
+            return
+        place = (*path, "value")
+        try:
+            self._message(message, tree["value"], place, depth)
+        except RefusedError as refused:
+            self._say_refused(refused, place)
+
+    def _field(self, message: AnyMessage, shape: FieldShape, value: object, path: Path, depth: Depth) -> None:
+        try:
+            if shape.is_map:
+                self._map(getattr(message, shape.name), shape, value, path, depth)
+            elif shape.repeated:
+                self._list(getattr(message, shape.name), shape, value, path, depth)
+            elif shape.convert is not None:
+                setattr(message, shape.name, shape.convert(value))
+            else:
+                child = getattr(message, shape.name)
+                child.SetInParent()
+                self._message(child, value, path, _deeper(depth, 1))
+        except RefusedError as refused:
+            self._say_refused(refused, path)
+
+    def _list(self, container: AnyMessage, shape: FieldShape, value: object, path: Path, depth: Depth) -> None:
+        if not isinstance(value, list):
+            raise wrong_type("a list", value, "Write it as a list of one item." if value is not None else "")
+        inside = _deeper(depth, 1)
+        may_be_null = shape.message is not None and shape.message.full_name == VALUE
+        for index, item in enumerate(value):
+            place = (*path, index)
+            try:
+                if item is None and not may_be_null:
+                    raise wrong_type("a value", item)
+                if shape.convert is not None:
+                    container.append(shape.convert(item))
+                else:
+                    self._message(container.add(), item, place, inside)
+            except RefusedError as refused:
+                self._say_refused(refused, place)
+
+    def _map(self, container: AnyMessage, shape: FieldShape, value: object, path: Path, depth: Depth) -> None:
+        if not isinstance(value, dict):
+            raise wrong_type("an object", value)
+        if shape.map_key is None or shape.map_value is None:
+            raise AssertionError(shape.name)  # a map has both
+        inside = _deeper(depth, 2)
+        for key, item in value.items():
+            place = (*path, key)
+            try:
+                name = to_map_key(shape.map_key, key)
+                if item is None and not shape.map_value.takes_null:
+                    raise wrong_type("a value", item)
+                if shape.map_value.convert is not None:
+                    container[name] = shape.map_value.convert(item)
+                else:
+                    self._message(container[name], item, place, inside)
+            except RefusedError as refused:
+                self._say_refused(refused, place)
+
+    def _message(self, message: AnyMessage, value: object, path: Path, depth: Depth) -> None:
+        """Set a message from its JSON, in the form its type has."""
+        descriptor = message.DESCRIPTOR
+        room = self.limits.max_message_depth - depth.messages
+        if room < 0:
+            raise RefusedError(TOO_DEEP, what="Messages")
+        read = READERS.get(descriptor.full_name)
+        if read is not None:
+            read(message, value, room)
+        elif not isinstance(value, dict):
+            raise wrong_type("an object", value, _OBJECT_HINTS.get(descriptor.full_name, ""))
+        elif descriptor.full_name == ANY:
+            self.pack(message, value, path, depth)
+        else:
+            self.fill(message, value, path, depth)
+
+    def _say_refused(self, refused: RefusedError, path: Path) -> None:
+        values = {"field": label_of(path + refused.path), "limit": self.limits.max_message_depth, **refused.values}
+        self._note(refused.code, path + refused.path, values, refused.hint)
+
+    def _say_unknown(self, descriptor: Descriptor, key: str, path: Path) -> None:
+        names = [field.name for field in descriptor.fields]
+        close = nearest(key, names) if len(self.findings) < MAX_FINDINGS else []
+        if close:
+            hint = f"Did you mean '{close[0]}'?"
+            self.blamed.update((*path, name) for name in close)
+        elif names:
+            more = len(names) - 12
+            hint = f"Its fields are {', '.join(names[:12])}{f' and {more} more' if more > 0 else ''}."
+        else:
+            hint = "It has no fields."
+        self.say(FIELD_UNKNOWN, (*path, key), hint=hint, message=descriptor.full_name, field=key)
+
+
+def _deeper(depth: Depth, levels: int) -> Depth:
+    return Depth(depth.messages + levels, depth.anys)

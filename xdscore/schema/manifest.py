@@ -1,0 +1,116 @@
+"""Texts to manifests: which resources a body holds, and where each of them stands in it.
+
+`read_text` makes plain trees; `manifests_of` finds the resources in a tree: one manifest, a list, or one of the
+containers that Envoy itself writes and reads (`containers`). `read_manifests` is both in one step. A body with an error
+yields no manifest at all: the API, the editor and `xdsctl` apply whole files or nothing. Nothing here knows what a
+message may hold; that is `parse`'s part.
+"""
+
+from dataclasses import dataclass, replace
+
+from xdscore.findings import Finding, has_errors
+from xdscore.schema.codes import NOTHING_FOUND, TEXT_LIMIT
+from xdscore.schema.containers import Part, parts_of
+from xdscore.schema.json_text import read_json
+from xdscore.schema.positions import NO_POSITIONS, Path, Positions, path_of, pointer_of
+from xdscore.schema.text import Document, ManifestLimits, Media, TextRead, Tree, decode
+from xdscore.schema.yaml_text import read_yaml
+
+DEFAULT_LIMITS = ManifestLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One resource as somebody wrote it.
+
+    `tree` is the protobuf JSON of an `Any`; `path` is where it stands in the body (for several YAML documents the first
+    part is the document's number); `positions` answers for the document, whose own place in the body is the first
+    `skip` parts of `path`.
+    """
+
+    tree: dict[str, Tree]
+    path: Path = ()
+    positions: Positions = NO_POSITIONS
+    skip: int = 0
+
+    @property
+    def pointer(self) -> str:
+        """The JSON pointer of the manifest in its body."""
+        return pointer_of(self.path)
+
+    def located(self, finding: Finding, path: Path) -> Finding:
+        """`finding`, moved from `path` inside this manifest to its place in the body."""
+        whole = self.path + path
+        line, column = self.positions.at(whole[self.skip :])
+        return replace(finding, pointer=pointer_of(whole), line=line, column=column)
+
+
+def read_text(body: bytes, media: Media, limits: ManifestLimits = DEFAULT_LIMITS) -> TextRead:
+    """A body as plain trees with positions; all findings of the text, or every document, never both."""
+    text = decode(body, media, limits)
+    if isinstance(text, Finding):
+        return TextRead((), (text,))
+    return read_json(text, limits) if media is Media.JSON else read_yaml(text, limits)
+
+
+def read_manifests(
+    body: bytes, media: Media, limits: ManifestLimits = DEFAULT_LIMITS
+) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
+    """Every manifest of a body, and what there is to say. No manifest is returned beside an error."""
+    read = read_text(body, media, limits)
+    if read.findings:
+        return (), read.findings
+    manifests: list[Manifest] = []
+    findings: list[Finding] = []
+    several = len(read.documents) > 1
+    for document in read.documents:
+        found, said = _of_document(document, (document.number,) if several else ())
+        manifests.extend(found)
+        findings.extend(said)
+    return _bounded(manifests, findings, limits)
+
+
+def manifests_of(
+    document: Document, pointer: str = "", limits: ManifestLimits = DEFAULT_LIMITS
+) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
+    """The manifests at `pointer`, e.g. `/resources` of an apply body; findings are placed in the document."""
+    tree = document.tree
+    path = path_of(pointer, tree)
+    for part in path:
+        if isinstance(tree, dict) and isinstance(part, str):
+            tree = tree.get(part)
+        elif isinstance(tree, list) and isinstance(part, int) and part < len(tree):
+            tree = tree[part]
+        else:
+            tree = None
+    found, said = _of_tree(tree, path, document.positions, 0)
+    return _bounded(list(found), list(said), limits)
+
+
+def _of_document(document: Document, prefix: Path) -> tuple[list[Manifest], list[Finding]]:
+    return _of_tree(document.tree, prefix, document.positions, len(prefix))
+
+
+def _of_tree(tree: Tree, path: Path, positions: Positions, skip: int) -> tuple[list[Manifest], list[Finding]]:
+    manifests: list[Manifest] = []
+    findings: list[Finding] = []
+    whole = Manifest({}, path, positions, skip)
+    for part in parts_of(tree):
+        if isinstance(part, Part):
+            manifests.append(Manifest(part.tree, path + part.path, positions, skip))
+        else:
+            findings.append(whole.located(part.finding, part.path))
+    return manifests, findings
+
+
+def _bounded(
+    manifests: list[Manifest], findings: list[Finding], limits: ManifestLimits
+) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
+    if len(manifests) > limits.max_resources:
+        problem = f"holds {len(manifests)} resources"
+        findings.append(TEXT_LIMIT.finding("", problem=problem, limit=f"{limits.max_resources} resources are"))
+    if not manifests and not findings:
+        findings.append(NOTHING_FOUND.finding(""))
+    if has_errors(tuple(findings)):
+        return (), tuple(findings)
+    return tuple(manifests), tuple(findings)

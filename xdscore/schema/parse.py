@@ -1,0 +1,244 @@
+"""One manifest to one resource, or to everything that is wrong with it.
+
+The order: which type (`@type`, with or without the Resource wrapper) -> `convert` (shape, all errors) -> `rules` (field
+rules, all errors) -> name -> canonical bytes -> `references`. Every step goes on where it can, so that one answer holds
+all findings. Pure; called by catalog.services, /validate, the editor, the builder and `xdsctl validate --offline`.
+"""
+
+from dataclasses import dataclass, field
+
+from google.protobuf.any_pb2 import Any as AnyProto
+from google.protobuf.message import DecodeError, EncodeError
+
+from xdscore.findings import Finding, has_errors
+from xdscore.names import name_problem
+from xdscore.resource_types import RESOURCE_TYPES, TYPE_URL_PREFIX, ResourceType, by_message, by_url, by_word
+from xdscore.schema.codes import (
+    CONVERSION_FAILED,
+    NAME_DIFFERS,
+    NAME_MISSING,
+    NAME_REFUSED,
+    TOO_DEEP,
+    TOO_LARGE,
+    TOO_MANY_FINDINGS,
+    TYPE_DIFFERS,
+    TYPE_MISSING,
+    TYPE_NOT_SERVED,
+    TYPE_UNKNOWN,
+    TYPE_URL_FORM,
+    WRONG_TYPE,
+)
+from xdscore.schema.convert import MAX_FINDINGS, Conversion, Depth, ResourceLimits
+from xdscore.schema.json_kinds import kind_of
+from xdscore.schema.manifest import Manifest
+from xdscore.schema.positions import Path, pointer_of
+from xdscore.schema.references import Reference, eds_name_of, named_by
+from xdscore.schema.rules import violations_of
+from xdscore.schema.spelling import spelled
+from xdscore.schema.types_registry import descriptor_of, message_name, nearest_types, new_message
+from xdscore.schema.walk import AnyMessage
+from xdscore.schema.wrapper import Envelope, open_wrapper
+from xdscore.snapshot import content_hash
+
+DEFAULT_RESOURCE_LIMITS = ResourceLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the address of a request already says about its manifest; empty where it says nothing."""
+
+    type_word: str = ""
+    name: str = ""
+
+
+ANYTHING = Expected()
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedResource:
+    """A sound resource.
+
+    `any_bytes` is the deterministic serialisation of a google.protobuf.Any holding the deterministic serialisation of
+    the message: equal input gives equal bytes within one version of protobuf (resolutions D24). `eds_name` is the
+    ClusterLoadAssignment that an EDS cluster asks for, else empty. `ttl_ms` is 0 without a ttl. `findings` holds
+    warnings and notes only.
+    """
+
+    type: ResourceType
+    name: str
+    any_bytes: bytes
+    content_hash: bytes
+    eds_name: str
+    ttl_ms: int
+    references: tuple[Reference, ...]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A manifest with errors. `type_word` and `name` are empty where they could not be read."""
+
+    type_word: str
+    name: str
+    findings: tuple[Finding, ...]
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """What is known of a manifest so far. Findings carry their path in the manifest until the end."""
+
+    manifest: Manifest
+    found: list[tuple[Path, Finding]] = field(default_factory=list)
+    kind: ResourceType | None = None
+    name: str = ""
+    unshown: int = 0
+
+    def say(self, path: Path, finding: Finding) -> None:
+        self.found.append((path, finding))
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Everything found, placed in the body and said of the resource."""
+        word = self.kind.word if self.kind else ""
+        name = "" if name_problem(self.name) else self.name
+        unshown = self.unshown + max(len(self.found) - MAX_FINDINGS, 0)
+        placed = [self.manifest.located(finding, path).about(word, name) for path, finding in self.found[:MAX_FINDINGS]]
+        if unshown:
+            placed.append(self.manifest.located(TOO_MANY_FINDINGS.finding("", count=unshown), ()).about(word, name))
+        return tuple(placed)
+
+    def refused(self) -> Refused:
+        """The manifest as refused, as far as it is known."""
+        return Refused(self.kind.word if self.kind else "", self.name, self.findings())
+
+
+def parse(
+    manifest: Manifest, expected: Expected = ANYTHING, limits: ResourceLimits = DEFAULT_RESOURCE_LIMITS
+) -> ParsedResource | Refused:
+    """The resource a manifest describes; never raises for anything the manifest holds."""
+    attempt = _Attempt(manifest)
+    try:
+        return _parse(attempt, expected, limits)
+    except RecursionError:
+        # Raised limits on depth can exceed the interpreter's stack; that is a refusal like any other depth (threat 12).
+        attempt.say((), TOO_DEEP.finding("", what="Values", limit=limits.max_message_depth))
+        return attempt.refused()
+
+
+def _parse(attempt: _Attempt, expected: Expected, limits: ResourceLimits) -> ParsedResource | Refused:
+    manifest = attempt.manifest
+    envelope = open_wrapper(manifest.tree)
+    attempt.found.extend(envelope.found)
+    tree, path = envelope.tree, envelope.path
+    kind = attempt.kind = _type_of(attempt, envelope, expected) if tree or not envelope.wrapped else None
+    if kind is None:
+        return attempt.refused()
+    message: AnyMessage = new_message(kind.message)
+    conversion = Conversion(limits)
+    conversion.fill(message, tree, path, Depth(), in_any=True)
+    attempt.found.extend(conversion.findings)
+    attempt.unshown += conversion.unshown
+    attempt.name = _name_of(attempt, message, envelope, expected, conversion.blamed)
+    _check_rules(attempt, message, path, conversion.blamed)
+    any_bytes = _encoded(attempt, message, limits)
+    findings = attempt.findings()
+    if has_errors(findings):
+        return Refused(kind.word, attempt.name, findings)
+    return ParsedResource(
+        type=kind,
+        name=attempt.name,
+        any_bytes=any_bytes,
+        content_hash=content_hash(any_bytes),
+        eds_name=eds_name_of(message),
+        ttl_ms=envelope.ttl_ms,
+        references=tuple(
+            Reference(named.word, name, pointer_of(manifest.path + spelled(manifest.tree, path + place)))
+            for named, name, place in named_by(message)
+        ),
+        findings=findings,
+    )
+
+
+def _type_of(attempt: _Attempt, envelope: Envelope, expected: Expected) -> ResourceType | None:
+    """The resource type of the tree; None when it has none that Parley serves, and then a finding says so."""
+    tree, path = envelope.tree, envelope.path
+    wanted = by_word.get(expected.type_word)
+    if "@type" not in tree:
+        hint = f'Add "@type": "{wanted.url}".' if wanted is not None else ""
+        attempt.say(path, TYPE_MISSING.finding("", hint=hint))
+        return None
+    place = (*path, "@type")
+    url = tree["@type"]
+    if not isinstance(url, str):
+        attempt.say(place, WRONG_TYPE.finding("", field="@type", wanted="a type URL", given=kind_of(url)))
+        return None
+    kind = by_url.get(url)
+    if kind is None:
+        attempt.say(place, _unserved(url))
+    elif wanted is not None and kind is not wanted:
+        attempt.say(place, TYPE_DIFFERS.finding("", given=kind.title, wanted=wanted.title))
+    return kind
+
+
+def _unserved(url: str) -> Finding:
+    """Why a type URL is none of ours, with the closest that is."""
+    name = message_name(url)
+    if name in by_message:
+        return TYPE_URL_FORM.finding("", hint=f"Write {by_message[name].url}.", name=url)
+    close = [candidate for candidate in nearest_types(url) if candidate in by_url]
+    hint = f"Did you mean {close[0]}?" if close else ""
+    if descriptor_of(name) is None:
+        return TYPE_UNKNOWN.finding("", hint=hint, name=name)
+    served = ", ".join(f"{kind.message} ({kind.word})" for kind in RESOURCE_TYPES)
+    return TYPE_NOT_SERVED.finding("", hint=hint or f"Resource types are: {served}.", name=name)
+
+
+def _name_of(attempt: _Attempt, message: AnyMessage, envelope: Envelope, expected: Expected, blamed: set[Path]) -> str:
+    """The resource's xDS name: the wrapper's when it gives one, else the message's own."""
+    kind = attempt.kind
+    if kind is None:
+        raise AssertionError  # asked only once the type is known
+    own: str = getattr(message, kind.name_field)
+    name = envelope.name or own
+    path = ("name",) if envelope.name else spelled(attempt.manifest.tree, (*envelope.path, kind.name_field))
+    if name == "":
+        if path not in blamed:
+            attempt.say(path, NAME_MISSING.finding("", title=kind.title, field=kind.name_field))
+        return ""
+    problem = name_problem(name)
+    if problem:
+        attempt.say(path, NAME_REFUSED.finding("", problem=problem))
+    elif expected.name and name != expected.name:
+        attempt.say(path, NAME_DIFFERS.finding("", given=name, wanted=expected.name))
+    return name
+
+
+def _check_rules(attempt: _Attempt, message: AnyMessage, path: Path, blamed: set[Path]) -> None:
+    """Field rules, without those that only repeat an error of conversion.
+
+    Such a rule complains at the place of an error, around it, inside it, or of a field that is missing because its name
+    was misspelt.
+    """
+    said = blamed | {place for place, _ in attempt.found}
+    around = {place[:length] for place in said for length in range(len(path), len(place) + 1)}
+    for place, finding in violations_of(message):
+        found_at = spelled(attempt.manifest.tree, path + place)
+        inside = any(found_at[:length] in said for length in range(len(path) + 1, len(found_at)))
+        if found_at not in around and not inside:
+            attempt.say(found_at, finding)
+
+
+def _encoded(attempt: _Attempt, message: AnyMessage, limits: ResourceLimits) -> bytes:
+    """The canonical bytes; empty when there are none, and then a finding says so."""
+    try:
+        inner = message.SerializeToString(deterministic=True)
+        any_bytes = AnyProto(type_url=TYPE_URL_PREFIX + message.DESCRIPTOR.full_name, value=inner).SerializeToString(
+            deterministic=True
+        )
+        type(message).FromString(inner)
+    except (EncodeError, DecodeError) as error:
+        # Nothing may be stored that clients could not read back.
+        attempt.say((), CONVERSION_FAILED.finding("", problem=str(error).partition("\n")[0]))
+        return b""
+    if len(any_bytes) > limits.max_bytes:
+        attempt.say((), TOO_LARGE.finding("", size=len(any_bytes), limit=limits.max_bytes))
+    return any_bytes

@@ -1,0 +1,279 @@
+"""Secrets in messages: hidden when a resource is read, kept when it comes back unchanged (resolutions D18, U12).
+
+What is secret is said by the API itself: fields with the option `udpa.annotations.sensitive`, and everything inside
+them, in any message and any Any. A secret value reads as `<kept:HASH>` in its own place, so a document keeps its shape;
+the hash covers the field as well as the value. `restore_kept` puts a value back only where a field of the same kind had
+it in the same resource: a placeholder moved into a readable field, or into another secret field, is refused by `parse`.
+Otherwise an editor could read secrets by moving them.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from google.protobuf import json_format
+from google.protobuf.any_pb2 import Any as AnyProto
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
+from udpa.annotations import sensitive_pb2
+
+from xdscore.resource_types import TYPE_URL_PREFIX
+from xdscore.schema.containers import WRAPPER
+from xdscore.schema.convert import Conversion, Depth
+from xdscore.schema.manifest import Manifest
+from xdscore.schema.scalars import KEPT_PREFIX
+from xdscore.schema.shapes import ANY, SPECIAL, MessageShape, shape_of
+from xdscore.schema.text import Tree
+from xdscore.schema.types_registry import descriptor_of, descriptors, message_name
+
+KeyedHash = Callable[[bytes], str]
+"""A keyed hash of a secret, as text that says nothing about it without the key. The caller holds the key."""
+
+REDACTED = "<redacted>"
+_REDACTED_BYTES = "PHJlZGFjdGVkPg=="  # the same word, base64
+_NOT_SECRET = ""
+# Where a secret lies is not the secret; operators need to see it.
+_PLACES = frozenset(
+    f"envoy.config.core.v3.DataSource.{name}" for name in ("filename", "environment_variable", "watched_directory")
+)
+# Messages that carry another message as a Struct: {"type_url": …, "value": {…}}.
+_TYPED_STRUCTS = frozenset({"xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"})
+
+# One secret leaf: (its JSON value, which field it is in, whether that is a bytes field) -> what stands there instead.
+Visit = Callable[[Tree, str, bool], Tree]
+
+
+def to_json(any_bytes: bytes, keyed_hash: KeyedHash, *, xds_name: str = "", ttl_ms: int = 0) -> dict[str, Tree]:
+    """A stored resource as the manifest that would store it again, with `<kept:HASH>` for secrets.
+
+    With `xds_name` (where it differs from the message's own) or `ttl_ms` it stands in the Resource wrapper. The order
+    of keys is the same in every process. Raises DecodeError or TypeError when the bytes are not a resource that this
+    process knows.
+    """
+    tree = _rewritten(any_bytes, lambda value, tag, _: _placeholder(value, tag, keyed_hash))
+    return _wrapped(tree, xds_name, ttl_ms)
+
+
+def to_json_with_secrets(any_bytes: bytes, *, xds_name: str = "", ttl_ms: int = 0) -> dict[str, Tree]:
+    """The same with every secret in plain text: for backup, never for an answer, a log or a page."""
+    return _wrapped(_rewritten(any_bytes, lambda value, _tag, _bytes: value), xds_name, ttl_ms)
+
+
+def holds_secrets(any_bytes: bytes) -> bool:
+    """Whether any sensitive field is filled in; such content is encrypted at rest whatever its type (D18)."""
+    seen: list[str] = []
+
+    def note(value: Tree, tag: str, _: bool) -> Tree:
+        seen.append(tag)
+        return value
+
+    _rewritten(any_bytes, note)
+    return bool(seen)
+
+
+def redact(message: Message) -> Message:
+    """A copy of `message` for display: secret texts read `<redacted>`, secret numbers are 0."""
+    descriptor: Any = message.DESCRIPTOR
+    rewrite = _Rewrite(_redacted)
+    tree = rewrite.message(_json_of(message), descriptor, _NOT_SECRET)
+    copy = type(message)()
+    if descriptor.full_name == ANY:
+        Conversion().pack(copy, _object(tree), (), Depth())
+    else:
+        Conversion().fill(copy, _object(tree), (), Depth())
+    return copy
+
+
+def restore_kept(manifest: Manifest, previous: bytes, keyed_hash: KeyedHash) -> Manifest:
+    """The manifest with each `<kept:HASH>` replaced by the secret that `previous`, as stored, has in that field.
+
+    A placeholder without such a secret stays, and `parse` refuses it. The manifest is returned as it is when it
+    mentions none.
+    """
+    if not _mentions_kept(manifest.tree):
+        return manifest
+    secrets: dict[str, Tree] = {}
+
+    def collect(value: Tree, tag: str, _: bool) -> Tree:
+        secrets[str(_placeholder(value, tag, keyed_hash))] = value
+        return value
+
+    _rewritten(previous, collect)
+
+    def put_back(value: Tree, tag: str, _: bool) -> Tree:
+        # The hash in the placeholder covers its field; looking it up under any other field would let secrets move.
+        found = secrets.get(value) if isinstance(value, str) else None
+        return found if found is not None and _placeholder(found, tag, keyed_hash) == value else value
+
+    rewrite = _Rewrite(put_back)
+    tree = manifest.tree
+    try:
+        if tree.get("@type") == TYPE_URL_PREFIX + WRAPPER:
+            inner = rewrite.any(tree.get("resource"), _NOT_SECRET)
+            return replace(manifest, tree={**tree, "resource": inner})
+        return replace(manifest, tree=_object(rewrite.any(tree, _NOT_SECRET)))
+    except RecursionError:
+        return manifest  # `parse` refuses it for its depth
+
+
+def _placeholder(value: Tree, tag: str, keyed_hash: KeyedHash) -> Tree:
+    text = json.dumps(value, ensure_ascii=True)
+    return f"{KEPT_PREFIX}{keyed_hash(f'{tag} {text}'.encode())}>"
+
+
+def _redacted(value: Tree, _: str, in_bytes: bool) -> Tree:
+    if isinstance(value, str):
+        return _REDACTED_BYTES if in_bytes else REDACTED
+    return 0
+
+
+def _rewritten(any_bytes: bytes, visit: Visit) -> dict[str, Tree]:
+    descriptors()
+    return _object(_Rewrite(visit).any(_json_of(AnyProto.FromString(any_bytes)), _NOT_SECRET))
+
+
+def _json_of(message: Message) -> dict[str, Tree]:
+    tree: dict[str, Tree] = json_format.MessageToDict(message, preserving_proto_field_name=True)
+    return tree
+
+
+def _object(tree: Tree) -> dict[str, Tree]:
+    return tree if isinstance(tree, dict) else {}
+
+
+def _wrapped(tree: dict[str, Tree], xds_name: str, ttl_ms: int) -> dict[str, Tree]:
+    if not xds_name and not ttl_ms:
+        return tree
+    wrapper: dict[str, Tree] = {"@type": TYPE_URL_PREFIX + WRAPPER}
+    if xds_name:
+        wrapper["name"] = xds_name
+    if ttl_ms:
+        wrapper["ttl"] = f"{ttl_ms / 1000:.3f}".rstrip("0").rstrip(".") + "s"
+    return {**wrapper, "resource": tree}
+
+
+def _mentions_kept(tree: Tree) -> bool:
+    pending: list[Tree] = [tree]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            if item.startswith(KEPT_PREFIX):
+                return True
+        elif isinstance(item, dict):
+            pending.extend(item.values())
+        elif isinstance(item, list):
+            pending.extend(item)
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Rewrite:
+    """One walk over the JSON of a message, which gives every secret leaf to `visit`.
+
+    A tag names the outermost sensitive field that the walk is in, and is empty outside. What does not fit the
+    descriptors is left alone. Maps come out in the order of their keys.
+    """
+
+    visit: Visit
+
+    def any(self, tree: Tree, tag: str) -> Tree:
+        """The JSON of an Any."""
+        url = tree.get("@type") if isinstance(tree, dict) else None
+        descriptor = descriptor_of(message_name(url)) if isinstance(url, str) else None
+        if descriptor is None or not isinstance(tree, dict):
+            return tree
+        if descriptor.full_name in SPECIAL:
+            return {
+                key: value if key == "@type" else self.message(value, descriptor, tag) for key, value in tree.items()
+            }
+        return {
+            "@type": url,
+            **_object(self.message({key: tree[key] for key in tree if key != "@type"}, descriptor, tag)),
+        }
+
+    def message(self, tree: Tree, descriptor: Descriptor, tag: str) -> Tree:
+        """The JSON of a message of this type."""
+        name = descriptor.full_name
+        if name == ANY:
+            return self.any(tree, tag)
+        if name in SPECIAL:
+            return self._free(tree, f"{tag}/{name}" if tag else _NOT_SECRET)
+        if not isinstance(tree, dict):
+            return tree
+        if name in _TYPED_STRUCTS:
+            return self._typed_struct(tree, tag)
+        shape = _marked_shape(descriptor)
+        return {key: self._field(value, shape, key, tag) for key, value in tree.items()}
+
+    def _field(self, value: Tree, marked: "_MarkedShape", key: str, tag: str) -> Tree:
+        shape = marked.shape.fields.get(key)
+        if shape is None or value is None:
+            return value
+        descriptor = marked.fields[shape.name]
+        tag = tag or marked.tags.get(shape.name, _NOT_SECRET)
+        if descriptor.full_name in _PLACES:
+            tag = _NOT_SECRET
+        if shape.is_map and shape.map_value is not None:
+            if not isinstance(value, dict):
+                return value
+            held, leaf = shape.map_value.message, f"{tag}/{descriptor.full_name}"
+            inside = {name: value[name] for name in sorted(value)}
+            if held is None:
+                return {name: self._leaf(item, tag, leaf, descriptor) for name, item in inside.items()}
+            return {name: self.message(item, held, tag) for name, item in inside.items()}
+        items = value if shape.repeated and isinstance(value, list) else [value]
+        if shape.message is not None:
+            done = [self.message(item, shape.message, tag) for item in items]
+        else:
+            done = [self._leaf(item, tag, f"{tag}/{descriptor.full_name}", descriptor) for item in items]
+        return done if items is value else done[0]
+
+    def _leaf(self, value: Tree, tag: str, leaf: str, descriptor: FieldDescriptor) -> Tree:
+        """One scalar. Booleans and choices say nothing worth hiding, and an empty text holds nothing."""
+        if not tag or isinstance(value, bool) or value == "" or descriptor.enum_type is not None:
+            return value
+        return self.visit(value, leaf, descriptor.type == FieldDescriptor.TYPE_BYTES)
+
+    def _free(self, tree: Tree, tag: str) -> Tree:
+        """JSON without fields: Struct, Value, wrappers and the like."""
+        if isinstance(tree, dict):
+            return {key: self._free(tree[key], tag) for key in sorted(tree)}
+        if isinstance(tree, list):
+            return [self._free(item, tag) for item in tree]
+        if not tag or tree is None or isinstance(tree, bool) or tree == "":
+            return tree
+        return self.visit(tree, tag, tag.endswith("google.protobuf.BytesValue"))
+
+    def _typed_struct(self, tree: dict[str, Tree], tag: str) -> Tree:
+        """The Struct is the JSON of the message that `type_url` names; in an unknown one nothing is secret."""
+        url = tree.get("type_url", tree.get("typeUrl"))
+        held = descriptor_of(message_name(url)) if isinstance(url, str) else None
+        done = dict(tree)
+        value = done.get("value")
+        if value is not None:
+            inside = self.message(value, held, tag) if held is not None else self._free(value, tag and f"{tag}/value")
+            done["value"] = inside
+        return done
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _MarkedShape:
+    """A message's fields, and for its sensitive ones the tag they give to what is inside them."""
+
+    shape: MessageShape
+    fields: dict[str, FieldDescriptor]
+    tags: dict[str, str]
+
+
+@cache
+def _marked_shape(descriptor: Descriptor) -> _MarkedShape:
+    fields = {field.name: field for field in descriptor.fields}
+    tags = {name: field.full_name for name, field in fields.items() if _is_sensitive(field)}
+    return _MarkedShape(shape_of(descriptor), fields, tags)
+
+
+def _is_sensitive(field: FieldDescriptor) -> bool:
+    options: Any = field.GetOptions()
+    return bool(options.Extensions[sensitive_pb2.sensitive])

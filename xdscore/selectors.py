@@ -1,0 +1,73 @@
+"""Which environment a stream belongs to: ordered selectors over what is known of the client (interfaces.md section 4).
+
+In `none` mode node fields select; in `mtls` and `token` mode only the verified identity may (resolutions C15).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdscore.names import glob_matches
+
+DEFAULT_ENVIRONMENT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFacts:
+    """What a stream says, and proves, about itself. `identity` is empty when nothing was verified."""
+
+    identity: str = ""
+    node_id: str = ""
+    node_cluster: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def verified(self) -> bool:
+        """Whether the transport proved who this is."""
+        return self.identity != ""
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Globs over facts, AND-ed; an absent field matches anything. A selector without any field matches nothing."""
+
+    identity: str | None = None
+    node_id: str | None = None
+    node_cluster: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def matches(self, client: ClientFacts) -> bool:
+        """Whether every field given matches; declared fields count only while nothing is verified (resolutions C15)."""
+        declares = self.node_id is not None or self.node_cluster is not None or bool(self.metadata)
+        if declares and client.verified:
+            return False
+        if not declares and self.identity is None:
+            return False
+        return (
+            _glob(self.identity, client.identity)
+            and _glob(self.node_id, client.node_id)
+            and _glob(self.node_cluster, client.node_cluster)
+            and all(
+                key in client.metadata and glob_matches(glob, client.metadata[key])
+                for key, glob in self.metadata.items()
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentChoice:
+    """One environment as the choice sees it: its key and the selectors that lead to it."""
+
+    key: str
+    selectors: tuple[Selector, ...]
+
+
+def choose_environment(client: ClientFacts, environments: Sequence[EnvironmentChoice]) -> str:
+    """The key of the first environment, by position, with a matching selector; else `default`."""
+    for environment in environments:
+        if any(selector.matches(client) for selector in environment.selectors):
+            return environment.key
+    return DEFAULT_ENVIRONMENT
+
+
+def _glob(pattern: str | None, value: str) -> bool:
+    return pattern is None or glob_matches(pattern, value)

@@ -1,0 +1,108 @@
+"""What one environment serves at one epoch: an immutable value that the builder makes and every stream shares.
+
+An epoch is a number within a lineage; (lineage, epoch) orders snapshots of an environment (resolutions D5b). Nothing
+in here is ever changed in place: a publish swaps one reference.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from xdscore.access import AccessTable
+from xdscore.resource_types import RESOURCE_TYPES, ResourceType
+
+HASH_BYTES = 16
+
+
+def content_hash(data: bytes) -> bytes:
+    """BLAKE2b-128 of stored bytes: the address of a blob. Bytes are hashed as stored, never re-serialised (reliability
+    finding 14).
+    """
+    return blake2b(data, digest_size=HASH_BYTES).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """One revision's content: the address of its bytes, its version on the wire, its size in bytes, the EDS name of a
+    cluster.
+
+    `version` is a function of the content alone, keyed where the content is secret (resolutions D18), so it is equal
+    on every replica and changes exactly when the content does (protocol.md B10).
+    """
+
+    blob: bytes
+    version: str
+    size: int
+    eds_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A name with content. `proven` is the last content of this name that some client acknowledged, if any."""
+
+    content: Content
+    proven: Content | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WithheldName:
+    """A name that exists but has nothing servable until someone edits it; `reason` ends the sentence clients read."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedName:
+    """A name that was published in this environment once and is not any more."""
+
+
+Entry = Served | WithheldName | RemovedName
+EntryKey = tuple[str, str]
+"""(type word, resource name)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TypeState:
+    """Everything an environment holds of one type, by name, and the version of the served part as a whole."""
+
+    kind: ResourceType
+    served: Mapping[str, Served]
+    withheld: Mapping[str, str]
+    removed: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """One environment at one epoch. `types` holds every type of the table, also the empty ones."""
+
+    environment: str
+    lineage: str
+    epoch: int
+    access: AccessTable
+    types: Mapping[str, TypeState] = field(default_factory=dict)
+
+    def type_state(self, kind: ResourceType) -> TypeState:
+        """What is known of one type."""
+        return self.types[kind.word]
+
+
+def snapshot_from_entries(
+    *, environment: str, lineage: str, epoch: int, access: AccessTable, entries: Iterable[tuple[EntryKey, Entry]]
+) -> Snapshot:
+    """A snapshot of these entries."""
+    served: dict[str, dict[str, Served]] = {kind.word: {} for kind in RESOURCE_TYPES}
+    withheld: dict[str, dict[str, str]] = {kind.word: {} for kind in RESOURCE_TYPES}
+    removed: dict[str, set[str]] = {kind.word: set() for kind in RESOURCE_TYPES}
+    for (word, name), entry in entries:
+        match entry:
+            case Served():
+                served[word][name] = entry
+            case WithheldName(reason=reason):
+                withheld[word][name] = reason
+            case RemovedName():
+                removed[word].add(name)
+    types = {
+        kind.word: TypeState(kind, served[kind.word], withheld[kind.word], frozenset(removed[kind.word]))
+        for kind in RESOURCE_TYPES
+    }
+    return Snapshot(environment, lineage, epoch, access, types)

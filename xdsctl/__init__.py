@@ -1,0 +1,1 @@
+"""The command line of Parley, over the REST API."""
