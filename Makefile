@@ -29,11 +29,11 @@ bench: install-dev  ## Measure, and write bench/out/latest.json
 check: install-dev  ## Lint, types, import contracts, migrations, module length: the gate before a push
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
-	$(BIN)/python -m mypy $(PACKAGES) manage.py tests
+	$(BIN)/python -m mypy $(PACKAGES) manage.py scripts deploy/docker/healthcheck.py tests
 	$(BIN)/lint-imports
 	$(BIN)/python manage.py check
 	$(BIN)/python manage.py makemigrations --check --dry-run
-	$(BIN)/python scripts/module_length.py $(PACKAGES) tests
+	$(BIN)/python scripts/module_length.py $(PACKAGES) scripts tests
 
 test-fast: install-dev  ## Tests of pure code
 	$(BIN)/python -m pytest tests/unit

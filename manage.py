@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The entry point of every command.
 
-`up` needs nothing of Django and starts sooner without it; `ads` runs with the slim settings (resolutions D5a).
+`up` and `demo` need nothing of Django and start sooner without it; `ads` runs with the slim settings (resolutions D5a).
 """
 
 import os
@@ -17,10 +17,10 @@ def main(arguments: list[str]) -> int:
     """Run one command; configuration that cannot be used is said in one sentence each, without a traceback."""
     command = arguments[1] if len(arguments) > 1 else "help"
     try:
-        if command == "up":
+        if command in {"up", "demo"}:
             from controlplane.ops.supervisor.__main__ import main as up  # noqa: PLC0415  each command loads its own
 
-            return up(arguments[2:])
+            return up(arguments[2:], with_demo=command == "demo")
         from django.core.management import execute_from_command_line  # noqa: PLC0415  as above
 
         settings = "controlplane.settings_ads" if command == "ads" else "controlplane.settings"

@@ -51,6 +51,11 @@ class Hub:
         """Whether anything verified can be served (reliability P9)."""
         return bool(self._publications)
 
+    @property
+    def empty(self) -> bool:
+        """Whether no stream is here."""
+        return not self._streams
+
     async def wait_loaded(self, longest_s: float) -> bool:
         """Whether a directory was there within this time; without one no stream can be given an environment."""
         try:

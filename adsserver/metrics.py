@@ -15,7 +15,6 @@ _VARIANTS = tuple(variant.value for variant in Variant)
 # gRPC status codes that this server ends a stream with (protocol.md J2).
 END_CODES: Final = (
     "OK",
-    "CANCELLED",
     "INVALID_ARGUMENT",
     "RESOURCE_EXHAUSTED",
     "UNAUTHENTICATED",

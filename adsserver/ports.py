@@ -1,14 +1,17 @@
 """What the streams need from the rest of the world, as types: a directory of snapshots, content bytes, a place for
-facts.
+facts; and what the status service reads back of them.
 
 `store` implements these against the database; tests implement them in memory.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
 from typing import Protocol
 
 from adsserver.engine.events import Fact, Respond, Variant
+from xdscore.resource_types import ResourceType
 from xdscore.selectors import EnvironmentChoice
 from xdscore.snapshot import Content, Snapshot
 
@@ -69,4 +72,79 @@ class Facts(Protocol):
 
     def closed(self, stream: StreamInfo, cause: str) -> None:
         """The stream ended, with the reason as an operator reads it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Somebody who may read the status of the clients of these environments, and of no others."""
+
+    name: str
+    environments: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetClient:
+    """A client that is connected to any server of the fleet. `id` is its public id, `environment` a key."""
+
+    id: str
+    environment: str
+    identity: str
+    node_id: str
+    node_cluster: str
+    user_agent: str
+    user_agent_version: str
+
+
+class SyncState(Enum):
+    """Where a client stands with the published content of a resource (envoy.service.status.v3.ConfigStatus)."""
+
+    SYNCED = "synced"  # sent and acknowledged
+    NOT_SENT = "not_sent"
+    STALE = "stale"  # sent, not answered
+    ERROR = "error"  # sent and rejected
+    UNKNOWN = "unknown"  # the facts do not say
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceStatus:
+    """One resource of one client. `details` says why it is not in sync, as far as anything is known.
+
+    `version` and `config` (a serialised Any without secrets) are those of the content that is published, and in state
+    ERROR of the rejected one, which is the same. Both are empty where nothing is published; `config` also where it was
+    not asked for. `updated_at` is when the client was sent, or said, what the state rests on.
+    """
+
+    kind: ResourceType
+    name: str
+    state: SyncState
+    version: str = ""
+    config: bytes = b""
+    details: str = ""
+    updated_at: datetime | None = None
+
+
+class FleetUnavailableError(Exception):
+    """The status of the fleet cannot be read now. The text is sent (UNAVAILABLE)."""
+
+
+class FleetStatus(Protocol):
+    """What the clients of all servers were sent, at most two seconds old (resolutions U16).
+
+    Calls wait for the database: they are made from a thread, never on the event loop, and one at a time. Each raises
+    FleetUnavailableError.
+    """
+
+    def reader(self, token: str) -> Reader | None:
+        """Whoever this API token speaks for; None when it is unknown, expired or revoked."""
+        ...
+
+    def clients(self) -> Sequence[FleetClient]:
+        """Every connected client, by environment and node id."""
+        ...
+
+    def resources(
+        self, clients: Sequence[FleetClient], *, contents: bool
+    ) -> Iterator[tuple[FleetClient, tuple[ResourceStatus, ...]]]:
+        """The resources of each of these clients, by type and name; without `contents`, only what is said of them."""
         ...

@@ -74,7 +74,7 @@ class AdsServer:
     def idle(self) -> bool:
         """Whether nothing is held for any stream any more."""
         shared = self._shared
-        return not shared.open and not shared.admission.open and not shared.counts
+        return not shared.open and not shared.admission.open and not shared.counts and self._hub.empty
 
     def bind(self) -> int:
         """Take the port; its number. Raises AdsConfigError with one sentence when it cannot be had."""
@@ -103,7 +103,7 @@ class AdsServer:
         self._metrics.publications.inc(self._hub.replace(directory))
 
     async def stop(self, spread_s: float = DRAIN_SPREAD_S, limit_s: float = DRAIN_LIMIT_S) -> None:
-        """Take no new streams, end the open ones spread over a time, cut what is left at the limit (reliability F14)."""
+        """Take no new streams, end the open ones spread over a time, cut what is left at the limit (F14)."""
         self.draining = True
         await self._health.enter_graceful_shutdown()
         for stream in tuple(self._shared.open):

@@ -16,7 +16,7 @@ open_files_raise()
 home_create(settings.PARLEY)
 
 # A body over its limit ends here, before Django would write it to a file.
-_limited = BodyLimit(get_asgi_application(), settings.PARLEY.limits)
+_limited = BodyLimit(get_asgi_application(), settings.PARLEY.limits)  # type: ignore[arg-type]  # as below
 # The scheme and address of a caller, as a proxy reports them, but only one we were told of (resolutions U23).
 application = ProxyHeadersMiddleware(
     _limited,  # type: ignore[arg-type]  # the same protocol, which uvicorn describes with types of its own

@@ -21,6 +21,8 @@ _SQLITE_INIT: Final = "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;"
 
 # A thread that waits longer than this for a connection fails fast (F7).
 _POOL_WAIT_S: Final = 5
+# A server that swallows packets must not hold a starting ADS for minutes: it serves from disk within P9's ten seconds.
+_CONNECT_S: Final = 3
 _POOL_SIZE_MAX: Final = 20  # PostgreSQL's default of 100 connections serves a few such processes
 
 Settings = dict[str, object]
@@ -63,7 +65,7 @@ def _postgres(database: Postgres, limits: Limits, *, pooled: bool, reader: bool)
         "idle_in_transaction_session_timeout": limits.idle_in_transaction_ms,
     }
     parameters = [f"-c {name}={milliseconds}" for name, milliseconds in session.items()]
-    options: Settings = {**dict(database.options)}
+    options: Settings = {"connect_timeout": _CONNECT_S, **dict(database.options)}
     if reader:
         parameters += [r"-c default_transaction_isolation=repeatable\ read", "-c default_transaction_read_only=on"]
     options["options"] = " ".join(parameters)

@@ -30,3 +30,7 @@ import django  # noqa: E402
 
 # pytest-django sets Django up only where the settings were named before this file; they could not be.
 django.setup()
+
+# What xdist starts inherits this environment: with the settings named, pytest-django would load them, and this
+# process's home, before that process reads this file. Two of them in one home hold each other's locks.
+del os.environ["DJANGO_SETTINGS_MODULE"]

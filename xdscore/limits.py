@@ -96,6 +96,11 @@ class Limits:
     unacknowledged_alarm_s: int = _limit(60, "s", 1, 86_400, "Age of an unanswered response that alarms.", "(e)")
     write_timeout_s: int = _limit(30, "s", 1, 3_600, "Time without progress that ends a slow stream.", "(e)")
 
+    # The status service (CSDS)
+    status_entries: int = _limit(50_000, "entries", 1, 10_000_000, "Clients and resources of one CSDS answer.", "K2")
+    status_bytes: int = _limit(16 * _MIB, "bytes", _KIB, 1024 * _MIB, "Size of one CSDS answer.", "K2")
+    status_calls: int = _limit(16, "calls", 1, 10_000, "CSDS requests that wait for their answer at once.", "S6")
+
     # NACKs and facts
     isolation_resends: int = _limit(
         16, "responses", 0, 1_000, "Re-sends that isolate the suspects of a NACK.", "C8, N3"

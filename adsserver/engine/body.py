@@ -24,7 +24,11 @@ class Body:
     __slots__ = ("__weakref__", "_transitions", "errors", "named", "resources", "version")
 
     def __init__(
-        self, resources: tuple[NamedContent, ...], named: Mapping[str, NamedContent], errors: tuple[ResourceError, ...], version: str
+        self,
+        resources: tuple[NamedContent, ...],
+        named: Mapping[str, NamedContent],
+        errors: tuple[ResourceError, ...],
+        version: str,
     ) -> None:
         self.resources = resources
         self.named = named
@@ -35,7 +39,8 @@ class Body:
     def transition_from(self, told: "Body", lets_go_gently: Callable[[str], bool]) -> "Transition":
         """How a stream that was told `told` comes to this body; computed once for all that make this step.
 
-        `lets_go_gently` says of a name in `told` alone whether it may stay a little longer. It is the view's, and so is the body.
+        `lets_go_gently` says of a name in `told` alone whether it may stay a little longer. It is the view's, and so is
+        the body.
         """
         transition = self._transitions.get(told)
         if transition is None:
@@ -43,7 +48,7 @@ class Body:
         return transition
 
     def restricted_to(self, subscription: Subscription) -> "Body":
-        """This body without what `subscription` no longer covers; itself when that is nothing."""
+        """The same without what `subscription` no longer covers; itself when that is nothing."""
         named = {name: member for name, member in self.named.items() if subscription.covers(name)}
         errors = tuple(error for error in self.errors if error.name in subscription.names)
         if len(named) == len(self.named) and len(errors) == len(self.errors):
@@ -53,8 +58,11 @@ class Body:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transition:
-    """`changed`: members that are new or have other content. `gentle`: the same body, still with the names it lets go (D14); the
-    body itself when there are none."""
+    """A step from one body to another.
+
+    `changed`: members that are new or have other content. `gentle`: the new body, still with the names it lets go
+    (D14); the body itself when there are none.
+    """
 
     changed: tuple[NamedContent, ...]
     gentle: Body

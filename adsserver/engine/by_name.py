@@ -1,15 +1,15 @@
 """What a client was told, name by name: all of delta, and SotW of every type that may be sent in parts (D1).
 
-A stream's state is a reference to the shared view it was told, plus what differs from it in `behind` (architecture.md decision 6):
-names that were added but not answered, that did not fit into one response, whose removal has to wait, or of which the client holds
-something else. Both are empty for a stream at rest.
+A stream's state is a reference to the shared view it was told, plus what differs from it in `behind` (architecture.md
+decision 6): names that were added but not answered, that did not fit into one response, whose removal has to wait, or
+of which the client holds something else. Both are empty for a stream at rest.
 """
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
-from adsserver.engine.client_view import FRAMING_BYTES, ClientView, Step
+from adsserver.engine.change import MAX_RESPONSE_BYTES, Change, fitting, gains_of, members_of
+from adsserver.engine.client_view import ClientView, Step
 from adsserver.engine.events import Nack, NamedContent
 from adsserver.engine.ledger import Entry
 from adsserver.engine.rejection import MAX_RESENDS, Group, blamed, groups_to_resend
@@ -21,22 +21,12 @@ from xdscore.errors import ResourceError
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content
 
-# reliability (e): below every client's wall of 4 MiB, and writes stay fair.
-MAX_RESPONSE_BYTES = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A name to tell: what the client was told before, and what it is to be told now. `forced`: although it is the same."""
-
-    name: str
-    before: Told
-    now: Told
-    forced: bool
-
 
 class ByName(SubStream):
-    """One type whose responses hold any part of the state. The variants differ in what a loss and a version look like on the wire."""
+    """One type whose responses hold any part of the state.
+
+    The variants differ in what a loss and a version look like on the wire.
+    """
 
     __slots__ = (
         "_again",
@@ -72,7 +62,11 @@ class ByName(SubStream):
     @property
     def dirty(self) -> bool:
         """Whether there may be something to write."""
-        return self._told_view is not self.view or self._owed or bool(self._asked or self._again or self._mend or self._behind or self._groups)
+        return (
+            self._told_view is not self.view
+            or self._owed
+            or bool(self._asked or self._again or self._mend or self._behind or self._groups)
+        )
 
     # What the variants say differently.
 
@@ -90,7 +84,8 @@ class ByName(SubStream):
         """See the base. A name that is new was told nothing of yet; one that left is forgotten."""
         current = self.subscription
         if subscription.wildcard and not current.wildcard:
-            # Whatever else the view shows was never told: stand on nothing again, apart from the names asked for so far.
+            # Whatever else the view shows was never told: stand on nothing again, apart from the names asked for so
+            # far.
             self._behind = {name: self._told(name) for name in current.names}
             self._told_view = ABSENT
             self._owed = True
@@ -138,7 +133,7 @@ class ByName(SubStream):
 
     # Responses.
 
-    def make(self, now: float, *, gently: bool) -> Entry | Later:
+    def make(self, now: float, *, gently: bool) -> Entry | Later:  # noqa: ARG002  a part never takes away by adding
         """Answers, and what is new or different; what goes away waits for `take_away`."""
         view = self.view
         if isinstance(view, Absent) or not self.dirty:
@@ -197,30 +192,32 @@ class ByName(SubStream):
             resources=step.gains,
             changed=step.gains,
             push=push,
-            before={} if isinstance(earlier, Absent) else self._acknowledged_copies(_gains_of(step, earlier)),
+            before={} if isinstance(earlier, Absent) else self._acknowledged_copies(gains_of(step, earlier)),
         )
 
     def _respond(self, view: ClientView, changes: list[Change], chosen: list[Change], *, push: bool) -> Entry:
-        fitting = _fitting(chosen)
-        gains = [change for change in fitting if isinstance(change.now, Content)]
-        losses = [change for change in fitting if not isinstance(change.now, Content)]
-        sent = {change.name for change in fitting}
+        sent_now = fitting(chosen)
+        gains = [change for change in sent_now if isinstance(change.now, Content)]
+        losses = [change for change in sent_now if not isinstance(change.now, Content)]
+        sent = {change.name for change in sent_now}
         entry = self._entry(view, gains, losses, push=push)
         self._asked -= sent
         self._again -= sent
         self._mend -= sent
         self._owed = False
-        self._more = len(fitting) < len(chosen)
+        self._more = len(sent_now) < len(chosen)
         self._advance(view, [change for change in changes if change.name not in sent])
         self._stand_in(view, gains)
         return entry
 
     def _entry(self, view: ClientView, gains: list[Change], losses: list[Change], *, push: bool) -> Entry:
-        resources = _members(view, gains)
+        resources = members_of(view, gains)
         return Entry(
             version=self.version_after([*gains, *losses], view),
             resources=resources,
-            changed=tuple(member for member, gain in zip(resources, gains, strict=True) if not same(gain.before, gain.now)),
+            changed=tuple(
+                member for member, gain in zip(resources, gains, strict=True) if not same(gain.before, gain.now)
+            ),
             errors=tuple(change.now for change in losses if isinstance(change.now, ResourceError)),
             removed=self.removed_by(losses),
             push=push,
@@ -228,7 +225,7 @@ class ByName(SubStream):
         )
 
     def _stand_in(self, view: ClientView, gains: list[Change]) -> None:
-        """Content that was sent: what is not the view's own is kept in mind; what the client gets anew is no longer refused."""
+        """Keep in mind which of this content is not the view's own; what the client gets anew is no longer refused."""
         for gain in gains:
             if same(gain.now, view.named[gain.name].content):
                 self._refused.pop(gain.name, None)
@@ -238,7 +235,9 @@ class ByName(SubStream):
     def _advance(self, view: ClientView, untold: Iterable[Change]) -> None:
         """The client was told everything of `view` but these, and but what it refused."""
         stand_ins = {name: self._behind[name] for name in self._refused if name in self._behind}
-        self._behind = stand_ins | {change.name: change.before for change in untold if not same(change.before, change.now)}
+        self._behind = stand_ins | {
+            change.name: change.before for change in untold if not same(change.before, change.now)
+        }
         self._told_view = view
 
     # What there is to tell.
@@ -262,8 +261,9 @@ class ByName(SubStream):
     def _unless_refused(self, view: ClientView, name: str, before: Told, now: Told) -> Told:
         """What is told of a name of which the client refused some content.
 
-        Refused content is not sent again (B7, N3): the last proven content stands in when the client needs something. Only who asks
-        for the name itself gets it once more where nothing was proven, for every name asked for is answered (C1, C6, T1).
+        Refused content is not sent again (B7, N3): the last proven content stands in when the client needs something.
+        Only who asks for the name itself gets it once more where nothing was proven, for every name asked for is
+        answered (C1, C6, T1).
         """
         refused = self._refused[name]
         if not isinstance(now, Content) or now.version not in refused:
@@ -298,7 +298,9 @@ class ByName(SubStream):
             return self._behind[name]
         if isinstance(self._told_view, Absent) or not self.subscription.covers(name):
             return ABSENT
-        return self._told_view.shown(name, explicit=name in self.subscription.names, public_url=self.settings.public_url)
+        return self._told_view.shown(
+            name, explicit=name in self.subscription.names, public_url=self.settings.public_url
+        )
 
     # Answers to responses.
 
@@ -316,11 +318,18 @@ class ByName(SubStream):
         return copies
 
     def _acknowledged(self, entry: Entry) -> None:
+        for name, told in self._behind.items():
+            if told is UNKNOWN_COPY and name in entry.contents:
+                self._behind[name] = entry.contents[name]
         if self._unsure:
             self._unsure = {name: told for name, told in self._unsure.items() if name not in entry.contents}
         for later in self.ledger.outstanding:
             if later.sent_after(entry):
-                later.before.update((name, entry.contents[name]) for name in entry.contents.keys() & later.contents.keys())
+                # Of a resource that the client asks for no longer, its ACK says nothing.
+                both = (
+                    name for name in entry.contents.keys() & later.contents.keys() if self.subscription.covers(name)
+                )
+                later.before.update((name, entry.contents[name]) for name in both)
 
     def _rejected(self, entry: Entry, nack: Nack) -> tuple[NamedContent, ...]:
         changed = tuple(m for m in entry.resources if not same(entry.before.get(m.name, ABSENT), m.content))
@@ -331,8 +340,8 @@ class ByName(SubStream):
                 self._refused[member.name] = self._refused.get(member.name, frozenset()) | {member.content.version}
                 self._unsure[member.name] = entry.before.get(member.name, ABSENT)
         if entry.resources:
-            # B12: whether removals and errors were taken in is not known; they are said again, by themselves. Where there was
-            # nothing else to reject, they are what was rejected, and saying them again would not help (F8).
+            # B12: whether removals and errors were taken in is not known; they are said again, by themselves. Where
+            # there was nothing else to reject, they are what was rejected, and saying them again would not help (F8).
             gone = [name for name in entry.removed if self.subscription.covers(name)]
             self._behind.update((name, UNKNOWN_COPY) for name in gone if not isinstance(self._told(name), Content))
             self._mend |= {error.name for error in entry.errors if same(self._told(error.name), error)}
@@ -341,8 +350,11 @@ class ByName(SubStream):
         groups = groups_to_resend(changed, suspects)
         self._groups = groups + self._groups
         apart = {name for group in groups for name in group}
-        # F17: who has no copy of its own is given the last proven content, if there is any; who has one goes on with it.
-        self._mend |= {m.name for m in suspects if m.name not in entry.before and m.name not in apart and m.name in self._refused}
+        # F17: who has no copy of its own is given the last proven content, if there is any; who has one goes on with
+        # it.
+        self._mend |= {
+            m.name for m in suspects if m.name not in entry.before and m.name not in apart and m.name in self._refused
+        }
         return suspects
 
     def _stands_on(self, member: NamedContent) -> bool:
@@ -350,7 +362,7 @@ class ByName(SubStream):
         return self.subscription.covers(member.name) and same(self._told(member.name), member.content)
 
     def _resend_group(self, view: ClientView, now: float) -> Entry | Later:
-        """The next group of suspects, alone in a response (resolutions C8); those that changed meanwhile are long on their way."""
+        """The next group of suspects, alone in a response (resolutions C8), without those that changed meanwhile."""
         while self._groups and self._resends_left:
             names = tuple(name for name in self._groups[0] if self._is_still_refused(view, name))
             due_s = self.ledger.push_due_s()
@@ -371,30 +383,3 @@ class ByName(SubStream):
     def _is_still_refused(self, view: ClientView, name: str) -> bool:
         member = view.named.get(name)
         return member is not None and member.content.version in self._refused.get(name, ())
-
-
-def _gains_of(step: Step, earlier: ClientView) -> list[Change]:
-    held = earlier.named
-    return [Change(m.name, held[m.name].content if m.name in held else ABSENT, m.content, forced=False) for m in step.gains]
-
-
-def _members(view: ClientView, gains: list[Change]) -> tuple[NamedContent, ...]:
-    """The resources to send; the shared tuple of the view unless some content only stands in."""
-    if all(gain.now is view.named[gain.name].content for gain in gains):
-        return view.bundle(tuple(gain.name for gain in gains))
-    return tuple(NamedContent(gain.name, gain.now) for gain in gains if isinstance(gain.now, Content))
-
-
-def _fitting(chosen: list[Change]) -> list[Change]:
-    """As many as fit into one response, at least one."""
-    room = MAX_RESPONSE_BYTES
-    for count, change in enumerate(chosen):
-        match change.now:
-            case Content(size=size):
-                room -= size
-            case ResourceError(text=text):
-                room -= len(text.encode("utf-8", "surrogatepass"))
-        room -= FRAMING_BYTES + len(change.name)
-        if room < 0 and count:
-            return chosen[:count]
-    return chosen

@@ -1,8 +1,8 @@
 """What one audience may see of one type at one snapshot, and the way from one view to the next.
 
-Views are shared by all streams of an audience, and so is everything computed from them: the sorted resources of a wildcard, the
-resources of a name set, the errors, and the step from another view. The tuples keep their identity, so that whoever writes them may
-share bytes (performance.md laws 2 and 3). Nothing in here belongs to a stream.
+Views are shared by all streams of an audience, and so is everything computed from them: the sorted resources of a
+wildcard, the resources of a name set, the errors, and the step from another view. The tuples keep their identity, so
+that whoever writes them may share bytes (performance.md laws 2 and 3). Nothing in here belongs to a stream.
 """
 
 from collections.abc import Mapping
@@ -21,10 +21,12 @@ from xdscore.errors import ResourceError, error_of
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content, Served, Snapshot
 
-# Views are shared by thousands of streams with a handful of name sets each; beyond these many there is little left to share.
+# Views are shared by thousands of streams with a handful of name sets each; beyond these many there is little left to
+# share.
 _MAX_BUNDLES = 128
 _MAX_BODIES = 128
-# What a member or an error adds to a response besides its bytes and name: tags, lengths, and a version of 32 characters.
+# What a member or an error adds to a response besides its bytes and name: tags, lengths, and a version of 32
+# characters.
 FRAMING_BYTES = 64
 # Names without content that clients ask for; an error text is at most 300 characters.
 _MAX_ERRORS = 4096
@@ -34,8 +36,9 @@ _MAX_ERRORS = 4096
 class Step:
     """The way from an earlier view (or from nothing) to this one, computed once for all streams that take it.
 
-    `names`: whose content, withholding or removal differs. `all_names`: access rules differ, so any explicit name may be answered
-    differently. `gains` and `losses`: what a pure wildcard subscription is sent and loses. `size`: bytes of `gains`, for splitting.
+    `names`: whose content, withholding or removal differs. `all_names`: access rules differ, so any explicit name may
+    be answered differently. `gains` and `losses`: what a pure wildcard subscription is sent and loses. `size`: bytes of
+    `gains`, for splitting.
     """
 
     names: frozenset[str]
@@ -46,7 +49,10 @@ class Step:
 
 
 class ClientView:
-    """Everything that decides what is told about any name of this type to this audience. Immutable; its caches are bounded."""
+    """Everything that decides what is told about any name of this type to this audience.
+
+    Immutable; its caches are bounded.
+    """
 
     __slots__ = (
         "__weakref__",
@@ -56,25 +62,31 @@ class ClientView:
         "_errors",
         "_from_nothing",
         "_members",
-        "_served",
-        "_snapshot",
         "_steps",
         "_total",
         "_versions",
         "kind",
         "named",
+        "served",
+        "snapshot",
     )
 
-    def __init__(self, audience: Audience, kind: ResourceType, snapshot: Snapshot, earlier: "ClientView | None") -> None:
+    def __init__(
+        self, audience: Audience, kind: ResourceType, snapshot: Snapshot, earlier: "ClientView | None"
+    ) -> None:
         self.kind = kind
         self._audience = audience
         # Only this type: a view that outlives its snapshot must not keep the other types of it alive.
-        self._snapshot = Snapshot(
-            snapshot.environment, snapshot.lineage, snapshot.epoch, snapshot.access, {kind.word: snapshot.type_state(kind)}
+        self.snapshot = Snapshot(
+            snapshot.environment,
+            snapshot.lineage,
+            snapshot.epoch,
+            snapshot.access,
+            {kind.word: snapshot.type_state(kind)},
         )
         # C2, F22: everything the audience may read; a name that is not served is simply not part of it.
-        self._served: Mapping[str, Served] = client_view(audience, kind, self._snapshot)
-        self.named: Mapping[str, NamedContent] = _named(self._served, earlier.named if earlier is not None else {})
+        self.served: Mapping[str, Served] = client_view(audience, kind, self.snapshot)
+        self.named: Mapping[str, NamedContent] = _named(self.served, earlier.named if earlier is not None else {})
         self._members: tuple[NamedContent, ...] | None = None
         self._versions: dict[str, str] | None = None
         self._total: int | None = None
@@ -86,10 +98,10 @@ class ClientView:
 
     def shows_the_same_as(self, other: "ClientView") -> bool:
         """Whether no stream of this audience could be told anything different from the two."""
-        mine, theirs = self._snapshot.type_state(self.kind), other._snapshot.type_state(self.kind)
+        mine, theirs = self.snapshot.type_state(self.kind), other.snapshot.type_state(self.kind)
         return (
-            self._snapshot.access == other._snapshot.access
-            and self._served == other._served
+            self.snapshot.access == other.snapshot.access
+            and self.served == other.served
             and mine.withheld == theirs.withheld
             and mine.removed == theirs.removed
         )
@@ -122,10 +134,10 @@ class ClientView:
 
     def decision(self, name: str) -> Decision:
         """The one decision about this name (architecture.md law 2)."""
-        return decide(self._audience, self.kind, name, self._snapshot)
+        return decide(self._audience, self.kind, name, self.snapshot)
 
     def shown(self, name: str, *, explicit: bool, public_url: str) -> Told:
-        """What a stream that covers `name` is told: its content, or, only where it asked for the name itself (F4), why not."""
+        """What a stream that covers `name` is told: its content or, if it asked for the name itself (F4), why not."""
         member = self.named.get(name)
         if member is not None:
             return member.content
@@ -139,7 +151,11 @@ class ClientView:
         if known is not None:
             return known
         error = error_of(
-            self.decision(name), kind=self.kind, name=name, environment=self._snapshot.environment, public_url=public_url
+            self.decision(name),
+            kind=self.kind,
+            name=name,
+            environment=self.snapshot.environment,
+            public_url=public_url,
         )
         if error is None:
             return ABSENT
@@ -147,7 +163,7 @@ class ClientView:
 
     def proven(self, name: str) -> Content | Absent:
         """The last content of this name that any client acknowledged, where the audience may read the name at all."""
-        served = self._served.get(name)
+        served = self.served.get(name)
         return served.proven if served is not None and served.proven is not None else ABSENT
 
     def lets_go_gently(self, name: str) -> bool:
@@ -206,14 +222,14 @@ class ClientView:
     def _compare(self, earlier: "ClientView") -> Step:
         gains = tuple(self.named[name] for name in sorted(_changed(self.named, earlier.named)))
         losses = tuple(sorted(earlier.named.keys() - self.named.keys()))
-        now, before = self._snapshot.type_state(self.kind), earlier._snapshot.type_state(self.kind)
+        now, before = self.snapshot.type_state(self.kind), earlier.snapshot.type_state(self.kind)
         names = (
             {member.name for member in gains}
             | set(losses)
             | {name for name, _ in now.withheld.items() ^ before.withheld.items()}
             | (now.removed ^ before.removed)
         )
-        return Step(frozenset(names), self._snapshot.access != earlier._snapshot.access, gains, losses, _size(gains))
+        return Step(frozenset(names), self.snapshot.access != earlier.snapshot.access, gains, losses, _size(gains))
 
 
 def _named(served: Mapping[str, Served], earlier: Mapping[str, NamedContent]) -> dict[str, NamedContent]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from adsserver.engine.by_name import ByName, Change
+from adsserver.engine.by_name import ByName
+from adsserver.engine.change import Change
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import DeltaRequest, Fact, Subscribed, Violated
 from adsserver.engine.subscription import WILDCARD, edited, legacy_wildcard
@@ -17,21 +18,29 @@ class DeltaByName(ByName):
     __slots__ = ()
 
     def removed_by(self, losses: Iterable[Change]) -> tuple[str, ...]:
-        """What the client holds of ours, and, where the type allows it, what it asked for and cannot have (E2, F12, F13, T10)."""
+        """What the client holds of ours, and what it asked for and cannot have.
+
+        The latter only where the type allows it (E2, F12, F13, T10).
+        """
         both = self.kind.delta_missing is DeltaMissing.ENTRY_AND_REMOVAL
         return tuple(
             loss.name
             for loss in losses
-            if isinstance(loss.before, Content) or isinstance(loss.now, Absent) or (both and (loss.forced or isinstance(loss.before, Absent)))
+            if isinstance(loss.before, Content)
+            or isinstance(loss.now, Absent)
+            or (both and (loss.forced or isinstance(loss.before, Absent)))
         )
 
-    def version_after(self, changes: Iterable[Change], view: ClientView) -> str:
+    def version_after(self, _changes: Iterable[Change], view: ClientView) -> str:
         """The version of the shared view; delta clients only show it to people (B10)."""
         return view.version
 
 
 def receive(stream: DeltaByName, request: DeltaRequest) -> tuple[Fact, ...]:
-    """Read a request. Its lists count whatever its nonce is; what it says about a response counts only for an outstanding one (B5)."""
+    """Read a request.
+
+    Its lists count whatever its nonce is; what it says about a response counts only for an outstanding one (B5).
+    """
     facts: tuple[Fact, ...] = ()
     if request.nonce:
         facts = stream.answered(request.nonce, request.nack)

@@ -1,8 +1,9 @@
-"""What a client was told as a whole: SotW LDS and CDS, where every response holds the full state and absence deletes (D1).
+"""What a client was told as a whole: SotW LDS and CDS, where a response holds the full state and absence deletes.
 
-Two things follow from D1. What a client refused cannot simply be left out, or its working copy would be deleted: an overlay puts the
-last content it acknowledged, or the last any client did, in its place (D13, F17). And a response that adds would also delete: where
-other types have something to say first, the names that go stay in it until that was said (D14, I4).
+Two things follow from that (D1). What a client refused cannot simply be left out, or its working copy would be deleted:
+an overlay puts the last content it acknowledged, or the last any client did, in its place (D13, F17). And a response
+that adds would also delete: where other types have something to say first, the names that go stay in it until that was
+said (D14, I4).
 """
 
 from adsserver.engine.body import EMPTY_BODY, Body, Overlay
@@ -11,7 +12,7 @@ from adsserver.engine.events import Nack, NamedContent
 from adsserver.engine.ledger import Entry
 from adsserver.engine.rejection import blamed
 from adsserver.engine.settings import EngineSettings
-from adsserver.engine.subscription import Subscription
+from adsserver.engine.subscription import WILDCARD, Subscription
 from adsserver.engine.substream import NOTHING, Later, SubStream
 from adsserver.engine.told import ABSENT, Absent, same
 from xdscore.resource_types import ResourceType
@@ -21,29 +22,34 @@ from xdscore.snapshot import Content
 class FullState(SubStream):
     """One full-state type over SotW."""
 
-    __slots__ = ("_acknowledged_body", "_owed", "_refused", "_told", "_told_view", "_unsure")
+    __slots__ = ("_acknowledged_body", "_asked", "_loose", "_refused", "_told", "_told_view", "_unsure")
 
     def __init__(self, kind: ResourceType, settings: EngineSettings) -> None:
         super().__init__(kind, settings)
         self._told_view: ClientView | Absent = ABSENT
         self._told: Body = EMPTY_BODY
         self._acknowledged_body: Body = EMPTY_BODY
-        self._owed = False
-        # Something of a rejected response may or may not be in use (B12): a state has to be sent, even one that was sent before.
+        # Names that wait for an answer; "*" when the wildcard does.
+        self._asked: frozenset[str] = frozenset()
+        # Something of a rejected response may or may not be in use (B12): a state has to be sent, even one that was
+        # sent before.
         self._unsure = False
+        # Names of rejected responses that the client may hold, although it acknowledged nothing of them (B12).
+        self._loose: set[str] = set()
         # By name: versions this client refused, remembered while the view still shows one of them.
         self._refused: dict[str, frozenset[str]] = {}
 
     @property
     def dirty(self) -> bool:
         """Whether there may be something to write."""
-        return self._told_view is not self.view or self._owed or self._unsure
+        return self._told_view is not self.view or bool(self._asked) or self._unsure
 
     def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
         """See the base. Any added name is answered with the full state (C1, D4), even when it is empty (D3)."""
-        gains_wildcard = subscription.wildcard and not self.subscription.wildcard
+        gained = {WILDCARD} if subscription.wildcard and not self.subscription.wildcard else set()
+        wanted = subscription.names | ({WILDCARD} if subscription.wildcard else set())
         self.subscription = subscription
-        self._owed = (self._owed or gains_wildcard or bool(asked)) and not subscription.empty
+        self._asked = (self._asked | asked | gained) & wanted
         # What the client no longer asks for it forgets by itself; no response is due for it (C1).
         self._told = self._told.restricted_to(subscription)
         self._acknowledged_body = self._acknowledged_body.restricted_to(subscription)
@@ -59,12 +65,16 @@ class FullState(SubStream):
         if isinstance(view, Absent) or not self.dirty:
             return NOTHING
         desired = self._desired(view)
+        departed = {name for name in self._loose if name not in view.named}
+        if departed:
+            self._loose -= departed
+            self._unsure = True
         target = desired.transition_from(self._told, view.lets_go_gently).gentle if gently else desired
-        if not self._owed and not self._unsure and target.version == self._told.version:
+        if not self._asked and not self._unsure and target.version == self._told.version:
             if desired.version == target.version:
                 self._told, self._told_view = desired, view
             return NOTHING
-        due_s = self.ledger.answer_due_s() if self._owed else self.ledger.push_due_s()
+        due_s = self.ledger.answer_due_s() if self._asked else self.ledger.push_due_s()
         if due_s > now:
             return Later(due_s)
         return self._respond(view, target, settled=target is desired)
@@ -92,16 +102,25 @@ class FullState(SubStream):
         entry = Entry(
             version=body.version,
             resources=body.resources,
-            changed=body.transition_from(told, view.lets_go_gently).changed,
+            changed=self._changed_by(body, view),
             errors=tuple(error for error in body.errors if error not in known),
-            push=not self._owed,
+            push=not self._asked,
             body=body,
         )
-        self._owed = self._unsure = False
+        self._asked = frozenset()
+        self._unsure = False
         self._told = body
         if settled:
             self._told_view = view
         return entry
+
+    def _changed_by(self, body: Body, view: ClientView) -> tuple[NamedContent, ...]:
+        """What the client may take for new or different: also what it rejected, whichever part of that it applied."""
+        changed = body.transition_from(self._told, view.lets_go_gently).changed
+        if not self._loose:
+            return changed
+        known = {member.name for member in changed}
+        return changed + tuple(m for m in body.resources if m.name in self._loose and m.name not in known)
 
     def _overlay(self, view: ClientView) -> Overlay:
         """What stands in for content this client refused, as long as the view still shows that content (F17)."""
@@ -119,8 +138,14 @@ class FullState(SubStream):
 
     def _acknowledged(self, entry: Entry) -> None:
         if not entry.passed:
+            self._loose.clear()
             # Of a resource that the client asks for no longer, its ACK says nothing.
             self._acknowledged_body = entry.body.restricted_to(self.subscription)
+        for name, member in entry.body.named.items() if self._refused else ():
+            if member.content.version in self._refused.get(name, ()):
+                # It was suspected with others, and turns out to be good.
+                self._refused[name] -= {member.content.version}
+                self._told_view = ABSENT
 
     def _rejected(self, entry: Entry, nack: Nack) -> tuple[NamedContent, ...]:
         acknowledged = self._acknowledged_body.named
@@ -136,6 +161,7 @@ class FullState(SubStream):
             self._told_view = ABSENT
             # The innocent of the response may not have been applied; after a decode failure nothing is (law 1).
             self._unsure = any(member.name not in guilty for member in changed) or bool(gone)
+            self._loose |= {member.name for member in changed}
         else:
             self._told_view = ABSENT
         return suspects

@@ -1,7 +1,8 @@
-"""What each response of one type held, by nonce, until the client answers it (B11), and when the next one may be written.
+"""What each response of one type held, by nonce, until the client answers it; and when the next may be written.
 
-One outstanding push per (stream, type); newer states coalesce behind it. Answers to a subscription and the EDS re-send are exempt,
-up to eight outstanding nonces (resolutions C5). A client that stays silent never blocks a stream for good (B13).
+One outstanding push per (stream, type); newer states coalesce behind it. Answers to a subscription and the EDS re-send
+are exempt, up to eight outstanding nonces (resolutions C5). A client that stays silent never blocks a stream for good
+(B13).
 """
 
 from collections.abc import Mapping
@@ -19,9 +20,12 @@ SILENT_S = 30.0
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One response. `push`: nobody asked for it. `isolating`: it re-sends suspects of a NACK. `before`: of names whose copy the client
+    """One response.
+
+    `push`: nobody asked for it. `isolating`: it re-sends suspects of a NACK. `before`: of names whose copy the client
     had acknowledged, that copy (absent: it never acknowledged any). `body`: the full state, where the type has one.
-    `changed`: resources whose content this client was not told before. `passed`: the client answered a later response."""
+    `changed`: resources whose content this client was not told before. `passed`: the client answered a later response.
+    """
 
     version: str
     resources: tuple[NamedContent, ...]
@@ -101,7 +105,7 @@ class Ledger:
         return None
 
     def push_due_s(self) -> float:
-        """From when on a push may be written: at once (0), or when the client has been silent about the last one for too long."""
+        """From when on a push may be written: at once (0), or when the client was silent for too long (B13)."""
         due = (_free_at(entry) for entry in self._outstanding.values() if entry.push)
         return max(self.answer_due_s(), max(due, default=0.0))
 

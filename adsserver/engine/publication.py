@@ -1,7 +1,7 @@
-"""One snapshot as streams see it: a view for each audience and type, made when somebody first asks, shared by all who may see the same.
+"""One snapshot as streams see it: a view for each audience and type, made when first asked for, then shared.
 
-Called by the shell once per snapshot; sessions ask it for views. A view that shows nothing new is the previous publication's very
-object, so that a stream finds out by one comparison of identities whether a publish concerns it.
+Called by the shell once per snapshot; sessions ask it for views. A view that shows nothing new is the previous
+publication's very object, so that a stream finds out by one comparison of identities whether a publish concerns it.
 """
 
 from weakref import WeakValueDictionary
@@ -15,27 +15,31 @@ _ViewKey = tuple[Audience, str]
 
 
 class Publication:
-    """A snapshot and its views. Holds no earlier publication: an earlier view lives as long as some stream still stands on it."""
+    """A snapshot and its views.
 
-    __slots__ = ("_recent", "_views", "snapshot")
+    Holds no earlier publication: an earlier view lives as long as some stream still stands on it.
+    """
+
+    __slots__ = ("made", "recent", "snapshot")
 
     def __init__(self, snapshot: Snapshot, previous: "Publication | None" = None) -> None:
         self.snapshot = snapshot
-        self._views: dict[_ViewKey, ClientView] = {}
-        # Weak: what no stream and no current publication holds is forgotten, however many publications follow each other.
-        self._recent: WeakValueDictionary[_ViewKey, ClientView] = WeakValueDictionary()
+        self.made: dict[_ViewKey, ClientView] = {}
+        # Weak: what no stream and no current publication holds is forgotten, however many publications follow each
+        # other.
+        self.recent: WeakValueDictionary[_ViewKey, ClientView] = WeakValueDictionary()
         if previous is not None:
-            self._recent.update(previous._recent)
-            self._recent.update(previous._views)
+            self.recent.update(previous.recent)
+            self.recent.update(previous.made)
 
     def view(self, audience: Audience, kind: ResourceType) -> ClientView:
         """What this audience may see of this type; the earlier object when it shows the same."""
         key = (audience, kind.word)
-        view = self._views.get(key)
+        view = self.made.get(key)
         if view is None:
-            earlier = self._recent.pop(key, None)
+            earlier = self.recent.pop(key, None)
             view = ClientView(audience, kind, self.snapshot, earlier)
             if earlier is not None and view.shows_the_same_as(earlier):
                 view = earlier
-            self._views[key] = view
+            self.made[key] = view
         return view

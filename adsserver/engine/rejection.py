@@ -1,6 +1,7 @@
 """What a NACK blames, and how the suspects are told apart (reliability N2, resolutions C8).
 
-First comes what changed since this client's last ACK; the text only narrows it. A name that was not in the response is never blamed.
+First comes what changed since this client's last ACK; the text only narrows it. A name that was not in the response is
+never blamed.
 """
 
 from adsserver.engine.events import Nack, NamedContent
@@ -14,9 +15,7 @@ MAX_RESENDS = 16
 Group = tuple[str, ...]
 
 
-def blamed(
-    kind: ResourceType, entry: Entry, changed: tuple[NamedContent, ...], nack: Nack
-) -> tuple[NamedContent, ...]:
+def blamed(kind: ResourceType, entry: Entry, changed: tuple[NamedContent, ...], nack: Nack) -> tuple[NamedContent, ...]:
     """Of `changed`, what this NACK may be about: those its text names, or all of them when it names none of them."""
     if len(changed) <= 1:
         return changed
@@ -29,8 +28,8 @@ def blamed(
 def groups_to_resend(changed: tuple[NamedContent, ...], suspects: tuple[NamedContent, ...]) -> list[Group]:
     """Which names to send apart, so that the good ones come into use and the bad ones are proven.
 
-    After a NACK nobody knows what of the response was used (B12): what the text clears is sent once more, together. Where it clears
-    nothing, the suspects go in halves. A single suspect is not sent again: it is the culprit (B7).
+    After a NACK nobody knows what of the response was used (B12): what the text clears is sent once more, together.
+    Where it clears nothing, the suspects go in halves. A single suspect is not sent again: it is the culprit (B7).
     """
     guilty = {member.name for member in suspects}
     cleared = tuple(member.name for member in changed if member.name not in guilty)

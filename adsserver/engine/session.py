@@ -1,7 +1,8 @@
 """One stream: its sub-streams, one for each type asked for, and the order in which they write.
 
-The shell feeds it requests and publications and writes what `compose` gives back, one response at a time. Order is make before break
-(I1): first, in push order, every answer and everything that is added or changed, then, in reverse order, everything that goes away.
+The shell feeds it requests and publications and writes what `compose` gives back, one response at a time. Order is make
+before break (I1): first, in push order, every answer and everything that is added or changed, then, in reverse order,
+everything that goes away.
 """
 
 from math import inf
@@ -22,11 +23,16 @@ __all__ = ["EngineSettings", "Session"]
 
 
 class Session:
-    """One stream of one variant and audience. Without a publication nothing is decided and nothing is said (reliability T6)."""
+    """One stream of one variant and audience.
+
+    Without a publication nothing is decided and nothing is said (reliability T6).
+    """
 
     __slots__ = ("_audience", "_nonce", "_publication", "_settings", "_streams", "_variant", "_wake_s")
 
-    def __init__(self, variant: Variant, audience: Audience, settings: EngineSettings, publication: Publication | None) -> None:
+    def __init__(
+        self, variant: Variant, audience: Audience, settings: EngineSettings, publication: Publication | None
+    ) -> None:
         self._variant = variant
         self._audience = audience
         self._settings = settings
@@ -38,18 +44,16 @@ class Session:
 
     def receive(self, request: Request, now: float) -> tuple[Fact, ...]:
         """Take a request in and say what it means. What it asks for is answered by `compose`."""
-        match self._variant, request:
-            case Variant.SOTW, SotwRequest():
-                return sotw.receive(self._stream(request.kind), request, now)
-            case Variant.DELTA, DeltaRequest():
-                stream = self._stream(request.kind)
-                assert isinstance(stream, DeltaByName)
+        match request, self._stream(request.kind):
+            case SotwRequest(), FullState() | SotwByName() as stream:
+                return sotw.receive(stream, request, now)
+            case DeltaRequest(), DeltaByName() as stream:
                 return delta.receive(stream, request)
             case _:
                 return (Violated("A1", f"a request of the other variant on a {self._variant.value} stream"),)
 
-    def offer(self, publication: Publication, now: float) -> bool:
-        """This is current from now on; whether it may lead to something to write."""
+    def offer(self, publication: Publication, now: float) -> bool:  # noqa: ARG002  like every event, it has a time
+        """Take in what is current from now on; whether it may lead to something to write."""
         self._publication = publication
         dirty = False
         for stream in self._streams.values():

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """`repeat_errors`: LDS and CDS responses repeat the errors that last (F9). `public_url`: where the links in error texts lead.
-    `max_names`: per request, and per type of a stream (C11)."""
+    """Fixed for the life of a process.
+
+    `repeat_errors`: LDS and CDS responses repeat the errors that last (F9). `public_url`: where the links in error
+    texts lead. `max_names`: per request, and per type of a stream (C11).
+    """
 
     repeat_errors: bool = True
     public_url: str = ""

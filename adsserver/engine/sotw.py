@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from math import inf
 
-from adsserver.engine.by_name import ByName, Change
+from adsserver.engine.by_name import ByName
+from adsserver.engine.change import Change
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import Fact, SotwRequest, Subscribed, Violated
 from adsserver.engine.ledger import Entry
@@ -18,22 +19,27 @@ REPEAT_PAUSE_S = 1.0
 
 
 class SotwByName(ByName):
-    """A type whose SotW responses hold any part of the state; that something is gone cannot be said but by an error (D1, F5)."""
+    """A type whose SotW responses hold any part of the state.
 
-    __slots__ = ("_last_repeat_s", "_repeat_due_s", "_total")
+    That something is gone cannot be said but by an error (D1, F5).
+    """
+
+    __slots__ = ("_last_repeat_s", "_repeat_due_s", "_repeated", "_total")
 
     def __init__(self, kind: ResourceType, settings: EngineSettings) -> None:
         super().__init__(kind, settings)
-        # The sum of the marks of all this client was told: the version of its state, also of what a response leaves out (B8).
+        # The sum of the marks of all this client was told: the version of its state, also of what a response leaves out
+        # (B8).
         self._total = 0
+        self._repeated: frozenset[str] = frozenset()
         self._repeat_due_s = inf
         self._last_repeat_s = -inf
 
-    def removed_by(self, losses: Iterable[Change]) -> tuple[str, ...]:
+    def removed_by(self, _losses: Iterable[Change]) -> tuple[str, ...]:
         """Nothing: SotW has no such field."""
         return ()
 
-    def version_after(self, changes: Iterable[Change], view: ClientView) -> str:
+    def version_after(self, changes: Iterable[Change], _view: ClientView) -> str:
         """The version of everything this client was told."""
         self._total += sum(mark(change.name, change.now) - mark(change.name, change.before) for change in changes)
         return version_text(self._total)
@@ -46,6 +52,7 @@ class SotwByName(ByName):
 
     def ask_again(self, now: float) -> None:
         """The client repeats a request that it had acknowledged: it waits for the resources again (B7)."""
+        self._repeated = self.subscription.names
         self._repeat_due_s = min(self._repeat_due_s, max(now, self._last_repeat_s + REPEAT_PAUSE_S))
 
     @property
@@ -57,13 +64,14 @@ class SotwByName(ByName):
         """See the base."""
         if self._repeat_due_s <= now:
             self._repeat_due_s, self._last_repeat_s = inf, now
-            self.send_again(self.subscription.names)
+            self.send_again(self._repeated)
         response = super().make(now, gently=gently)
         if isinstance(response, Later):
             return Later(min(response.due_s, self._repeat_due_s))
-        if len(response.resources) + len(response.errors) == len(self.subscription.names):
-            # It holds everything the client may have asked for again.
-            self._repeat_due_s = inf
+        if self._repeat_due_s < inf:
+            # What is sent meanwhile need not be sent once more for it.
+            self._repeated -= response.contents.keys() | {error.name for error in response.errors}
+            self._repeat_due_s = self._repeat_due_s if self._repeated else inf
         return response
 
 

@@ -13,8 +13,11 @@ WILDCARD = "*"
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """`names` are the explicit ones; `wildcard` is whether "everything" is asked for. `named_once`: a name list of this type was not
-    empty on this stream, after which an empty one means "none" and no longer "everything" (C2)."""
+    """What may be sent.
+
+    `names` are the explicit ones; `wildcard` is whether "everything" is asked for. `named_once`: a name list of this
+    type was not empty on this stream, after which an empty one means "none" and no longer "everything" (C2).
+    """
 
     wildcard: bool = False
     names: frozenset[str] = frozenset()
@@ -47,7 +50,10 @@ def legacy_wildcard(kind: ResourceType) -> Subscription:
 def edited(
     kind: ResourceType, current: Subscription, subscribe: tuple[str, ...], unsubscribe: tuple[str, ...]
 ) -> Subscription:
-    """The subscription after a delta request: subscribe first, then unsubscribe (C5); only "*" itself ends a wildcard (C4)."""
+    """The subscription after a delta request.
+
+    Subscribe first, then unsubscribe (C5); only "*" itself ends a wildcard (C4).
+    """
     if not subscribe and not unsubscribe:
         return current
     wildcard = current.wildcard or (kind.wildcard and WILDCARD in subscribe)

@@ -1,7 +1,7 @@
 """One resource type on one stream: subscription, ledger and what the client was told; shared by both variants.
 
-`sotw` and `delta` feed it requests, `session` asks it for responses in order. Each response is decided when it can be written, from
-what is current then, so that nothing queues and publishes coalesce by construction (A8).
+`sotw` and `delta` feed it requests, `session` asks it for responses in order. Each response is decided when it can be
+written, from what is current then, so that nothing queues and publishes coalesce by construction (A8).
 """
 
 from abc import ABC, abstractmethod
@@ -28,7 +28,10 @@ NOTHING = Later(inf)
 
 
 class SubStream(ABC):
-    """The part of a stream that concerns one type. `view` is what is current, which the client may not have been told yet."""
+    """The part of a stream that concerns one type.
+
+    `view` is what is current, which the client may not have been told yet.
+    """
 
     __slots__ = ("asked_before", "kind", "ledger", "losing_since_s", "settings", "subscription", "view")
 
@@ -48,7 +51,10 @@ class SubStream(ABC):
 
     @abstractmethod
     def make(self, now: float, *, gently: bool) -> Entry | Later:
-        """The next answer or addition. `gently`: other types have something to say first before this one takes anything away."""
+        """The next answer or addition.
+
+        `gently`: other types have something to say first before this one takes anything away.
+        """
 
     @abstractmethod
     def take_away(self, now: float) -> Entry | Later:
@@ -71,11 +77,15 @@ class SubStream(ABC):
         """The client rejected this response; gives back whom the NACK blames."""
 
     def answered(self, nonce: str, nack: Nack | None) -> tuple[Fact, ...]:
-        """The client answers a response: an ACK or, only if an error is present, a NACK (B2). Versions prove nothing."""
+        """The client answers a response: an ACK or, only with an error, a NACK (B2). Versions prove nothing."""
         entry = self.ledger.settle(nonce, acknowledged=nack is None)
         if entry is None:
             # N1: a NACK counts only for an outstanding nonce.
-            return (Violated("N1", "an error was reported for a response that is not outstanding"),) if nack is not None else ()
+            return (
+                (Violated("N1", "an error was reported for a response that is not outstanding"),)
+                if nack is not None
+                else ()
+            )
         if nack is None:
             self._acknowledged(entry)
             return (Acknowledged(self.kind, nonce, entry.version, entry.resources, entry.errors, entry.removed),)

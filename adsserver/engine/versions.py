@@ -1,9 +1,9 @@
 """The version of a state: a function of what is shown, and of nothing else (B8, F7, I8).
 
-Each shown thing (a resource under a name, or an error under a name) has a mark, a 128-bit number; the version of a state is the sum
-of its marks. So equal states have equal versions on every replica, a state changes its version exactly when something in it does, and
-a step of one name costs two additions, however large the state is. Nothing is ever withheld because two versions are equal (B9), so
-that nobody gains anything by constructing a collision.
+Each shown thing (a resource under a name, or an error under a name) has a mark, a 128-bit number; the version of a
+state is the sum of its marks. So equal states have equal versions on every replica, a state changes its version exactly
+when something in it does, and a step of one name costs two additions, however large the state is. Nothing is ever
+withheld because two versions are equal (B9), so that nobody gains anything by constructing a collision.
 """
 
 from functools import lru_cache

@@ -24,6 +24,17 @@ from adsserver.identity import NodeError, first_node, same_node
 from adsserver.limits import Admission, RefusedStreamError, StreamCounts, TokenBucket
 from adsserver.metrics import UNKNOWN_TYPE, Metrics
 from adsserver.ports import Facts, StreamInfo
+from adsserver.servicers.ends import (
+    BROKEN,
+    CLIENT_ENDED,
+    DRAINING,
+    MOVED,
+    NOTHING_LOADED,
+    TOO_OLD,
+    TOO_SLOW,
+    End,
+    StreamEndError,
+)
 from adsserver.servicers.unsupported import TooManyTypesError, UnsupportedTypes
 from adsserver.wire import (
     Encoder,
@@ -53,37 +64,6 @@ _MOVE_SPREAD_S = 5.0
 TOO_MANY_NAMES = "C11"
 # The session says when to look again; never more often than this, whatever it says.
 _SHORTEST_WAIT_S = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """Why a stream ends: the status the client gets, and the cause as an operator reads it."""
-
-    code: grpc.StatusCode
-    text: str
-
-    @property
-    def cause(self) -> str:
-        """For the stream's record."""
-        return self.text or "the client closed the stream"
-
-
-CLIENT_CLOSED = End(grpc.StatusCode.OK, "")
-CLIENT_LEFT = End(grpc.StatusCode.CANCELLED, "the client went away")
-DRAINING = End(grpc.StatusCode.UNAVAILABLE, "This server is shutting down; reconnect.")
-MOVED = End(grpc.StatusCode.UNAVAILABLE, "This client belongs to another environment now; reconnect.")
-TOO_OLD = End(grpc.StatusCode.UNAVAILABLE, "This stream reached its greatest age; reconnect.")
-NOTHING_LOADED = End(grpc.StatusCode.UNAVAILABLE, "This server has nothing to serve yet; reconnect.")
-TOO_SLOW = End(grpc.StatusCode.UNAVAILABLE, "The client took too long to read a response.")
-BROKEN = End(grpc.StatusCode.INTERNAL, "This server failed to handle the stream; reconnect.")
-
-
-class StreamEndError(Exception):
-    """Ends the stream from within its reader."""
-
-    def __init__(self, end: End) -> None:
-        super().__init__(end.text)
-        self.end = end
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +116,7 @@ class Stream:
 
     async def run(self) -> None:
         """Serve until either side ends, then end the call with the reason. Raises only when the call was cancelled."""
-        end = CLIENT_LEFT
+        end = CLIENT_ENDED
         try:
             await self._shared.admission.enter()
         except RefusedStreamError as error:
@@ -231,7 +211,7 @@ class Stream:
         """Until the client closes or breaks a rule; a failure ends this stream and no other (reliability threat 8)."""
         try:
             await self._read_all()
-            self._finish(CLIENT_CLOSED)
+            self._finish(CLIENT_ENDED)
         except StreamEndError as error:
             self._finish(error.end)
         except (MalformedRequestError, NodeError) as error:
@@ -358,7 +338,7 @@ class Stream:
             return error.end
         except Exception:
             if self._context.cancelled():
-                return CLIENT_LEFT
+                return CLIENT_ENDED
             log.exception("stream.failed", peer=self._context.peer())
             return BROKEN
 

@@ -1,18 +1,22 @@
 """The door between ADS and the control plane's database: snapshots come in, facts go out. The only place here that
 knows Django.
 
-`loader` is the thread that follows the published snapshots, `contents` holds their bytes, `facts` writes what streams
-learnt.
+`loader` is the thread that follows the published snapshots, `contents` holds their bytes, `last_good` keeps them on
+disk for a start without the database, `facts` writes what streams learnt.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from django.conf import settings
 
 from adsserver.ports import Contents, Directory, Facts
 from adsserver.store.contents import ContentMemory
 from adsserver.store.facts import FactBuffer
 from adsserver.store.hints import HintListener
+from adsserver.store.last_good import LastGood
 from adsserver.store.loader import Loader, LoaderStatus
+from controlplane.home import Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +46,15 @@ class Store:
         self._loader.look_now()
 
     def status(self) -> LoaderStatus:
-        """What is loaded and whether the database answers; safe from any thread."""
-        return self._loader.status()
+        """What is loaded, whether the database answers, and whether facts reach it; safe from any thread."""
+        loader, facts = self._loader.status(), self._fact_buffer.status()
+        return replace(loader, detail="; ".join(filter(None, (loader.detail, facts.detail))))
 
 
 def open_store(on_directory: Callable[[Directory], None]) -> Store:
     """A store over the configured database. `on_directory` is called from the loader's thread, each time."""
     contents = ContentMemory()
-    loader = Loader(contents=contents, on_directory=on_directory)
+    last_good = LastGood(Home(settings.PARLEY.home).cache)
+    loader = Loader(contents=contents, last_good=last_good, on_directory=on_directory)
     facts = FactBuffer()
     return Store(contents, facts, loader, HintListener(loader.look_now), facts)

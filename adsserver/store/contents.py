@@ -29,6 +29,14 @@ class ContentMemory:
         """Those of the addresses whose bytes are not here."""
         return frozenset(address for address in addresses if address not in self._plain and address not in self._sealed)
 
+    def stored(self, addresses: Iterable[bytes]) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
+        """The bytes kept for these addresses: plain ones, and sealed ones as they are."""
+        wanted = set(addresses)
+        return (
+            {address: self._plain[address] for address in wanted & self._plain.keys()},
+            {address: self._sealed[address] for address in wanted & self._sealed.keys()},
+        )
+
     def add(self, plain: Mapping[bytes, bytes], sealed: Mapping[bytes, bytes]) -> None:
         """Keep these too."""
         self._plain = MappingProxyType({**self._plain, **plain})

@@ -1,5 +1,6 @@
 """Follows the published snapshots: on a hint or each second it looks for a newer (lineage, epoch) and loads only what
-is new.
+is new. Each directory it serves is kept on disk; a process that starts while the database does not answer serves that
+(law 4, reliability P8).
 
 A snapshot is offered whole or not at all (reliability P1); one that cannot be read or verified is not offered and the
 previous one stays (P10). An epoch never goes back within a lineage (P5).
@@ -8,32 +9,33 @@ previous one stays (P10). An epoch never goes back within a lineage (P5).
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 
 import structlog
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
 from adsserver.ports import Directory
+from adsserver.store.blobs import Blobs, DatabaseBlobs, SnapshotUnreadable, read_contents, read_parts
 from adsserver.store.contents import ContentMemory
-from controlplane.catalog.choices import BlobKind
-from controlplane.catalog.selectors import blobs_read, environment_list
-from controlplane.snapshots.selectors import SnapshotHead, snapshot_heads
+from adsserver.store.disk_format import CacheRefused, Part, SavedDirectory, SavedSnapshot
+from adsserver.store.last_good import LastGood
+from controlplane.catalog.selectors import environment_list
+from controlplane.snapshots.selectors import SnapshotHead, snapshot_head, snapshot_heads
 from xdscore.access import AccessTable
 from xdscore.chunks import ChunkError, decode_access, decode_chunk, decode_root
-from xdscore.snapshot import Entry, EntryKey, Served, Snapshot, content_hash, snapshot_from_entries
+from xdscore.selectors import EnvironmentChoice
+from xdscore.snapshot import Entry, EntryKey, Served, Snapshot, snapshot_from_entries
 
 log = structlog.get_logger(__name__)
 
 _JITTER = 0.2  # replicas that started together must not ask together (reliability (e): poll ± 20 %)
-
+_WRITE_PAUSE_S = 0.1  # between two slices of writing to disk
 
 _SWEEP_S = 60.0  # twice the time a slow stream may take for one write
-
-
-class SnapshotUnreadable(Exception):
-    """A stored snapshot is incomplete, altered, or of a format this process does not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +52,34 @@ class LoaderStatus:
 Chunk = tuple[tuple[EntryKey, Entry], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """Where the snapshot that an environment is served from came from."""
+
+    head: SnapshotHead
+    chunks: tuple[bytes, ...]
+
+
 class Loader:
     """One thread; `look_now` may be called from anywhere."""
 
-    def __init__(self, *, contents: ContentMemory, on_directory: Callable[[Directory], None]) -> None:
+    def __init__(
+        self, *, contents: ContentMemory, last_good: LastGood, on_directory: Callable[[Directory], None]
+    ) -> None:
         self._contents = contents
+        self._last_good = last_good
         self._on_directory = on_directory
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loader", daemon=True)
         self._directory = Directory()
         self._chunks: dict[bytes, Chunk] = {}
-        self._roots: dict[str, tuple[bytes, ...]] = {}
+        # The stored bytes of roots, access tables and chunks, for the disk.
+        self._parts: dict[bytes, bytes] = {}
+        self._loaded: dict[str, _Loaded] = {}
+        self._complete = False
+        self._database_answered = False
+        self._from_disk = ""
         self._in_use_before: frozenset[bytes] = frozenset()
         self._fetched: frozenset[bytes] = frozenset()
         self._next_sweep = time.monotonic() + _SWEEP_S
@@ -88,43 +106,101 @@ class Loader:
         poll_s = settings.PARLEY.limits.reconcile_poll_ms / 1000
         while not self._stopping.is_set():
             self._wake.clear()
-            self._look()
-            self._wake.wait(poll_s * random.uniform(1 - _JITTER, 1 + _JITTER))  # noqa: S311 - spreads load, keeps no secret
+            more_to_write = self._look()
+            pause_s = poll_s * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - spreads load, keeps no secret
+            self._wake.wait(_WRITE_PAUSE_S if more_to_write else pause_s)
 
-    def _look(self) -> None:
+    def _look(self) -> bool:
+        """Take what is new; whether the disk still lacks some of it."""
         close_old_connections()
         try:
             directory = self._newest()
+            self._database_answered = True
+            self._from_disk = ""
+            self._offer(directory)
+            self._set_status(database_ok=True, detail="")
+            return self._keep_on_disk()
         except DatabaseError as error:
-            self._set_status(database_ok=False, detail=f"the database does not answer: {error}")
-            return
+            if not self._database_answered:
+                self._restore()
+            self._set_status(database_ok=False, detail=f"{self._from_disk}the database does not answer: {error}")
         except Exception:
             log.exception("loader.failed")
             self._set_status(database_ok=True, detail="loading failed; the log has the reason")
-            return
+        return False
+
+    def _offer(self, directory: Directory) -> None:
         if directory != self._directory and not self._stopping.is_set():
             self._directory = directory
             self._on_directory(directory)
-        self._set_status(database_ok=True, detail="")
 
     def _newest(self) -> Directory:
-        environments = environment_list()
-        heads = {head.environment: head for head in snapshot_heads()}
+        environments = tuple(environment.choice for environment in environment_list())
+        return self._directory_of(environments, snapshot_heads(), DatabaseBlobs())
+
+    def _restore(self) -> None:
+        """Serve from disk what can be verified there, as long as the database never answered."""
+        try:
+            saved = self._last_good.saved()
+            if saved is None:
+                return
+            heads = [
+                snapshot_head(
+                    environment=key, lineage=at.lineage, epoch=at.epoch, root=at.root, access=at.access, mac=at.mac
+                )
+                for key, at in saved.snapshots.items()
+            ]
+            directory = self._directory_of(saved.environments, heads, self._last_good.blobs())
+        except Exception:
+            log.exception("cache.failed")
+            return
+        if directory.snapshots:
+            self._offer(directory)
+            self._from_disk = f"serving the snapshot of {_moment(saved.saved_at)} from disk: "
+            log.warning("cache.served", saved_at=_moment(saved.saved_at), environments=sorted(directory.snapshots))
+
+    def _keep_on_disk(self) -> bool:
+        if not self._complete:
+            # The disk may still have what the database has only damaged.
+            return False
+        heads = {key: loaded.head for key, loaded in self._loaded.items() if key in self._directory.snapshots}
+        saved = {
+            key: SavedSnapshot(head.lineage, head.epoch, head.root, head.access, head.mac)
+            for key, head in heads.items()
+        }
+        return self._last_good.keep(SavedDirectory(self._directory.environments, saved), self._parts_to_keep)
+
+    def _parts_to_keep(self) -> dict[bytes, Callable[[], Part]]:
+        loaded = [self._loaded[key] for key in self._directory.snapshots]
+        roots = {bytes.fromhex(address) for each in loaded for address in (each.head.root, each.head.access)}
+        chunks = {address for each in loaded for address in each.chunks}
+        return {address: partial(self._part, address) for address in roots | chunks}
+
+    def _part(self, address: bytes) -> Part:
+        return Part(self._parts[address], *self._contents.stored(_contents_of(self._chunks.get(address, ()))))
+
+    def _directory_of(
+        self, environments: tuple[EnvironmentChoice, ...], heads: Iterable[SnapshotHead], blobs: Blobs
+    ) -> Directory:
+        newest = {head.environment: head for head in heads}
         snapshots: dict[str, Snapshot] = {}
+        self._complete = True
         for environment in environments:
             current = self._directory.snapshots.get(environment.key)
-            head = heads.get(environment.key)
+            head = newest.get(environment.key)
             if head is not None and _is_newer(head, current):
-                current = self._load_or_keep(head, current)
+                current = self._load_or_keep(head, current, blobs)
             if current is not None:
                 snapshots[environment.key] = current
+            elif head is not None:
+                self._complete = False
         self._let_go(snapshots)
-        return Directory(tuple(environment.choice for environment in environments), snapshots)
+        return Directory(environments, snapshots)
 
-    def _load_or_keep(self, head: SnapshotHead, current: Snapshot | None) -> Snapshot | None:
+    def _load_or_keep(self, head: SnapshotHead, current: Snapshot | None, blobs: Blobs) -> Snapshot | None:
         try:
-            snapshot = self._load(head)
-        except (SnapshotUnreadable, ChunkError) as error:
+            snapshot = self._load(head, blobs)
+        except (SnapshotUnreadable, ChunkError, CacheRefused) as error:
             kept = current.epoch if current is not None else None
             log.warning(
                 "snapshot.refused", environment=head.environment, epoch=head.epoch, reason=str(error), kept_epoch=kept
@@ -133,36 +209,26 @@ class Loader:
         log.info("snapshot.loaded", environment=head.environment, lineage=head.lineage, epoch=head.epoch)
         return snapshot
 
-    def _load(self, head: SnapshotHead) -> Snapshot:
+    def _load(self, head: SnapshotHead, blobs: Blobs) -> Snapshot:
         if not head.genuine:
             raise SnapshotUnreadable(
                 "its signature does not hold: it was altered, or signed under a key that is not configured"
             )
-        roots = _read({bytes.fromhex(head.root), bytes.fromhex(head.access)})
-        addresses = decode_root(roots[bytes.fromhex(head.root)])
-        access = decode_access(roots[bytes.fromhex(head.access)])
-        unknown = {address for address in addresses if address not in self._chunks}
-        for address, data in _read(unknown).items():
-            self._chunks[address] = decode_chunk(data)
-        self._roots[head.environment] = addresses
-        entries = [entry for address in addresses for entry in self._chunks[address]]
-        self._fetch_contents(entries)
+        root, table = bytes.fromhex(head.root), bytes.fromhex(head.access)
+        parts = read_parts(blobs, {root, table})
+        addresses, access = decode_root(parts[root]), decode_access(parts[table])
+        new = read_parts(blobs, {each for each in addresses if each not in self._chunks})
+        chunks = self._chunks | {address: decode_chunk(data) for address, data in new.items()}
+        entries = [entry for address in addresses for entry in chunks[address]]
+        self._fetch_contents(entries, blobs)
+        self._chunks = chunks
+        self._parts |= parts | new
+        self._loaded[head.environment] = _Loaded(head, addresses)
         return _snapshot(head, access, entries)
 
-    def _fetch_contents(self, entries: list[tuple[EntryKey, Entry]]) -> None:
+    def _fetch_contents(self, entries: list[tuple[EntryKey, Entry]], blobs: Blobs) -> None:
         missing = self._contents.missing(_contents_of(entries))
-        plain: dict[bytes, bytes] = {}
-        sealed: dict[bytes, bytes] = {}
-        for text, kind, data in blobs_read(addresses=(address.hex() for address in missing)):
-            address = bytes.fromhex(text)
-            if kind is BlobKind.SECRET:
-                sealed[address] = data
-            elif content_hash(data) == address:
-                plain[address] = data
-        lost = missing - plain.keys() - sealed.keys()
-        if lost:
-            raise SnapshotUnreadable(f"{len(lost)} contents are missing or altered, the first is {min(lost).hex()}")
-        self._contents.add(plain, sealed)
+        self._contents.add(*read_contents(blobs, missing))
         self._fetched |= missing
 
     def _let_go(self, snapshots: Mapping[str, Snapshot]) -> None:
@@ -185,8 +251,12 @@ class Loader:
         )
         self._contents.keep(in_use | self._in_use_before | self._fetched)
         self._in_use_before, self._fetched = in_use, frozenset()
-        chunks = {address for key in snapshots for address in self._roots.get(key, ())}
+        self._loaded = {key: loaded for key, loaded in self._loaded.items() if key in snapshots}
+        chunks = {address for loaded in self._loaded.values() for address in loaded.chunks}
         self._chunks = {address: chunk for address, chunk in self._chunks.items() if address in chunks}
+        heads = [loaded.head for loaded in self._loaded.values()]
+        kept = chunks | {bytes.fromhex(address) for head in heads for address in (head.root, head.access)}
+        self._parts = {address: data for address, data in self._parts.items() if address in kept}
 
     def _set_status(self, *, database_ok: bool, detail: str) -> None:
         loaded = {key: (snapshot.lineage, snapshot.epoch) for key, snapshot in self._directory.snapshots.items()}
@@ -200,18 +270,7 @@ def _is_newer(head: SnapshotHead, current: Snapshot | None) -> bool:
     return current is None or head.lineage != current.lineage or head.epoch > current.epoch
 
 
-def _read(addresses: set[bytes]) -> dict[bytes, bytes]:
-    found: dict[bytes, bytes] = {}
-    for text, _, data in blobs_read(addresses=(address.hex() for address in addresses)):
-        if content_hash(data).hex() == text:
-            found[bytes.fromhex(text)] = data
-    lost = addresses - found.keys()
-    if lost:
-        raise SnapshotUnreadable(f"{len(lost)} parts are missing or altered, the first is {min(lost).hex()}")
-    return found
-
-
-def _contents_of(entries: list[tuple[EntryKey, Entry]]) -> set[bytes]:
+def _contents_of(entries: Iterable[tuple[EntryKey, Entry]]) -> set[bytes]:
     served = [entry for _, entry in entries if isinstance(entry, Served)]
     return {entry.content.blob for entry in served} | {
         entry.proven.blob for entry in served if entry.proven is not None
@@ -222,3 +281,9 @@ def _snapshot(head: SnapshotHead, access: AccessTable, entries: list[tuple[Entry
     return snapshot_from_entries(
         environment=head.environment, lineage=head.lineage, epoch=head.epoch, access=access, entries=entries
     )
+
+
+def _moment(unix_time: float) -> str:
+    """The time of day, with the date unless that is today's."""
+    at, today = datetime.fromtimestamp(unix_time, UTC), datetime.now(UTC).date()
+    return f"{at:%H:%M} UTC" if at.date() == today else f"{at:%Y-%m-%d %H:%M} UTC"

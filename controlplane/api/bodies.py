@@ -14,9 +14,10 @@ from controlplane.api.body_limit import body_limit
 from controlplane.api.errors import MediaRefused
 from controlplane.api.fields import StrictSerializer, findings_of
 from controlplane.errors import InputInvalid, InputTooLarge, InputUnreadable
-from xdscore.findings import Finding
+from xdscore.findings import Finding, Severity
 from xdscore.limits import Limits
 from xdscore.schema import Document, ManifestLimits, Media, read_text
+from xdscore.schema.codes import SYNTAX
 from xdscore.schema.positions import Path, pointer_of
 
 _MEDIA: Final[dict[str, Media]] = {
@@ -26,6 +27,7 @@ _MEDIA: Final[dict[str, Media]] = {
     "text/yaml": Media.YAML,
     "text/x-yaml": Media.YAML,
 }
+_NO_BODY: Final = Finding(code=SYNTAX.code, severity=Severity.ERROR, detail="The body is empty.")
 _WRITE_IT_SO: Final = "Send 'Content-Type: application/json' or 'application/yaml'."
 
 
@@ -73,7 +75,9 @@ def manifest_limits() -> ManifestLimits:
 
 
 def documents_of(request: Request) -> tuple[Document, ...]:
-    """The documents of the body. Raises MediaRefused, InputTooLarge and InputUnreadable with every problem of the text."""
+    """The documents of the body. Raises MediaRefused, InputTooLarge, and InputUnreadable with every problem."""
+    if not request.headers.get("Content-Type") and not body_of(request):
+        raise InputUnreadable("The request has no body. Nothing was changed.", findings=(_NO_BODY,))
     media = media_of(request)
     read = read_text(body_of(request), media, manifest_limits())
     if read.findings:

@@ -55,7 +55,7 @@ class BodyLimit:
 
 
 def body_limit(path: str, limits: Limits) -> int:
-    """How many bytes a body may have at this path: an apply describes a whole environment, everything else one thing."""
+    """How many bytes a body may have here: an apply describes a whole environment, everything else one thing."""
     bulk = path.startswith(PREFIX) and (path.endswith("/apply") or path == f"{PREFIX}validate")
     return limits.apply_bytes if bulk else limits.body_bytes
 

@@ -39,7 +39,7 @@ def expectation_of(request: Request) -> Expectation:
 
 
 def is_current(request: Request, revision: int) -> bool:
-    """Whether the caller has this revision already (If-None-Match of a read; weak comparison, so `W/` does not matter)."""
+    """Whether the caller has this revision already (If-None-Match of a read: compared weakly, so `W/` is ignored)."""
     given = request.headers.get("If-None-Match", "")
     return given.strip() == "*" or etag(revision) in (each.strip().removeprefix("W/") for each in given.split(","))
 

@@ -1,5 +1,6 @@
-"""What Django itself refuses: a path that is none, a host that is not ours, a fault. Problem documents below `/api/`;
-pages elsewhere.
+"""What Django itself refuses: a path that is none, a host that is not ours, a fault.
+
+Problem documents below `/api/`; everywhere else the pages of Django, which the console may replace by its own.
 """
 
 import sys

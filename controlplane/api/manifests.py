@@ -55,7 +55,7 @@ def one_manifest(request: Request) -> Manifest:
 
 
 def manifests_in(documents: Sequence[Document]) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """The manifests of whole documents, and notes on what was left out. Raises InputInvalid with what is no manifest."""
+    """The manifests of whole documents, and notes on what was left out. Raises InputInvalid with what is none."""
     several = len(documents) > 1
     manifests: list[Manifest] = []
     findings: list[Finding] = []
@@ -103,8 +103,9 @@ def puts_of(read: ManifestsRead, *, expect: Expectation = Existing.ANY) -> tuple
     """The edits that put what was read. Raises InputInvalid with every finding when anything was refused."""
     if read.refused:
         total = read.refused + len(read.parsed)
+        noun = "manifest was" if total == 1 else "manifests were"
         raise InputInvalid(
-            f"{read.refused} of {total} {'manifest was' if total == 1 else 'manifests were'} refused. {_NOTHING_CHANGED}",
+            f"{read.refused} of {total} {noun} refused. {_NOTHING_CHANGED}",
             findings=read.findings,
         )
     return tuple(Put(each, expect) for each in read.parsed)

@@ -8,12 +8,11 @@ from typing import Any, Final
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
 from controlplane.api.pages import DEFAULT_ITEMS, MAX_ITEMS
 from controlplane.api.problems import CONTENT_TYPE, reason_of
-from controlplane.api.shapes.changes import DryRunOut, UnchangedOut
 from controlplane.api.shapes.common import ProblemOut
 
 _YAML: Final = "application/yaml"
@@ -23,7 +22,7 @@ BOTH: Final = (_JSON, _YAML)
 MANIFEST: Final[dict[str, Any]] = {
     "type": "object",
     "description": (
-        'A protobuf JSON Any of an xDS resource, e.g. `{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", '
+        'A protobuf JSON Any of an xDS resource: `{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", '
         '"name": "pay", …}`, or the envoy.service.discovery.v3.Resource wrapper.'
     ),
     "properties": {"@type": {"type": "string"}},
@@ -116,29 +115,26 @@ def described(
     shape: Any,
     *problems: int,
     media: tuple[str, ...] = (_JSON,),
-    unchanged: bool = False,
-    dry_run: bool = False,
+    unchanged: type[serializers.Serializer[Any]] | None = None,
     unmodified: bool = False,
     yaml: dict[str, Any] | None = None,
 ) -> dict[Any, Any]:
-    """The answers of an operation: its own (`yaml`: in another shape as YAML), and a problem document for each other status."""
+    """The answers of an operation, with a problem document for each status that refuses.
+
+    `yaml` is the shape of the answer as YAML where it differs, `unchanged` that of 200 when nothing had to be done.
+    """
     answers: dict[Any, Any] = {}
     for each in media:
         answers[status, each] = shape if shape is not None else OpenApiResponse(description="No content.")
     if shape is None:
         answers = {status: OpenApiResponse(description="No content.")}
-    if unchanged:
-        shapes = [UnchangedOut, DryRunOut] if dry_run else [UnchangedOut]
-        answers[200, _JSON] = (
-            PolymorphicProxySerializer("ApplyAnswer", shapes, resource_type_field_name=None)
-            if dry_run
-            else UnchangedOut
-        )
+    if unchanged is not None:
+        answers[200, _JSON] = unchanged
     if yaml is not None:
         answers[status, _YAML] = yaml
     if unmodified:
         answers[304] = OpenApiResponse(description="What If-None-Match names is current.")
-    for problem in (*problems, 500):
+    for problem in sorted({400, 500, *problems}):  # any request may be malformed, and any may fail
         answers[problem, CONTENT_TYPE] = OpenApiResponse(ProblemOut, description=reason_of(problem))
     return answers
 

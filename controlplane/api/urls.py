@@ -52,5 +52,5 @@ urlpatterns: list[URLPattern] = [
     path("bootstrap/<slug:family>", BootstrapView.as_view()),
     path("errors/<slug:code>", ErrorView.as_view()),
     path("schema/", SchemaView.as_view(), name="api-schema"),
-    path("schema/ui/", SchemaPageView.as_view()),
+    path("schema/ui/", SchemaPageView.as_view(), name="api-reference"),
 ]

@@ -35,7 +35,7 @@ def wait_of(query: Query) -> float:
 
 
 class Waiters:
-    """The requests of one process that wait for a build. Lives on the event loop; nothing here is called from a thread."""
+    """The requests of one process that wait for a build. Lives on the event loop; no thread calls it."""
 
     def __init__(self, unfinished: Callable[[list[str]], Awaitable[frozenset[str]]]) -> None:
         self._unfinished = unfinished

@@ -71,6 +71,16 @@ def environments_due() -> tuple[int, ...]:
     return tuple(due.order_by("id").values_list("id", flat=True))
 
 
+def oldest_waiting() -> datetime | None:
+    """When the oldest change was written that no build has covered; None when none waits."""
+    due = Environment.objects.filter(generation__gt=models.F("built_generation"))
+    waiting = (
+        Change.objects.filter(environment=environment_id, generation__gt=built).order_by("generation").first()
+        for environment_id, built in due.values_list("id", "built_generation")
+    )
+    return min((change.at for change in waiting if change is not None), default=None)
+
+
 def environment_generations(*, environment_id: int) -> tuple[int, int]:
     """(generation, built_generation); (0, 0) when the environment is gone."""
     row = Environment.objects.filter(pk=environment_id).values_list("generation", "built_generation").first()

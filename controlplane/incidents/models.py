@@ -53,7 +53,7 @@ class Incident(models.Model):
     last_at = models.DateTimeField(db_index=True)
     opened_epoch = models.PositiveBigIntegerField()
     resolved_epoch = models.PositiveBigIntegerField(null=True)
-    checked_epoch = models.PositiveBigIntegerField(default=0)
+    checked_generation = models.PositiveBigIntegerField(default=0)
     settles_at = models.DateTimeField()
     judged_at = models.DateTimeField(null=True)
     quarantined_revision = models.PositiveIntegerField(default=0)

@@ -16,8 +16,7 @@ def audit_list(
     request_id: str = "",
     limit: int = 100,
 ) -> tuple[AuditEvent, ...]:
-    """Events of these environments, newest first, those older than event `before`; "" stands for what belongs to none.
-    """
+    """Events of these environments older than event `before`, newest first; "" stands for what belongs to none."""
     rows = AuditEvent.objects.filter(environment__in=list(environments))
     given = {"actor": actor, "verb": verb, "request_id": request_id}
     rows = rows.filter(Q(**{field: value for field, value in given.items() if value}))

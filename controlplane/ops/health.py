@@ -1,11 +1,20 @@
 """Is this web process alive, can it serve, what does it count. For probes and scrapers; open, and says nothing else."""
 
+from typing import Final
+
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from controlplane.catalog.selectors import oldest_waiting
+from controlplane.ops.broker_probe import probe
+
+# Quiet time (2 s at most), a build, and twice the sweeper's interval: later than this nobody is building.
+WORKER_LATE_S: Final = 10.0
 
 _migrated = False  # once all migrations were seen applied; they are never taken back under a running process
 
@@ -20,13 +29,18 @@ def healthz(_request: HttpRequest) -> HttpResponse:
 @require_safe
 @never_cache
 def readyz(_request: HttpRequest) -> HttpResponse:
-    """The database answers and has this version's tables. Redis is not asked: it is a hint (law 4)."""
+    """The database answers and has this version's tables; without it nothing can be served.
+
+    What only costs latency is told and does not count: the broker is a hint (law 4), and a worker that does not build
+    keeps nobody from reading and writing.
+    """
     try:
         if not _tables_current():
             return _line("the database has migrations to apply: manage.py migrate", status=503)
+        worker = _worker()
     except DatabaseError:
         return _line("the database does not answer", status=503)
-    return _line("ok")
+    return _line(f"ok\ndatabase: ok\nbroker: {probe.state()}\nworker: {worker}")
 
 
 @require_safe
@@ -45,6 +59,15 @@ def _tables_current() -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     return True
+
+
+def _worker() -> str:
+    """Whether changes are built: the age of the oldest that waits says so, whichever worker it is."""
+    waiting = oldest_waiting()
+    age_s = (timezone.now() - waiting).total_seconds() if waiting is not None else 0.0
+    if age_s <= WORKER_LATE_S:
+        return "ok"
+    return f"a change waits for a build since {age_s:.0f} s; is a worker running?"
 
 
 def _line(text: str, status: int = 200) -> HttpResponse:

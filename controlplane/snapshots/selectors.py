@@ -24,6 +24,7 @@ class SnapshotHead:
     epoch: int
     root: str
     access: str
+    mac: str
     genuine: bool
 
 
@@ -42,21 +43,20 @@ def snapshot_list(*, environment_key: str) -> models.QuerySet[SnapshotRow]:
     ).order_by("-epoch")
 
 
+def snapshot_head(*, environment: str, lineage: str, epoch: int, root: str, access: str, mac: str) -> SnapshotHead:
+    """A head that was kept elsewhere than in the database, with its signature judged anew."""
+    signed = signed_part(environment_key=environment, lineage=lineage, epoch=epoch, root=root, access=access)
+    return SnapshotHead(environment, lineage, epoch, root, access, mac, genuine=key_ring().verifies(signed, mac))
+
+
 def _head(row: SnapshotRow) -> SnapshotHead:
-    signed = signed_part(
-        environment_key=row.environment.key,
-        lineage=str(row.lineage),
-        epoch=row.epoch,
-        root=row.root_id,
-        access=row.access_id,
-    )
-    return SnapshotHead(
+    return snapshot_head(
         environment=row.environment.key,
         lineage=str(row.lineage),
         epoch=row.epoch,
         root=row.root_id,
         access=row.access_id,
-        genuine=key_ring().verifies(signed, row.mac),
+        mac=row.mac,
     )
 
 

@@ -3,12 +3,13 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jsonschema
 import pytest
 from django.test import Client
+from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Principal, Role, Scope
 from controlplane.accounts.services import api_token_create
@@ -16,6 +17,7 @@ from controlplane.api.views.schema import schema
 from controlplane.catalog.models import Blob, Change, Environment, Quarantine, Resource, Revision
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
+from controlplane.config import Config
 from controlplane.journal.models import AuditEvent
 
 PREFIX = "/api/v1/"
@@ -57,7 +59,11 @@ class Caller:
         if body is None:
             response = self._client.generic(method, PREFIX + path, headers=sent)
         else:
-            data = body if isinstance(body, bytes) else (body.encode() if isinstance(body, str) else json.dumps(body).encode())
+            data = (
+                body
+                if isinstance(body, bytes)
+                else (body.encode() if isinstance(body, str) else json.dumps(body).encode())
+            )
             response = self._client.generic(method, PREFIX + path, data, content_type=media, headers=sent)
         answer = Answer(response.status_code, dict(response.headers), response.content)
         assert_documented(method, path.partition("?")[0], answer)
@@ -100,13 +106,13 @@ def assert_documented(method: str, path: str, answer: Answer) -> None:
 def _operation(method: str, path: str) -> dict[str, Any] | None:
     # `name` is the only part that may hold slashes, and the longer path goes first.
     for template, operations in sorted(schema()["paths"].items(), key=lambda entry: -len(entry[0])):
-        pattern = re.sub(r"\\{(\w+)\\}", lambda part: ".+" if part[1] in ("name", "type") else "[^/]+", re.escape(template))
+        pattern = re.sub(
+            r"\\{(\w+)\\}", lambda part: ".+" if part[1] in ("name", "type") else "[^/]+", re.escape(template)
+        )
         if re.fullmatch(pattern, PREFIX + path):
             found: dict[str, Any] | None = operations.get(method.lower())
             return found
     return None
-
-
 
 
 @pytest.fixture
@@ -166,3 +172,9 @@ def assert_problem(answer: Answer, status: int, code: str = "") -> None:
     assert b"Traceback" not in answer.content
     if code:
         assert code in (document["code"], *answer.codes), document
+
+
+def limited(settings: Settings, **limits: int) -> None:
+    """Set limits for one test."""
+    parley: Config = settings.PARLEY
+    settings.PARLEY = replace(parley, limits=replace(parley.limits, **limits))

@@ -39,7 +39,9 @@ def test_put__same_content_again__200_and_no_change(api: Caller, stored: Callabl
     assert stored() == before
 
 
-@pytest.mark.parametrize("media", ["application/yaml", "text/yaml", "application/x-yaml", "application/yaml; charset=utf-8"])
+@pytest.mark.parametrize(
+    "media", ["application/yaml", "text/yaml", "application/x-yaml", "application/yaml; charset=utf-8"]
+)
 def test_put__yaml__stores_what_json_would(api: Caller, media: str) -> None:
     api.put(PAY, cluster())
 
@@ -120,7 +122,19 @@ def test_get__unknown_name__404_that_names_it(api: Caller) -> None:
 
 @pytest.mark.parametrize("form", ["application/json", "application/yaml"])
 def test_get__strings_that_look_like_numbers__come_back_as_strings(api: Caller, form: str) -> None:
-    odd = {"a": "0o17", "b": "1e3", "c": "012", "d": "yes", "e": "~", "f": "0x1f", "g": ".5", "h": "2026-01-01", "i": "-1_0", "j": "=", "k": "null"}
+    odd = {
+        "a": "0o17",
+        "b": "1e3",
+        "c": "012",
+        "d": "yes",
+        "e": "~",
+        "f": "0x1f",
+        "g": ".5",
+        "h": "2026-01-01",
+        "i": "-1_0",
+        "j": "=",
+        "k": "null",
+    }
     tree = cluster(metadata={"filter_metadata": {"x": odd}})
     api.put(PAY, tree)
 
@@ -141,7 +155,9 @@ def test_get__secret__is_redacted_and_sent_back_means_keep(api: Caller) -> None:
     assert b"s3cr3t" in resource_get(environment_key="default", kind=SECRET, name="key").any_bytes
 
 
-def test_put__kept_secret_where_none_is_stored__422_and_nothing_stored(api: Caller, stored: Callable[[], object]) -> None:
+def test_put__kept_secret_where_none_is_stored__422_and_nothing_stored(
+    api: Caller, stored: Callable[[], object]
+) -> None:
     before = stored()
 
     answer = api.put("environments/default/resources/secret/key", tls_secret("key", "<kept:00>"))
@@ -234,7 +250,9 @@ def test_list__with_manifests__holds_each_and_no_secret(api: Caller) -> None:
     assert b"hidden-value" not in answer.content
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "offset=-1", "limit=1&limit=2", "lmit=3", "manifests=1"])
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=1001", "limit=x", "offset=-1", "limit=1&limit=2", "lmit=3", "manifests=1"]
+)
 def test_list__a_parameter_that_cannot_be__422_that_names_it(api: Caller, query: str) -> None:
     answer = api.get(f"environments/default/resources?{query}")
 
@@ -243,7 +261,12 @@ def test_list__a_parameter_that_cannot_be__422_that_names_it(api: Caller, query:
 
 
 def test_put__warning__is_in_the_answer(api: Caller) -> None:
-    wrapped = {"@type": TYPE + "envoy.service.discovery.v3.Resource", "name": "pay", "ttl": "30s", "resource": cluster()}
+    wrapped = {
+        "@type": TYPE + "envoy.service.discovery.v3.Resource",
+        "name": "pay",
+        "ttl": "30s",
+        "resource": cluster(),
+    }
 
     answer = api.put(PAY, json.dumps(wrapped))
 

@@ -1,4 +1,4 @@
-"""The way back: Envoy refuses one cluster, and Parley makes of it an incident, a quarantine and the last good version."""
+"""The way back: Envoy refuses a cluster, and Parley makes of it an incident, a quarantine and the last good version."""
 
 import json
 import urllib.request

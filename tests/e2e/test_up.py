@@ -193,16 +193,21 @@ def test_up__first_start_then_sigterm__five_facts_then_nothing_is_left(up: Up) -
     assert all((up.home.logs / f"{name}.log").exists() for name in ("worker", "ads"))
 
 
-def test_up__second_start_then_ctrl_c__keeps_what_the_first_made(up: Up) -> None:
+def test_up__second_start__keeps_what_the_first_made_refuses_a_third_and_ends_by_ctrl_c(up: Up) -> None:
     up.start()
     up.stop(signal.SIGTERM)
     kept = [up.home.admin_password, up.home.admin_token, up.home.secret_key, up.home.encryption_keys]
     before = [file.read_bytes() for file in kept]
 
     up.start()
+    refused = Up(up.directory).refused()  # a home has one supervisor
+    served = up.web()
     status = up.stop(signal.SIGINT)
 
-    assert status == 0
+    assert refused.returncode == 2
+    assert refused.stdout == ""
+    assert refused.stderr == f"Parley runs in PARLEY_HOME {up.home.path} already (process {up.process.pid}).\n"
+    assert (served, status) == (200, 0)
     assert up.left() == []
     assert [file.read_bytes() for file in kept] == before
 
@@ -240,19 +245,6 @@ def test_up__processes_die__they_come_back_and_the_others_serve_on(up: Up) -> No
     assert (after["ads"], after["valkey"]) == (before["ads"], before["valkey"])
     assert up.stop(signal.SIGTERM) == 0
     assert up.left() == []
-
-
-def test_up__a_home_with_a_supervisor__is_refused_and_the_first_goes_on(up: Up) -> None:
-    up.start()
-    other = Up(up.directory)
-
-    refused = other.refused()
-
-    assert refused.returncode == 2
-    assert refused.stdout == ""
-    assert refused.stderr == f"Parley runs in PARLEY_HOME {up.home.path} already (process {up.process.pid}).\n"
-    assert up.web() == 200
-    assert up.stop(signal.SIGTERM) == 0
 
 
 def test_up__home_too_deep_for_a_socket__starts_and_removes_the_socket_elsewhere(tmp_path: Path) -> None:

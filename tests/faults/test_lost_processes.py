@@ -73,7 +73,7 @@ def test_redis__broken_for_20_s__changes_arrive_within_3_s_and_no_request_waits(
 
     break_it(redis)
     began = time.monotonic()
-    broken = []
+    broken: list[tuple[float, float]] = []
     while time.monotonic() - began < 20:
         broken.append(write_and_watch(parley, f"broken-{mode}-{len(broken)}"))
         time.sleep(0.5)

@@ -1,4 +1,4 @@
-"""The default environment, in the database of the settings (SQLite) and, where a test asks for `database`, in PostgreSQL too."""
+"""The default environment, in SQLite and, for a test that asks for `database`, in PostgreSQL too."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,7 +4,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+import grpc
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import Message
 from prometheus_client import CollectorRegistry
@@ -106,6 +108,13 @@ def name_of(message: Message) -> tuple[str, str]:
     """(type word, resource name) of a message."""
     kind = by_url["type.googleapis.com/" + message.DESCRIPTOR.full_name]
     return kind.word, str(getattr(message, kind.name_field))
+
+
+def raw_call(channel: grpc.aio.Channel, method: str, **options: Any) -> "grpc.aio.StreamStreamCall[bytes, bytes]":
+    """A call that sends and receives bytes; grpc-stubs ask for serialisers that gRPC does not need."""
+    untyped: Any = channel
+    call: grpc.aio.StreamStreamCall[bytes, bytes] = untyped.stream_stream(method)(**options)
+    return call
 
 
 @dataclass

@@ -13,14 +13,14 @@ def served_clusters(ads_port: int) -> list[str]:
     request = discovery_pb2.DeltaDiscoveryRequest(type_url=CLUSTER.url, resource_names_subscribe=["*"])
     request.node.id = "probe"
     with grpc.insecure_channel(f"127.0.0.1:{ads_port}") as channel:
-        stream = channel.stream_stream(
+        ask = channel.stream_stream(
             _METHOD,
             request_serializer=discovery_pb2.DeltaDiscoveryRequest.SerializeToString,
             response_deserializer=discovery_pb2.DeltaDiscoveryResponse.FromString,
-        )(iter([request]), timeout=3)
+        )
         try:
-            return [resource.name for resource in next(stream).resources]
+            for response in ask(iter([request]), timeout=3):
+                return [resource.name for resource in response.resources]
         except grpc.RpcError:
-            return []
-        finally:
-            stream.cancel()
+            pass
+    return []

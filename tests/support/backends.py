@@ -40,11 +40,11 @@ def http_backend(text: str) -> Iterator[int]:
 def grpc_backend(text: str) -> Iterator[int]:
     """Answers every unary call with `text`, a colon and the request; yields the port."""
 
-    class Echo(grpc.GenericRpcHandler):
-        def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:  # noqa: ARG002
+    class Echo(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
+        def service(self, details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":  # noqa: ARG002
             return grpc.unary_unary_rpc_method_handler(lambda request, _: f"{text}:{request.decode()}".encode())
 
-    server = grpc.server(ThreadPoolExecutor(2), handlers=(Echo(),))
+    server = grpc.server(ThreadPoolExecutor(2), handlers=[Echo()])
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:

@@ -78,7 +78,7 @@ def _serve(lines: IO[str]) -> None:
         channel = channels.setdefault(call["target"], grpc.insecure_channel(call["target"]))
         started = time.monotonic()
         try:
-            answer = channel.unary_unary("/demo.Echo/Say")(call["text"].encode(), timeout=call["timeout_s"])
+            answer = channel.unary_unary("/demo.Echo/Say", None, None)(call["text"].encode(), timeout=call["timeout_s"])
             code, text = "OK", answer.decode()
         except grpc.RpcError as error:
             code, text = error.code().name, error.details()

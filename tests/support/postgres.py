@@ -28,28 +28,25 @@ def postgresql() -> Iterator[str]:
             shutil.chown(directory, user, user)
         programs = _programs(directory, user)
         data = directory / "data"
-        as_user = {"user": user, "group": user, "extra_groups": []} if user is not None else {}
+        extra_groups: list[int] | None = [] if user is not None else None
         subprocess.run(
             [programs / "initdb", "-N", "--locale=C", "-E", "UTF8", "-A", "trust", "-U", "parley", "-D", data],
             check=True,
             capture_output=True,
-            **as_user,
+            user=user,
+            group=user,
+            extra_groups=extra_groups,
         )
         (port,) = free_ports(1)
-        command = [
-            programs / "postgres",
-            "-D",
-            data,
-            "-h",
-            "127.0.0.1",
-            "-p",
-            str(port),
-            "-k",
-            directory,
-            "-c",
-            "fsync=off",
-        ]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **as_user) as server:
+        where = ["-D", str(data), "-h", "127.0.0.1", "-p", str(port), "-k", str(directory), "-c", "fsync=off"]
+        with subprocess.Popen(
+            [programs / "postgres", *where],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            user=user,
+            group=user,
+            extra_groups=extra_groups,
+        ) as server:
             try:
                 url = f"postgres://parley@127.0.0.1:{port}/postgres"
                 eventually(lambda: _answers(url), within_s=30)

@@ -76,7 +76,7 @@ def to_bytes(value: object) -> bytes:
         raise wrong_type("a base64 string", value)
     if value.startswith(KEPT_PREFIX):
         raise RefusedError(KEPT_UNKNOWN)
-    text = value.translate(_BASE64_URL).rstrip("=")
+    text = value.translate(_BASE64_URL)
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):

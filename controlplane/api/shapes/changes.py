@@ -76,13 +76,13 @@ class UnchangedOut(serializers.Serializer[Any]):
     changed = serializers.BooleanField()
 
 
-class DryRunOut(serializers.Serializer[Any]):
-    """What an apply would do."""
+class NotAppliedOut(serializers.Serializer[Any]):
+    """Everything already was as asked; or, with `dry_run`, what an apply would do."""
 
     changed = serializers.BooleanField(help_text="Whether it would change anything.")
-    dry_run = serializers.BooleanField()
-    diff = EditOut(many=True)
-    findings = FindingOut(many=True)
+    dry_run = serializers.BooleanField(required=False)
+    diff = EditOut(many=True, required=False, help_text="With `dry_run`.")
+    findings = FindingOut(many=True, required=False, help_text="With `dry_run`.")
 
 
 class ManifestField(serializers.JSONField):

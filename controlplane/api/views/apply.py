@@ -20,7 +20,7 @@ from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
 from controlplane.api.schema import APPLY_PARAMETERS, apply_body, described
-from controlplane.api.shapes.changes import ApplyIn, ChangeMadeOut
+from controlplane.api.shapes.changes import ApplyIn, ChangeMadeOut, NotAppliedOut
 from controlplane.api.views.base import ApiView, principal_of
 from controlplane.api.views.changes import change_answer, edit_json
 from controlplane.builder.selectors import generation_of_epoch
@@ -61,9 +61,7 @@ class ApplyView(ApiView):
         summary="Make many edits as one change, or say what they would do",
         parameters=APPLY_PARAMETERS,
         request=apply_body(ApplyIn),
-        responses=described(
-            202, ChangeMadeOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, unchanged=True, dry_run=True
-        ),
+        responses=described(202, ChangeMadeOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, unchanged=NotAppliedOut),
     )
     def post(self, request: Request, environment_key: str) -> HttpResponse:
         """All of it or nothing."""
@@ -176,7 +174,7 @@ def _within_limit(wanted: _Wanted) -> _Wanted:
 
 
 def _generation(environment_key: str, base_epoch: int | None) -> int | None:
-    """The generation that an epoch stands for. Raises InputInvalid for one to come, Conflict for one that is forgotten."""
+    """The generation that an epoch stands for. Raises InputInvalid for one to come, Conflict for a forgotten one."""
     if base_epoch is None:
         return None
     current = environment_get(key=environment_key).epoch

@@ -29,9 +29,9 @@ class BootstrapView(ApiView):
         operation_id="bootstrap_get",
         summary="Get a bootstrap file for a gRPC client or for Envoy",
         description=(
-            "gRPC clients of the C-core languages (C++, Python, Ruby, …) read the reasons Parley sends (xRFC TP3) only with the "
-            "environment variable `GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=true`; without it they report that the resource does "
-            "not exist, after about 15 s."
+            "gRPC clients of the C-core languages (C++, Python, Ruby, …) read the reasons Parley sends (xRFC TP3) only "
+            "with the environment variable `GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=true`; without it they report "
+            "that the resource does not exist, after about 15 s."
         ),
         parameters=BOOTSTRAP_PARAMETERS,
         responses=described(200, TREE, 401, 404, 409, 422, 503, media=BOTH),

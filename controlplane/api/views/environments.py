@@ -94,7 +94,10 @@ class EnvironmentView(ApiView):
     @extend_schema(
         operation_id="environment_update",
         summary="Change policies of an environment",
-        description="Needs the role admin for `selectors`, access-editor for `default_effect`, operator for `quarantine` and `hold`.",
+        description=(
+            "Needs the role admin for `selectors`, access-editor for `default_effect`, operator for `quarantine` and "
+            "`hold`."
+        ),
         request=body_of_shape(EnvironmentPatchIn),
         responses=described(200, EnvironmentWrittenOut, 400, 401, 403, 404, 409, 413, 415, 422, 503),
     )

@@ -11,7 +11,7 @@ from controlplane.api.pages import CURSOR_PARAMETERS, DEFAULT_ITEMS, MAX_ITEMS, 
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
 from controlplane.api.schema import CURSOR, INCIDENT_FILTERS, body_of_shape, described, page_of
-from controlplane.api.shapes.changes import ChangeMadeOut, IncidentOut
+from controlplane.api.shapes.changes import ChangeMadeOut, IncidentOut, UnchangedOut
 from controlplane.api.shapes.facts import IncidentDetailOut, IncidentPatchIn, ReasonIn
 from controlplane.api.views.base import ApiView, Needs, principal_of, require, seen_environments
 from controlplane.api.views.changes import change_answer, incident_json
@@ -89,7 +89,7 @@ class IncidentQuarantineView(ApiView):
         operation_id="incident_quarantine",
         summary="Publish the last acknowledged revision in place of the refused one",
         request=body_of_shape(ReasonIn),
-        responses=described(202, ChangeMadeOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, unchanged=True),
+        responses=described(202, ChangeMadeOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, unchanged=UnchangedOut),
     )
     def post(self, request: Request, incident_id: str) -> HttpResponse:
         """Quarantine it."""
@@ -111,7 +111,7 @@ class IncidentReleaseView(ApiView):
         operation_id="incident_release",
         summary="Publish the refused revision again",
         request=body_of_shape(ReasonIn),
-        responses=described(202, ChangeMadeOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, unchanged=True),
+        responses=described(202, ChangeMadeOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, unchanged=UnchangedOut),
     )
     def post(self, request: Request, incident_id: str) -> HttpResponse:
         """Release it."""

@@ -13,8 +13,18 @@ from controlplane.api.pages import OFFSET_PARAMETERS, offset_page, window_of
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
-from controlplane.api.schema import BOTH, MANIFEST, MANIFEST_LIST, MESSAGE, PAGE, PRECONDITIONS, RESOURCE_FILTERS, described, page_of
-from controlplane.api.shapes.changes import ChangeMadeOut
+from controlplane.api.schema import (
+    BOTH,
+    MANIFEST,
+    MANIFEST_LIST,
+    MESSAGE,
+    PAGE,
+    PRECONDITIONS,
+    RESOURCE_FILTERS,
+    described,
+    page_of,
+)
+from controlplane.api.shapes.changes import ChangeMadeOut, UnchangedOut
 from controlplane.api.shapes.resources import ResourceRowOut, RevisionOut
 from controlplane.api.views.base import ApiView, principal_of
 from controlplane.api.views.changes import change_answer
@@ -88,7 +98,9 @@ class ResourceView(ApiView):
         summary="Create or replace a resource",
         parameters=[MESSAGE, *PRECONDITIONS],
         request={"application/json": MANIFEST, "application/yaml": MANIFEST},
-        responses=described(202, ChangeMadeOut, 400, 401, 403, 404, 409, 412, 413, 415, 422, 503, unchanged=True),
+        responses=described(
+            202, ChangeMadeOut, 400, 401, 403, 404, 409, 412, 413, 415, 422, 503, unchanged=UnchangedOut
+        ),
     )
     def put(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
         """Store the manifest as the resource's next revision."""

@@ -114,11 +114,10 @@ class Plan:
 
 
 def prepare(edits: Sequence[Edit], environment_key: str, terms: Terms) -> tuple[Prepared, ...]:
-    """Everything that needs no look at the environment. Raises InputInvalid: a name edited twice, prune without owner.
-    """
+    """What needs no look at the environment. Raises InputInvalid: a name edited twice, prune without owner."""
     if terms.prune and not terms.owner:
         raise InputInvalid(
-            "prune deletes what an owner has and the request does not name, so it needs an owner (U13). Nothing was changed."
+            "prune deletes what an owner has and the request does not name, so it needs an owner. Nothing was changed."
         )
     _refuse_repeats(edits)
     return tuple(Prepared.of(edit, environment_key) for edit in edits)
@@ -189,7 +188,8 @@ def _check_base(environment: Environment, terms: Terms) -> None:
     )
     if findings:
         raise Conflict(
-            f"Environment '{environment.key}' moved on from the epoch this was made against. Look at it again. Nothing was changed.",
+            f"Environment '{environment.key}' moved on from the epoch this was made against. Look at it again. "
+            "Nothing was changed.",
             findings=findings,
         )
 
@@ -256,5 +256,6 @@ def _check_count(environment: Environment, effective: Sequence[Prepared], curren
     count = Resource.objects.filter(environment=environment, deleted=False).count() + added
     if count > limit:
         raise InputInvalid(
-            f"Environment '{environment.key}' would hold {count:,} resources; at most {limit:,} are allowed. Nothing was changed."
+            f"Environment '{environment.key}' would hold {count:,} resources; at most {limit:,} are allowed. "
+            "Nothing was changed."
         )

@@ -93,13 +93,14 @@ class _Moments:
 
     def __init__(self, now: datetime) -> None:
         self._now = now
+        self._adapt = connection.ops.adapt_datetimefield_value  # looked up once: it is called for every time
         self.now: datetime | str | None = self.ago(0.0)
 
     def ago(self, age_s: float | None) -> datetime | str | None:
         if age_s is None:
             return None
         # A string for SQLite, the moment itself for PostgreSQL; the stubs know of the first only.
-        return cast("datetime | str", connection.ops.adapt_datetimefield_value(self._now - timedelta(seconds=age_s)))
+        return cast("datetime | str", self._adapt(self._now - timedelta(seconds=age_s)))
 
 
 def _write_streams(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -> None:

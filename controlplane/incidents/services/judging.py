@@ -75,9 +75,15 @@ def _may_act(incident: Incident) -> bool:
     return (
         incident.environment.quarantine == QuarantinePolicy.AUTOMATIC.value
         and by_word[incident.type].automatic_quarantine
-        and incident.revision > 0
-        and incident.revision not in (incident.quarantined_revision, incident.forced_revision)
+        and incident.revision not in (0, incident.quarantined_revision)
+        and not _is_forced(incident)
     )
+
+
+def _is_forced(incident: Incident) -> bool:
+    """Whether an operator released this revision, be it over another incident about it (resolutions U21)."""
+    same = Incident.objects.filter(environment=incident.environment, type=incident.type, name=incident.name)
+    return same.filter(forced_revision=incident.revision).exists()
 
 
 def _quarantine(incident: Incident, reason: str) -> None:
@@ -102,10 +108,12 @@ def incidents_resolve(*, proven: Collection[ProvenContent]) -> int:
     """Resolve incidents whose resource moved on; how many. `proven` is what clients have just been seen to accept.
 
     A new revision resolves an incident once a client acknowledged it, a deletion once it is published; where nobody is
-    named, once none of the suspects is current any more. Looked at only after a publish or a proof.
+    named, once none of the suspects is current any more. Looked at only after a build or a proof.
     """
     candidates = Incident.objects.filter(state__in=UNRESOLVED).select_related("environment")
-    published = candidates.exclude(checked_epoch=models.F("environment__epoch")).order_by("id")[:_AT_ONCE]
+    published = candidates.exclude(checked_generation=models.F("environment__built_generation")).order_by("id")[
+        :_AT_ONCE
+    ]
     accepted = candidates.filter(name__in={content.name for content in proven})[:_AT_ONCE] if proven else ()
     found = {incident.pk: incident for incident in (*published, *accepted)}
     return sum(_resolve(incident) for incident in found.values())
@@ -114,7 +122,7 @@ def incidents_resolve(*, proven: Collection[ProvenContent]) -> int:
 def _resolve(incident: Incident) -> bool:
     environment = environment_get(key=incident.environment.key)
     fixed = _moved_on(incident, environment.built_generation) if incident.name else _none_current(incident)
-    changes: dict[str, object] = {"checked_epoch": environment.epoch}
+    changes: dict[str, object] = {"checked_generation": environment.built_generation}
     if fixed:
         changes |= {"state": IncidentState.RESOLVED.value, "resolved_epoch": environment.epoch}
         log.info(
@@ -130,7 +138,8 @@ def _moved_on(incident: Incident, built_generation: int) -> bool:
     head = history.first()
     if head is None or head.number <= incident.revision or head.change.generation > built_generation:
         return False
-    return head.blob_id is None or bool(getattr(head, "proven", False))
+    # A return to content that clients have accepted before is nothing new to them: no ACK will come for it.
+    return head.blob_id is None or any(getattr(row, "proven", False) for row in history.filter(version=head.version))
 
 
 def _none_current(incident: Incident) -> bool:

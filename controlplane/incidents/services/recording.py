@@ -121,6 +121,9 @@ def _open(environment: EnvironmentState, accusation: Accusation, taken: Taken) -
         last_at=last_at,
         opened_epoch=environment.epoch,
         settles_at=last_at + SETTLE,
+        # At least these were sent it, and refuse it; `incidents_judge` counts the whole fleet.
+        nacked=len({nack.client for nack, _ in taken}),
+        sent=len({nack.client for nack, _ in taken}),
     )
 
 

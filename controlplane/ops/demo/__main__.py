@@ -15,7 +15,7 @@ from typing import Final
 from controlplane.config import load
 from controlplane.home import Home
 from controlplane.ops.demo import resources
-from controlplane.ops.demo.rest import Rest
+from controlplane.ops.demo.rest import Rest, RestError
 
 READY_S: Final = 60.0
 ANSWER_S: Final = 30.0
@@ -51,8 +51,8 @@ def main() -> None:
         _say(f"1. Through Envoy:  GET http://127.0.0.1:{listener}/  ->  {_get(listener)}")
     _say(f"2. Through gRPC:   xds:///{resources.GRPC_TARGET}  ->  {_call(resources.GRPC_TARGET)}")
     _say(f"3. A missing name: xds:///{resources.MISSING_TARGET}  ->  {_call(resources.MISSING_TARGET)}")
-    _say("")
-    _say("Everything goes on running; Ctrl-C stops it.")
+    if ready := os.environ.get("PARLEY_READY_FILE"):
+        Path(ready).write_text("shown\n", encoding="ascii")
     while True:
         signal.pause()
 
@@ -71,7 +71,7 @@ def _envoy_start(bootstrap: Path, home: Home) -> bool:
     except PackageNotFoundError:
         return False
     log = home.logs / "demo-envoy.log"
-    command = [binary, "-c", bootstrap, "--use-dynamic-base-id", "--concurrency", "1", "--log-path", log]
+    command = [str(binary), "-c", str(bootstrap), "--use-dynamic-base-id", "--concurrency", "1", "--log-path", str(log)]
     subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - our own binary
     return True
 
@@ -98,7 +98,7 @@ def _call(target: str) -> str:
     started = time.monotonic()
     with grpc.insecure_channel(f"xds:///{target}") as channel:
         try:
-            answer = channel.unary_unary(ECHO_METHOD)(b"hello", timeout=20).decode()
+            answer = channel.unary_unary(ECHO_METHOD, None, None)(b"hello", timeout=20).decode()
         except grpc.RpcError as error:
             answer = f"{error.code().name}: {error.details()}"
     return f"{answer!r} after {time.monotonic() - started:.2f} s"
@@ -116,4 +116,7 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (RestError, TimeoutError) as error:
+        sys.exit(f"The demo cannot go on: {error}")

@@ -18,8 +18,8 @@ from controlplane.ops.supervisor.run import EXIT_CANNOT_START, EXIT_STOPPED, Sup
 _WORKER_PROCESSES: Final = 2
 
 
-def main(arguments: list[str]) -> int:
-    """Run `manage.py up`; the exit status."""
+def main(arguments: list[str], *, with_demo: bool = False) -> int:
+    """Run `manage.py up`, or `manage.py demo`; the exit status."""
     options = _parser().parse_args(arguments)
     try:
         config = load(os.environ, directory=Path.cwd())
@@ -38,6 +38,7 @@ def main(arguments: list[str]) -> int:
         home=home,
         environment=_environment(config.home),
         worker_processes=options.worker_processes,
+        with_demo=with_demo,
         screen=screen,
     )
     try:

@@ -16,11 +16,12 @@ VALKEY: Final = "valkey"
 WEB: Final = "web"
 WORKER: Final = "worker"
 ADS: Final = "ads"
+DEMO: Final = "demo"
 PREPARE: Final = "prepare"
 
-# Streams are told to go elsewhere first, work in hand is finished while its database and broker are there, the broker
-# goes last.
-STOP_ORDER: Final = (ADS, WORKER, WEB, VALKEY)
+# The demo's clients go first. Streams are told to go elsewhere next, work in hand is finished while its database and
+# broker are there, the broker goes last.
+STOP_ORDER: Final = (DEMO, ADS, WORKER, WEB, VALKEY)
 STOP_GRACE_S: Final = 10.0
 
 
@@ -79,6 +80,19 @@ def programs(config: Config, home: Home, *, worker_processes: int) -> tuple[Prog
             command=(sys.executable, str(ROOT / "manage.py"), "ads"),
             ready=http_ready(config.metrics_address, "/readyz"),
         ),
+    )
+
+
+def demo(home: Home) -> Program:
+    """Demo resources, data planes and calls (`make demo`); ready once it has shown what came of the calls."""
+    ready = home.run / "demo.ready"
+    return Program(
+        name=DEMO,
+        command=(sys.executable, "-m", "controlplane.ops.demo"),
+        ready=file_ready(ready),
+        # gRPC prints the trace of an error that the demo is about to show.
+        environment={"PARLEY_READY_FILE": str(ready), "GRPC_VERBOSITY": "NONE"},
+        clears=(ready,),
     )
 
 

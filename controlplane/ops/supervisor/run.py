@@ -21,6 +21,7 @@ from controlplane.ops.supervisor.programs import (
     STOP_ORDER,
     Program,
     broker,
+    demo,
     preparation,
     programs,
 )
@@ -46,6 +47,7 @@ class Supervisor:
     home: Home
     environment: Mapping[str, str]
     worker_processes: int
+    with_demo: bool
     screen: Screen
     _children: dict[str, Child] = field(default_factory=dict)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -81,6 +83,8 @@ class Supervisor:
         if not self._stop.is_set():
             for program in programs(self.config, self.home, worker_processes=self.worker_processes):
                 self._launch(program)
+            if self.with_demo:
+                self._launch(demo(self.home))
         return await self._all_ready()
 
     async def _prepare(self) -> str:

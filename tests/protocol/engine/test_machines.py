@@ -1,6 +1,7 @@
-"""Streams under random worlds, subscriptions, delays, rejections and reconnects: the invariants I1 to I11, T1 to T10 and N2, N3, N5.
+"""Streams under random worlds, subscriptions, delays, rejections and reconnects.
 
-The client of `model` checks every response as it is written and, whenever the stream comes to rest, that it holds what `decide` says.
+The client checks every response as it is written and, whenever the stream comes to rest, that it holds what `decide`
+says: the invariants I1 to I10, T1 to T10 and N2, N3, N5.
 """
 
 from collections.abc import Callable
@@ -10,9 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from adsserver.engine.events import Variant
-from tests.protocol.engine.model import ModelClient, World
+from tests.protocol.engine.model import ModelClient
+from tests.protocol.engine.world import World
 from xdscore.access import Effect
-from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, by_word
+from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, ResourceType, by_word
 
 KINDS = (CLUSTER, ENDPOINT, LISTENER, ROUTE)
 NAMES = ("a", "b", "c", "d")
@@ -29,9 +31,10 @@ class Stream(RuleBasedStateMachine):
     variant: Variant
 
     @initialize(
-        served=st.lists(st.tuples(words, names, versions), max_size=8), known=st.lists(st.tuples(words, names), max_size=3)
+        served=st.lists(st.tuples(words, names, versions), max_size=8),
+        known=st.lists(st.tuples(words, names), max_size=3),
     )
-    def start(self, served: list, known: list) -> None:
+    def start(self, served: list[tuple[str, str, str]], known: list[tuple[str, str]]) -> None:
         self.world = World()
         for word, name, version in served:
             self.world.serve(by_word[word], name, f"{word}-{name}-{version}")
@@ -40,26 +43,26 @@ class Stream(RuleBasedStateMachine):
         self.client = ModelClient(self.world, self.variant, KINDS)
 
     @rule(word=words, wanted=name_sets, star=st.booleans())
-    def subscribe(self, word, wanted, star) -> None:
+    def subscribe(self, word: str, wanted: frozenset[str], star: bool) -> None:
         kind = by_word[word]
         self.client.want(kind, wanted, wildcard=star and kind.wildcard)
 
     @rule(word=words)
-    def repeat(self, word) -> None:
+    def repeat(self, word: str) -> None:
         self.client.repeat(by_word[word])
 
     @rule(word=words, name=names, version=versions, proven=st.booleans())
-    def edit(self, word, name, version, proven) -> None:
+    def edit(self, word: str, name: str, version: str, proven: bool) -> None:
         good = f"{word}-{name}-v0" if proven else ""
         self.world.serve(by_word[word], name, f"{word}-{name}-{version}", proven=good)
 
     @rule(word=words, name=names, how=st.sampled_from(["remove", "forget", "withhold"]))
-    def lose(self, word, name, how) -> None:
-        lose: Callable = getattr(self.world, how)
+    def lose(self, word: str, name: str, how: str) -> None:
+        lose: Callable[[ResourceType, str], None] = getattr(self.world, how)
         lose(by_word[word], name)
 
     @rule(word=words, name=names, effect=st.sampled_from(Effect))
-    def permit(self, word, name, effect) -> None:
+    def permit(self, word: str, name: str, effect: Effect) -> None:
         self.world.rule(by_word[word], name, effect)
 
     @rule()
@@ -67,11 +70,11 @@ class Stream(RuleBasedStateMachine):
         self.client.publish()
 
     @rule(word=words, name=names, version=versions)
-    def dislike(self, word, name, version) -> None:
+    def dislike(self, word: str, name: str, version: str) -> None:
         self.client.dislike(f"{word}-{name}-{version}")
 
     @rule(culprits=st.booleans(), partly=st.booleans())
-    def temper(self, culprits, partly) -> None:
+    def temper(self, culprits: bool, partly: bool) -> None:
         self.client.names_culprits, self.client.uses_valid_part = culprits, partly
 
     @rule()
@@ -84,7 +87,7 @@ class Stream(RuleBasedStateMachine):
         self.client.read()
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 31.0]))
-    def wait(self, seconds) -> None:
+    def wait(self, seconds: float) -> None:
         self.client.now += seconds
 
     @rule()
@@ -115,7 +118,13 @@ class DeltaStream(Stream):
     variant = Variant.DELTA
 
 
-PROFILE = settings(max_examples=60, stateful_step_count=40, deadline=None, report_multiple_bugs=False, suppress_health_check=list(HealthCheck))
+PROFILE = settings(
+    max_examples=150,
+    stateful_step_count=40,
+    deadline=None,
+    report_multiple_bugs=False,
+    suppress_health_check=list(HealthCheck),
+)
 
 TestSotwStream = SotwStream.TestCase
 TestSotwStream.settings = PROFILE

@@ -1,5 +1,7 @@
 """Requests as real clients write them, read by adsserver.wire."""
 
+from collections.abc import Callable
+
 import pytest
 from envoy.config.core.v3 import base_pb2
 from envoy.service.discovery.v3 import discovery_pb2
@@ -153,11 +155,11 @@ def test_decode__metadata_beyond_its_bounds__is_left_out() -> None:
 def test_decode__number_of_names__is_bounded(count: int, allowed: bool) -> None:
     limits = Limits(names_per_request=3)
     names = [f"n{number}" for number in range(count)]
-    attempts = (
+    attempts: list[Callable[[], Incoming]] = [
         lambda: sotw(type_url=CLUSTER.url, resource_names=names, limits=limits),
         lambda: delta(type_url=CLUSTER.url, resource_names_subscribe=names, limits=limits),
         lambda: delta(type_url=CLUSTER.url, resource_names_unsubscribe=names, limits=limits),
-    )
+    ]
 
     for attempt in attempts:
         if allowed:

@@ -55,7 +55,7 @@ def responses(draw: st.DrawFn) -> tuple[Respond, Contents]:
     return response, Contents(blobs)
 
 
-def plainly(variant: Variant, response: Respond, contents: Contents) -> object:
+def plainly(variant: Variant, response: Respond, contents: Contents) -> discovery_pb2.DiscoveryResponse:
     """The message built the ordinary way."""
     sotw = variant is Variant.SOTW
     message = discovery_pb2.DiscoveryResponse() if sotw else discovery_pb2.DeltaDiscoveryResponse()
@@ -107,7 +107,7 @@ def test_encode_errors__unknown_type__is_an_errors_only_response(variant: Varian
     data = Encoder(Contents({}), IDENTIFIER).encode_errors(variant, "type.googleapis.com/a.B", "u1", "v", [error])
 
     expected = plainly(variant, Respond(CLUSTER, "u1", "v", (), (error,)), Contents({}))
-    expected.type_url = "type.googleapis.com/a.B"  # type: ignore[attr-defined]
+    expected.type_url = "type.googleapis.com/a.B"
     assert type(expected).FromString(data) == expected
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from typing import Any
 
 import grpc
 import pytest
@@ -11,7 +12,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from adsserver.config import AdsConfigError, AuthMode
 from adsserver.identity import Peer, UnauthenticatedError, identification
-from tests.support.ads import Running, config, running
+from tests.support.ads import Running, config, raw_call, running
 
 V3 = "/envoy.service.{}.v3.{}DiscoveryService/"
 SERVICES = {
@@ -46,7 +47,7 @@ async def run() -> AsyncIterator[Running]:
 async def outcome(address: str, path: str) -> tuple[grpc.StatusCode, str]:
     async with grpc.aio.insecure_channel(address) as channel:
         # An empty message is one of every type, and a stream of one is a unary call.
-        call = channel.stream_stream(path)()
+        call = raw_call(channel, path)
         with suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
             await call.write(b"")
             await call.done_writing()
@@ -78,8 +79,9 @@ async def test_methods__not_in_the_table__unimplemented(run: Running) -> None:
 @pytest.mark.parametrize("path", FETCH)
 async def test_methods__fetch__unimplemented_with_a_hint(run: Running, path: str) -> None:
     async with grpc.aio.insecure_channel(run.address) as channel:
+        untyped: Any = channel
         with pytest.raises(grpc.aio.AioRpcError, match="use the streaming method") as caught:
-            await channel.unary_unary(path)(b"")
+            await untyped.unary_unary(path)(b"")
 
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
 

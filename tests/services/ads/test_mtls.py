@@ -16,7 +16,7 @@ from envoy.service.discovery.v3 import discovery_pb2
 
 from adsserver.config import AdsConfigError, AuthMode, TlsFiles
 from adsserver.server import AdsServer
-from tests.support.ads import Running, config, running
+from tests.support.ads import Running, config, raw_call, running
 from xdscore.resource_types import CLUSTER
 from xdscore.selectors import EnvironmentChoice, Selector
 
@@ -115,7 +115,7 @@ async def connect(
     credentials = grpc.ssl_channel_credentials(authority.pem(), key, certificate)
     options = [("grpc.ssl_target_name_override", "ads.example"), ("grpc.use_local_subchannel_pool", 1)]
     async with grpc.aio.secure_channel(run.address, credentials, options=options) as channel:
-        call = channel.stream_stream(METHOD)(timeout=5)
+        call = raw_call(channel, METHOD, timeout=5)
         request = discovery_pb2.DiscoveryRequest(type_url=CLUSTER.url, node={"id": node_id})
         try:
             await call.write(request.SerializeToString())

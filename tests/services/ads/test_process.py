@@ -20,7 +20,7 @@ from envoy.service.discovery.v3 import discovery_pb2
 from prometheus_client import CollectorRegistry
 
 from adsserver.process import AdsProcess
-from tests.support.ads import config
+from tests.support.ads import config, raw_call
 from xdscore.resource_types import CLUSTER
 
 ROOT = Path(__file__).parents[3]
@@ -98,13 +98,23 @@ def running(started: Started) -> Iterator[Started]:
         started.process.communicate()
 
 
+def refusal(started: Started) -> str:
+    """What a server says that does not start; its status must be 2."""
+    try:
+        _, said = started.process.communicate(timeout=30)
+    finally:
+        started.process.kill()
+    assert started.process.returncode == 2
+    return said
+
+
 async def identifiers(port: int, streams: int) -> set[str]:
     """Who answered each of these streams, each on a connection of its own."""
     seen = set()
     for _ in range(streams):
         options = [("grpc.use_local_subchannel_pool", 1)]
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
-            call = channel.stream_stream(METHOD)()
+            call = raw_call(channel, METHOD)
             await call.write(WILDCARD)
             async with asyncio.timeout(5):
                 answer = discovery_pb2.DiscoveryResponse.FromString(await call.read())
@@ -139,16 +149,19 @@ def test_serve__taken_port__one_sentence_and_status_two(tmp_path: Path, workers:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        ours = start(tmp_path, workers=workers, port=port)
-        _, ours_said = ours.process.communicate(timeout=30)
-        metrics = start(tmp_path, workers=workers, metrics_port=port)
-        _, metrics_said = metrics.process.communicate(timeout=30)
+        ours_said = refusal(start(tmp_path, workers=workers, port=port))
+        metrics_said = refusal(start(tmp_path, workers=workers, metrics_port=port))
 
-    assert (ours.process.returncode, metrics.process.returncode) == (2, 2)
     assert f"The address 127.0.0.1:{port} (PARLEY_ADS_ADDRESS) cannot be used" in ours_said
     assert f"The address 127.0.0.1:{port} (PARLEY_ADS_METRICS_ADDRESS) cannot be used" in metrics_said
     assert "Traceback" not in ours_said + metrics_said
     assert not list(tmp_path.glob("run/*"))
+
+
+def test_serve__port_of_another_ads_server__is_not_shared_by_mistake(one: Started, tmp_path: Path) -> None:
+    said = refusal(start(tmp_path, port=one.port))
+
+    assert f"The address 127.0.0.1:{one.port} (PARLEY_ADS_ADDRESS) cannot be used" in said
 
 
 def test_workers__two__share_the_port_and_are_told_of_as_one(two: Started) -> None:

@@ -64,7 +64,7 @@ async def until(
                     last = await ask()
                 except OSError as error:
                     last = error
-                if wanted(last):  # type: ignore[arg-type]
+                if wanted(last):
                     return
                 await asyncio.sleep(0.02)
     except TimeoutError:

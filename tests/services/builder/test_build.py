@@ -1,9 +1,11 @@
 """From catalogue to snapshot, through the real database."""
 
 import pytest
+from django.conf import settings
 
 from adsserver.ports import Directory
 from adsserver.store.contents import ContentMemory
+from adsserver.store.last_good import LastGood
 from adsserver.store.loader import Loader
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal
 from controlplane.builder.models import Build
@@ -12,6 +14,7 @@ from controlplane.catalog.choices import QuarantineCause
 from controlplane.catalog.models import Blob, Environment
 from controlplane.catalog.services import change_apply, environment_default_ensure, proofs_record, quarantine_open
 from controlplane.catalog.values import Delete, ProvenContent, Put
+from controlplane.home import Home
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.services import PublishOutcome, snapshot_publish
 from tests.support.manifests import cluster, parsed, tls_secret
@@ -37,7 +40,8 @@ class Replica:
     def __init__(self) -> None:
         self.contents = ContentMemory()
         self.offered: list[Directory] = []
-        self.loader = Loader(contents=self.contents, on_directory=self.offered.append)
+        last_good = LastGood(Home(settings.PARLEY.home).cache)
+        self.loader = Loader(contents=self.contents, last_good=last_good, on_directory=self.offered.append)
 
     def snapshot(self) -> Snapshot:
         self.loader._look()

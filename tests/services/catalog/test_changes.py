@@ -15,7 +15,15 @@ from controlplane.catalog.services import (
     quarantine_open,
     quarantine_release,
 )
-from controlplane.catalog.values import Delete, EnvironmentPolicy, Existing, ProvenContent, Put
+from controlplane.catalog.values import (
+    ChangeMade,
+    Delete,
+    EnvironmentPolicy,
+    Existing,
+    Expectation,
+    ProvenContent,
+    Put,
+)
 from controlplane.errors import Conflict, InputInvalid, NotFound, PreconditionFailed
 from controlplane.journal.models import AuditEvent
 from tests.support.manifests import cluster, parsed, tls_secret
@@ -31,8 +39,8 @@ def environment() -> None:
     environment_default_ensure()
 
 
-def put(*trees: dict[str, object], expect: object = Existing.ANY, owner: str | None = None) -> object:
-    edits = [Put(parsed(tree), expect) for tree in trees]  # type: ignore[arg-type]
+def put(*trees: dict[str, object], expect: Expectation = Existing.ANY, owner: str | None = None) -> ChangeMade:
+    edits = [Put(parsed(tree), expect) for tree in trees]
     return change_apply(environment_key="default", edits=edits, actor=DANA, message="why", owner=owner)
 
 
@@ -97,12 +105,12 @@ def test_change_apply__one_edit_fails_its_precondition__nothing_is_written() -> 
         (False, frozenset({1}), False),
     ],
 )
-def test_change_apply__expectation__decides(existing: bool, expect: object, allowed: bool) -> None:
+def test_change_apply__expectation__decides(existing: bool, expect: Expectation, allowed: bool) -> None:
     if existing:
         put(cluster("a"))
 
     if allowed:
-        assert put(cluster("a", connect_timeout="3s"), expect=expect)
+        assert put(cluster("a", connect_timeout="3s"), expect=expect).changed
     else:
         with pytest.raises(PreconditionFailed):
             put(cluster("a", connect_timeout="3s"), expect=expect)
@@ -147,18 +155,11 @@ def test_change_apply__secret__is_sealed_at_rest_and_opens_again() -> None:
 
 def test_quarantine__opened_and_released__each_is_a_change_once() -> None:
     put(cluster("a"))
-    target = {
-        "environment_key": "default",
-        "word": "cluster",
-        "name": "a",
-        "revision": 1,
-        "reason": "nacked",
-        "actor": DANA,
-    }
 
-    opened = quarantine_open(**target, cause=QuarantineCause.OPERATOR)
-    again = quarantine_open(**target, cause=QuarantineCause.OPERATOR)
-    released = quarantine_release(**target)
+    opened, again = quarantine_a(1), quarantine_a(1)
+    released = quarantine_release(
+        environment_key="default", word="cluster", name="a", revision=1, reason="mended", actor=DANA
+    )
 
     assert (opened.changed, again.changed, released.changed) == (True, False, True)
 
@@ -168,15 +169,7 @@ def test_quarantine_open__newer_revision_is_current__is_refused() -> None:
     put(cluster("a", connect_timeout="2s"))
 
     with pytest.raises(Conflict, match="r2 is"):
-        quarantine_open(
-            environment_key="default",
-            word="cluster",
-            name="a",
-            revision=1,
-            cause=QuarantineCause.OPERATOR,
-            reason="x",
-            actor=DANA,
-        )
+        quarantine_a(1)
 
 
 def test_proofs_record__acknowledged_versions__newest_proven_revision_becomes_the_fallback() -> None:
@@ -188,7 +181,19 @@ def test_proofs_record__acknowledged_versions__newest_proven_revision_becomes_th
     again = proofs_record(proven=[ProvenContent("default", "cluster", "a", versions[1])])
 
     assert (newly, again) == (2, 0)
-    assert Resource.objects.get(name="a").proven.number == 2
+    assert Resource.objects.values_list("proven__number", flat=True).get(name="a") == 2
+
+
+def test_change_apply__back_to_a_proven_content__is_proven_at_once() -> None:
+    put(cluster("a"))
+    version = Revision.objects.get(resource__name="a").version
+    proofs_record(proven=[ProvenContent("default", "cluster", "a", version)])
+    put(cluster("a", connect_timeout="2s"))
+    assert Resource.objects.values_list("proven__number", flat=True).get(name="a") == 1
+
+    put(cluster("a"))
+
+    assert Resource.objects.values_list("proven__number", flat=True).get(name="a") == 3
 
 
 def test_environment_create__taken_key__is_a_conflict_and_new_ones_deny() -> None:
@@ -197,3 +202,15 @@ def test_environment_create__taken_key__is_a_conflict_and_new_ones_deny() -> Non
     assert made.changed
     with pytest.raises(Conflict, match="prod"):
         environment_create(key="prod", policy=EnvironmentPolicy(), actor=DANA)
+
+
+def quarantine_a(revision: int) -> ChangeMade:
+    return quarantine_open(
+        environment_key="default",
+        word="cluster",
+        name="a",
+        revision=revision,
+        cause=QuarantineCause.OPERATOR,
+        reason="nacked",
+        actor=DANA,
+    )

@@ -39,7 +39,10 @@ from controlplane.errors import NotFound
 from tests.support.facts import acknowledged, content, rejected, respond, stream, subscribed
 from xdscore.resource_types import ENDPOINT
 
-pytestmark = [pytest.mark.django_db(transaction=True, databases=["default", READER]), pytest.mark.usefixtures("database")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", READER]),
+    pytest.mark.usefixtures("database"),
+]
 
 
 def id_of(each: StreamInfo) -> str:

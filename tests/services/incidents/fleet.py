@@ -1,4 +1,7 @@
-"""Clients in miniature: what they are sent comes from the real catalogue, what they say goes through the real fact buffer."""
+"""Clients in miniature.
+
+What they are sent comes from the real catalogue, what they say goes through the real fact buffer.
+"""
 
 from adsserver.engine.events import NamedContent, Respond
 from adsserver.ports import StreamInfo
@@ -16,11 +19,12 @@ from xdscore.snapshot import Content
 DANA = Principal("dana", ADMIN_SCOPES)
 
 
-def publish(*trees: Tree, delete: tuple[str, ...] = ()) -> str:
-    """Apply and build; the id of the change."""
+def publish(*trees: Tree, delete: tuple[str, ...] = (), built: bool = True) -> str:
+    """Apply and, unless said otherwise, build; the id of the change."""
     edits = [Put(parsed(tree)) for tree in trees] + [Delete(CLUSTER, name) for name in delete]
     made = change_apply(environment_key="default", edits=edits, actor=DANA, message="why")
-    rebuild()
+    if built:
+        rebuild()
     return made.change_id
 
 

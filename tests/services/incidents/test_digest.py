@@ -1,4 +1,7 @@
-"""From a NACK to an incident, a quarantine and its end: the real catalogue, builder, buffer and database (SQLite and PostgreSQL)."""
+"""From a NACK to an incident, a quarantine and its end.
+
+The real catalogue, builder, buffer and database (SQLite and PostgreSQL).
+"""
 
 from datetime import timedelta
 
@@ -14,15 +17,17 @@ from controlplane.incidents import services
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.models import Incident, IncidentClient
 from controlplane.incidents.selectors import incident_get, incident_list, incidents_of_change
-from controlplane.incidents.services import digest
-from controlplane.incidents.services import recording
+from controlplane.incidents.services import digest, incident_quarantine, recording
 from controlplane.incidents.tasks import digest as digest_task
 from controlplane.incidents.values import IncidentState
-from tests.services.incidents.fleet import Fleet, held, proven, publish, rebuild
+from tests.services.incidents.fleet import DANA, Fleet, held, proven, publish, rebuild
 from tests.support.manifests import cluster, endpoints
 from xdscore.resource_types import ENDPOINT
 
-pytestmark = [pytest.mark.django_db(transaction=True, databases=["default", READER]), pytest.mark.usefixtures("database")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", READER]),
+    pytest.mark.usefixtures("database"),
+]
 
 BAD = "Error adding/updating cluster(s) pay: Invalid path: /no/such/ca.pem"
 NAMELESS = "Invalid duration: Expected positive duration: goo.gle/debugonly    \nseconds: -1"
@@ -73,7 +78,9 @@ def test_digest__nack__names_resource_change_author_and_impact() -> None:
     detail = incident_get(public_id=incident.id)
     assert (detail.author, detail.revision, detail.family, detail.quarantined) == ("dana", 2, "envoy", False)
     assert [each.node_id for each in detail.refusing] == ["node-1"]
-    assert [(each.text, each.suspects) for each in detail.samples] == [(BAD, (("pay", held("pay", 2).content.version),))]
+    assert [(each.text, each.suspects) for each in detail.samples] == [
+        (BAD, (("pay", held("pay", 2).content.version),))
+    ]
     assert incidents_of_change(change_id=change) == (incident,)
     assert incident_list(environment_keys=["other"]) == ()
 
@@ -198,9 +205,30 @@ def test_digest__resource_deleted_and_published__resolves() -> None:
     broken_pay(fleet)
     digest()
 
-    publish(delete=("pay",))
+    publish(delete=("pay",), built=False)
+    digest()
+    assert only_incident().state == IncidentState.OPEN
+
+    rebuild()
     digest()
 
+    assert only_incident().state == IncidentState.RESOLVED
+
+
+def test_digest__reverted_to_what_a_quarantine_serves__resolves_without_a_new_ack() -> None:
+    fleet = Fleet(2)
+    broken_pay(fleet)
+    digest()
+    key = str(only_incident().public_id)
+    incident_quarantine(public_id=key, reason="breaks pay", actor=DANA, request_id="")
+    rebuild()
+    digest()
+    epoch = Environment.objects.get().epoch
+
+    publish(cluster("pay"))
+    digest()
+
+    assert Environment.objects.get().epoch == epoch  # clients see no difference
     assert only_incident().state == IncidentState.RESOLVED
 
 

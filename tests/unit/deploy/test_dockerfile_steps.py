@@ -33,9 +33,17 @@ def test_dockerfile__every_lock__is_installed_by_hash_and_from_wheels() -> None:
 
 
 def test_parse__comments_and_continued_lines__are_read_as_docker_does() -> None:
-    text = 'ARG V=3.11\nFROM python:${V} AS one\nRUN a \\\n    # not part of it\n    && b\nCOPY --from=one --chown=1:1 /x /y\nCMD ["a b"]\n'
+    lines = [
+        "ARG V=3.11",
+        "FROM python:${V} AS one",
+        "RUN a \\",
+        "    # not part of it",
+        "    && b",
+        "COPY --from=one --chown=1:1 /x /y",
+        'CMD ["a b"]',
+    ]
 
-    (stage,) = parse(text)
+    (stage,) = parse("\n".join(lines))
 
     assert (stage.name, stage.image) == ("one", "python:3.11")
     run, copy, command = stage.instructions

@@ -147,28 +147,24 @@ def test_deleted_server_certificate__next_run__makes_one_of_the_same_authority(p
     renewed.verify_directly_issued_by(authority)
 
 
-class _WhoAmI(grpc.GenericRpcHandler):
+def _who_handler(domains: frozenset[str]) -> "grpc.GenericRpcHandler[bytes, bytes]":
     """Answers with the identity that Parley sees."""
 
-    def __init__(self, domains: frozenset[str]) -> None:
-        self._domains = domains
+    def answer(_request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
+        return spiffe_identity(context.auth_context(), domains).encode()
 
-    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:  # noqa: ARG002
-        def answer(_request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
-            return spiffe_identity(context.auth_context(), self._domains).encode()
-
-        return grpc.unary_unary_rpc_method_handler(answer)
+    return grpc.method_handlers_generic_handler("test.Who", {"AmI": grpc.unary_unary_rpc_method_handler(answer)})
 
 
 async def _who_am_i(prepared: Prepared, variables: Mapping[str, str], credentials: grpc.ChannelCredentials) -> str:
     ads = prepared.secrets / "ads"
     files = TlsFiles(ads / "server.pem", ads / "server.key", ads / "client-ca.pem")
-    server = grpc.aio.server(handlers=(_WhoAmI(frozenset({variables["PARLEY_ADS_TRUST_DOMAINS"]})),))
+    server = grpc.aio.server(handlers=(_who_handler(frozenset({variables["PARLEY_ADS_TRUST_DOMAINS"]})),))
     port = server.add_secure_port("127.0.0.1:0", server_credentials(files, client_certificates=True))
     await server.start()
     try:
         async with grpc.aio.secure_channel(f"localhost:{port}", credentials) as channel:
-            answer: bytes = await channel.unary_unary(METHOD)(b"", timeout=10)
+            answer: bytes = await channel.unary_unary(METHOD, bytes, bytes)(b"", timeout=10)
             return answer.decode()
     finally:
         await server.stop(None)

@@ -1,4 +1,7 @@
-"""The buffer between streams and the database: last state wins, everything is bounded, nothing is lost while it is away."""
+"""The buffer between streams and the database.
+
+Last state wins, everything is bounded, nothing is lost while it is away.
+"""
 
 import threading
 import time

@@ -11,7 +11,17 @@ from google.protobuf.any_pb2 import Any as AnyProto
 
 from xdscore.findings import Severity
 from xdscore.resource_types import RESOURCE_TYPES, by_word
-from xdscore.schema import Expected, Manifest, Media, ParsedResource, Refused, ResourceLimits, parse, read_manifests
+from xdscore.schema import (
+    Expected,
+    Manifest,
+    Media,
+    ParsedResource,
+    Refused,
+    ResourceLimits,
+    canonical,
+    parse,
+    read_manifests,
+)
 from xdscore.schema.types_registry import new_message
 from xdscore.snapshot import content_hash
 
@@ -131,7 +141,7 @@ def test_parse__name_at_the_limit__passes(name: str) -> None:
 
 
 def test_parse__address_says_otherwise__both_are_named() -> None:
-    tree = {"@type": CLUSTER, "name": "a"}
+    tree: dict[str, Any] = {"@type": CLUSTER, "name": "a"}
 
     assert codes(tree, Expected("cluster", "a")) == []
     assert codes(tree, Expected("cluster", "b")) == [("XDS1023", "/name")]
@@ -144,7 +154,7 @@ def test_parse__address_says_otherwise__both_are_named() -> None:
 
 
 def test_parse__resource_at_the_size_limit__passes_and_one_byte_more_is_refused() -> None:
-    tree = {"@type": CLUSTER, "name": "a", "alt_stat_name": "x" * 100}
+    tree: dict[str, Any] = {"@type": CLUSTER, "name": "a", "alt_stat_name": "x" * 100}
     size = len(parsed(tree).any_bytes)
 
     at_limit = parse(Manifest(tree), limits=ResourceLimits(max_bytes=size))
@@ -170,6 +180,30 @@ def test_parse__spelling_and_order__do_not_change_the_bytes() -> None:
     two = parsed({"edsClusterConfig": {}, "type": 3, "connectTimeout": "1.000s", "name": "a", "@type": CLUSTER})
 
     assert one.any_bytes == two.any_bytes
+
+
+def packed(message: Any) -> AnyProto:
+    return AnyProto(type_url=GOOGLE + message.DESCRIPTOR.full_name, value=message.SerializeToString())
+
+
+def test_canonical__bytes_that_another_protobuf_ordered_otherwise__become_the_same() -> None:
+    """Two map entries of a message inside an Any inside an Any, in both orders: joined bytes are merged messages."""
+    router = packed(new_message("envoy.extensions.filters.http.router.v3.Router"))
+    entries = []
+    for name in ("a", "b"):
+        route: Any = new_message("envoy.config.route.v3.RouteConfiguration")
+        route.typed_per_filter_config[name].CopyFrom(router)
+        entries.append(route.SerializeToString())
+    stored = []
+    for first, second in (entries, reversed(entries)):
+        extension: Any = new_message("envoy.config.core.v3.TypedExtensionConfig")
+        extension.typed_config.type_url = by_word["route"].url
+        extension.typed_config.value = first + second
+        stored.append(packed(extension).SerializeToString())
+
+    assert stored[0] != stored[1]
+    assert canonical(stored[0]) == canonical(stored[1])
+    assert canonical(canonical(stored[0])) == canonical(stored[0])
 
 
 PROGRAM = """

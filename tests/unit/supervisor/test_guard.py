@@ -54,7 +54,7 @@ class Guarded:
     def rest(self) -> str:
         """What else it printed."""
         assert self.process.stdout is not None
-        return self.process.stdout.read()
+        return str(self.process.stdout.read())
 
 
 Start = Callable[..., Guarded]

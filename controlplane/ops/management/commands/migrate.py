@@ -18,10 +18,12 @@ _POSTGRES_UNHURRIED: Final = "-c statement_timeout=0"  # the last setting of a n
 class Command(migrate.Command):
     """Migrates."""
 
-    def handle(self, *args: object, **options: object) -> None:
+    def execute(self, *args: object, **options: object) -> str | None:
+        """Before Django's checks, which open the database."""
         home_create(settings.PARLEY)
         with _patient(connections[str(options["database"])]):
-            super().handle(*args, **options)
+            output: str | None = super().execute(*args, **options)
+        return output
 
 
 @contextmanager

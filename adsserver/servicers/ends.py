@@ -1,0 +1,36 @@
+"""Why streams end, as the client and the operator read it (protocol.md J2)."""
+
+from dataclasses import dataclass
+
+import grpc
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Why a stream ends: the status the client gets, and the cause as an operator reads it."""
+
+    code: grpc.StatusCode
+    text: str
+
+    @property
+    def cause(self) -> str:
+        """For the stream's record."""
+        return self.text or "the client ended the stream"
+
+
+# Closing and cancelling look alike here: which of the two is noticed first is chance.
+CLIENT_ENDED = End(grpc.StatusCode.OK, "")
+DRAINING = End(grpc.StatusCode.UNAVAILABLE, "This server is shutting down; reconnect.")
+MOVED = End(grpc.StatusCode.UNAVAILABLE, "This client belongs to another environment now; reconnect.")
+TOO_OLD = End(grpc.StatusCode.UNAVAILABLE, "This stream reached its greatest age; reconnect.")
+NOTHING_LOADED = End(grpc.StatusCode.UNAVAILABLE, "This server has nothing to serve yet; reconnect.")
+TOO_SLOW = End(grpc.StatusCode.UNAVAILABLE, "The client took too long to read a response.")
+BROKEN = End(grpc.StatusCode.INTERNAL, "This server failed to handle the stream; reconnect.")
+
+
+class StreamEndError(Exception):
+    """Ends the stream from within its reader."""
+
+    def __init__(self, end: End) -> None:
+        super().__init__(end.text)
+        self.end = end

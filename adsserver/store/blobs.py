@@ -1,0 +1,60 @@
+"""Where the loader has the parts of snapshots from, and the check that they are what their addresses say (P10)."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from controlplane.catalog.choices import BlobKind
+from controlplane.catalog.selectors import blobs_read
+from xdscore.snapshot import content_hash
+
+
+class SnapshotUnreadable(Exception):
+    """A stored snapshot is incomplete, altered, or of a format this process does not read."""
+
+
+class Blobs(Protocol):
+    """Where the parts of snapshots come from. What is not there is left out; CacheRefused says why none can be had."""
+
+    def parts(self, addresses: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Roots, access tables and chunks."""
+        ...
+
+    def contents(self, addresses: Iterable[bytes]) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
+        """Contents: plain ones, and sealed ones as they are."""
+        ...
+
+
+class DatabaseBlobs:
+    """Blobs as rows."""
+
+    def parts(self, addresses: Iterable[bytes]) -> dict[bytes, bytes]:
+        rows = blobs_read(addresses=(address.hex() for address in addresses))
+        return {bytes.fromhex(text): data for text, _, data in rows}
+
+    def contents(self, addresses: Iterable[bytes]) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
+        plain: dict[bytes, bytes] = {}
+        sealed: dict[bytes, bytes] = {}
+        for text, kind, data in blobs_read(addresses=(address.hex() for address in addresses)):
+            (sealed if kind is BlobKind.SECRET else plain)[bytes.fromhex(text)] = data
+        return plain, sealed
+
+
+def read_parts(blobs: Blobs, addresses: set[bytes]) -> dict[bytes, bytes]:
+    """All of these parts, verified by their hashes. Raises SnapshotUnreadable, CacheRefused."""
+    found = {address: data for address, data in blobs.parts(addresses).items() if content_hash(data) == address}
+    lost = addresses - found.keys()
+    if lost:
+        raise SnapshotUnreadable(f"{len(lost)} parts are missing or altered, the first is {min(lost).hex()}")
+    return found
+
+
+def read_contents(blobs: Blobs, addresses: frozenset[bytes]) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
+    """All of these contents: plain ones, verified by their hashes, and sealed ones, whose seals are verified when they
+    are opened. Raises SnapshotUnreadable, CacheRefused.
+    """
+    found, sealed = blobs.contents(addresses)
+    plain = {address: data for address, data in found.items() if content_hash(data) == address}
+    lost = addresses - plain.keys() - sealed.keys()
+    if lost:
+        raise SnapshotUnreadable(f"{len(lost)} contents are missing or altered, the first is {min(lost).hex()}")
+    return plain, sealed

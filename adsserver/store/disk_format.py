@@ -1,0 +1,174 @@
+"""The format of the files in which ADS keeps the last good snapshots (law 4, reliability P8, P10).
+
+A directory, signed, says what was served. For each blob that it leads to (roots, access tables, chunks) there is a part
+with the address for a name. A chunk's part brings the contents of its entries along: a change of one name is one small
+file, and the largest environment is 256 of them. Secrets are there as ciphertext.
+
+Nothing is believed before it was verified. Pure: no file is touched here.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Protocol
+
+from xdscore.selectors import EnvironmentChoice, Selector
+from xdscore.snapshot import HASH_BYTES, content_hash
+
+FORMAT = 1
+
+_DIRECTORY_MAGIC = b"parley-directory"
+_PART_MAGIC = b"parley-part "
+# No environment's key starts like this, so that no signature of a snapshot is one of a directory.
+_SIGNED = b"\0directory\0"
+
+_BLOB, _PLAIN, _SEALED = b"b", b"p", b"s"
+_LENGTH_BYTES = 4
+
+
+class CacheRefused(Exception):
+    """A file is missing, incomplete, altered, signed under a foreign key, or of a format this process does not read."""
+
+
+class Keys(Protocol):
+    """What the key ring does for files."""
+
+    def sign(self, data: bytes) -> str:
+        """A MAC of the data, on one line without spaces."""
+        ...
+
+    def verifies(self, data: bytes, mac: str) -> bool:
+        """Whether it is ours."""
+        ...
+
+    def open(self, sealed: bytes, address: bytes) -> bytes:
+        """A secret's bytes. Raises ValueError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSnapshot:
+    """Where a snapshot is: the addresses of its root and its access table in hexadecimal, signed as in the database."""
+
+    lineage: str
+    epoch: int
+    root: str
+    access: str
+    mac: str
+
+
+@dataclass(frozen=True, slots=True)
+class SavedDirectory:
+    """The environments in order and where the snapshot of each is; an environment without one was never built.
+
+    `saved_at` is Unix time, for people only: equality does not look at it.
+    """
+
+    environments: tuple[EnvironmentChoice, ...]
+    snapshots: Mapping[str, SavedSnapshot]
+    saved_at: float = field(default=0.0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A blob, and the contents that its entries name: as they are, or sealed."""
+
+    blob: bytes
+    plain: Mapping[bytes, bytes] = field(default_factory=dict)
+    sealed: Mapping[bytes, bytes] = field(default_factory=dict)
+
+
+def encode_directory(directory: SavedDirectory, keys: Keys) -> bytes:
+    """One line with format and signature, then JSON."""
+    body = json.dumps(
+        {
+            "saved_at": directory.saved_at,
+            "environments": [asdict(choice) for choice in directory.environments],
+            "snapshots": {key: asdict(snapshot) for key, snapshot in directory.snapshots.items()},
+        },
+        ensure_ascii=False,
+        separators=(",", ":"),
+    ).encode()
+    return b"%s %d %s\n%s" % (_DIRECTORY_MAGIC, FORMAT, keys.sign(_SIGNED + body).encode(), body)
+
+
+def decode_directory(data: bytes, keys: Keys) -> SavedDirectory:
+    """The directory. Raises CacheRefused."""
+    line, _, body = data.partition(b"\n")
+    words = line.split(b" ")
+    if len(words) != 3 or words[0] != _DIRECTORY_MAGIC:
+        raise CacheRefused("the directory is not one of ours, or cut off")
+    if words[1] != b"%d" % FORMAT:
+        raise CacheRefused(f"the directory has format {words[1][:20]!r}; this process reads {FORMAT}")
+    if not keys.verifies(_SIGNED + body, words[2].decode(errors="replace")):
+        raise CacheRefused("the directory's signature does not hold: it was altered, or signed under a foreign key")
+    try:
+        said = json.loads(body)
+        return SavedDirectory(
+            environments=tuple(
+                EnvironmentChoice(each["key"], tuple(Selector(**selector) for selector in each["selectors"]))
+                for each in said["environments"]
+            ),
+            snapshots={key: SavedSnapshot(**snapshot) for key, snapshot in said["snapshots"].items()},
+            saved_at=said["saved_at"],
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        raise CacheRefused(f"the directory cannot be read: {error!r}") from error
+
+
+def encode_part(part: Part) -> bytes:
+    """The blob's record, then one for each content; equal parts give equal bytes."""
+    pieces = [_PART_MAGIC, b"%c" % FORMAT, *_record(_BLOB, content_hash(part.blob), part.blob)]
+    for kind, contents in ((_PLAIN, part.plain), (_SEALED, part.sealed)):
+        for address in sorted(contents):
+            pieces += _record(kind, address, contents[address])
+    return b"".join(pieces)
+
+
+def decode_part(data: bytes, address: bytes, keys: Keys) -> Part:
+    """The part of this address, every byte verified: hashes of what is plain, seals of what is secret.
+
+    Raises CacheRefused.
+    """
+    start = len(_PART_MAGIC) + 1
+    if data[: len(_PART_MAGIC)] != _PART_MAGIC or len(data) < start:
+        raise CacheRefused(f"{address.hex()} is not a part, or cut off")
+    if data[start - 1] != FORMAT:
+        raise CacheRefused(f"{address.hex()} has format {data[start - 1]}; this process reads {FORMAT}")
+    blobs: list[bytes] = []
+    found: dict[bytes, dict[bytes, bytes]] = {_PLAIN: {}, _SEALED: {}}
+    for kind, its_address, content in _records(data, start, address):
+        if kind == _BLOB and its_address == address == content_hash(content):
+            blobs.append(content)
+        elif (kind == _PLAIN and content_hash(content) == its_address) or (
+            kind == _SEALED and _opens(keys, content, its_address)
+        ):
+            found[kind][its_address] = content
+        else:
+            raise CacheRefused(f"{address.hex()} was altered at {its_address.hex()}, or sealed under a foreign key")
+    if len(blobs) != 1:
+        raise CacheRefused(f"{address.hex()} holds {len(blobs)} blobs")
+    return Part(blobs[0], found[_PLAIN], found[_SEALED])
+
+
+def _record(kind: bytes, address: bytes, data: bytes) -> tuple[bytes, ...]:
+    return kind, address, len(data).to_bytes(_LENGTH_BYTES, "big"), data
+
+
+def _records(data: bytes, start: int, name: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
+    head = 1 + HASH_BYTES + _LENGTH_BYTES
+    while start < len(data):
+        content = start + head
+        length = int.from_bytes(data[content - _LENGTH_BYTES : content], "big")
+        if content + length > len(data):
+            raise CacheRefused(f"{name.hex()} is cut off")
+        yield data[start : start + 1], data[start + 1 : start + 1 + HASH_BYTES], data[content : content + length]
+        start = content + length
+
+
+def _opens(keys: Keys, sealed: bytes, address: bytes) -> bool:
+    try:
+        keys.open(sealed, address)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,133 @@
+"""Answers what the connected clients were sent, for many clients at once: the status service of ADS reads it.
+
+Values only, never rows. Shared lists (names, contents of responses) are read once, however many clients refer to them.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+
+from controlplane.clients.facts import SubscriptionState, unpack_contents, unpack_names
+from controlplane.clients.models import Client, ContentList, Nack, NameSet, Stream, Subscription
+
+# As many keys as both databases take in one statement without thinking about it.
+_CHUNK = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedClient:
+    """A client with an open stream. `environment` is a key; `id` is the opaque public one."""
+
+    id: str
+    environment: str
+    identity: str
+    node_id: str
+    node_cluster: str
+    user_agent: str
+    user_agent_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamNack:
+    """A NACK of one stream and type. `resources` and `suspects` are (name, version); `text` is redacted and escaped."""
+
+    id: int
+    text: str
+    resources: tuple[tuple[str, str], ...]
+    suspects: tuple[tuple[str, str], ...]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSubscription:
+    """One type of one open stream. `sent` and `acked` are versions on the wire, empty when that never happened.
+
+    `nacks` are those of this stream and type that are still kept, oldest first.
+    """
+
+    client: str
+    stream: str
+    variant: str
+    type: str
+    wildcard: bool
+    names: tuple[str, ...]
+    state: SubscriptionState
+    sent: str
+    sent_at: datetime | None
+    acked: str
+    acked_at: datetime | None
+    nacks: tuple[StreamNack, ...]
+
+
+def connected_clients() -> tuple[ConnectedClient, ...]:
+    """Every client with an open stream, ordered by environment and node id. One query."""
+    connected = Stream.objects.filter(closed_at=None).values("client")
+    rows = Client.objects.filter(pk__in=connected).order_by("environment__key", "node_id", "pk")
+    columns = ("pk", "environment__key", "identity", "node_id", "node_cluster", "user_agent", "user_agent_version")
+    return tuple(ConnectedClient(*row) for row in rows.values_list(*columns))
+
+
+def fleet_subscriptions(*, clients: Collection[str], max_nacks: int) -> Mapping[str, tuple[StreamSubscription, ...]]:
+    """By client, what its open streams ask for and were sent. Of NACKs only the newest `max_nacks` are read.
+
+    Read in several statements: a list that was pruned in between reads as empty.
+    """
+    found: dict[str, list[StreamSubscription]] = {client: [] for client in clients}
+    for chunk in _chunks(clients):
+        rows = list(Subscription.objects.filter(stream__client__in=chunk, stream__closed_at=None).select_related("stream"))
+        names = _name_sets({row.name_set_id for row in rows})
+        nacks = _nacks(chunk, {row.stream_id for row in rows}, max_nacks)
+        for row in sorted(rows, key=lambda row: (row.stream_id, row.type)):
+            found[row.stream.client_id].append(
+                StreamSubscription(
+                    client=row.stream.client_id,
+                    stream=row.stream_id,
+                    variant=row.stream.variant,
+                    type=row.type,
+                    wildcard=row.wildcard,
+                    names=names.get(row.name_set_id, ()),
+                    state=SubscriptionState(row.state),
+                    sent=row.sent,
+                    sent_at=row.sent_at,
+                    acked=row.acked,
+                    acked_at=row.acked_at,
+                    nacks=tuple(nacks.get((row.stream_id, row.type), ())),
+                )
+            )
+    return {client: tuple(subscriptions) for client, subscriptions in found.items()}
+
+
+def _nacks(clients: list[str], streams: set[str], limit: int) -> dict[tuple[str, str], list[StreamNack]]:
+    newest = list(Nack.objects.filter(client__in=clients).order_by("-id")[:limit])
+    rows = [row for row in newest if row.stream in streams]
+    contents = _content_lists({key for row in rows for key in (row.resources_id, row.suspects_id)})
+    found: dict[tuple[str, str], list[StreamNack]] = {}
+    for row in reversed(rows):
+        nack = StreamNack(
+            row.pk, row.text, contents.get(row.resources_id, ()), contents.get(row.suspects_id, ()), row.at
+        )
+        found.setdefault((row.stream, row.type), []).append(nack)
+    return found
+
+
+def _name_sets(ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    return {
+        pk: unpack_names(bytes(packed))
+        for chunk in _chunks(ids)
+        for pk, packed in NameSet.objects.filter(pk__in=chunk).values_list("pk", "names")
+    }
+
+
+def _content_lists(ids: Iterable[str]) -> dict[str, tuple[tuple[str, str], ...]]:
+    return {
+        pk: unpack_contents(bytes(packed))
+        for chunk in _chunks(ids)
+        for pk, packed in ContentList.objects.filter(pk__in=chunk).values_list("pk", "contents")
+    }
+
+
+def _chunks(keys: Iterable[str]) -> Iterator[list[str]]:
+    remaining = iter(keys)
+    while chunk := list(islice(remaining, _CHUNK)):
+        yield chunk

@@ -1,0 +1,20 @@
+"""`manage.py demo`, as Django lists it. manage.py itself goes to the supervisor directly, without loading Django."""
+
+from argparse import REMAINDER, ArgumentParser
+
+from django.core.management.base import BaseCommand
+
+from controlplane.ops.supervisor.__main__ import main
+
+
+class Command(BaseCommand):
+    """Runs the supervisor with the demo beside the product."""
+
+    help = "Start everything that `up` starts, with demo resources, a real Envoy and a gRPC client; stop with Ctrl-C."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("arguments", nargs=REMAINDER)
+
+    def handle(self, *_arguments: object, arguments: list[str], **_options: object) -> None:
+        raise SystemExit(main(arguments, with_demo=True))

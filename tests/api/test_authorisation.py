@@ -1,0 +1,271 @@
+"""Who may do what: every path of the URL configuration, every verb, five roles, two environments and nobody.
+
+The table below must name each path that `controlplane.api.urls` has, so a new path is in the matrix or the suite fails.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+from django.urls import URLPattern
+
+from controlplane.accounts.principal import SYSTEM, Role, Scope
+from controlplane.accounts.services import api_token_create, api_token_revoke
+from controlplane.api import urls
+from controlplane.api.views.base import ApiView, Needs
+from controlplane.catalog.models import Change
+from controlplane.catalog.services import change_apply
+from controlplane.catalog.values import Put
+from tests.api.conftest import PREFIX, Caller, assert_problem
+from tests.support.manifests import cluster, parsed
+
+VERBS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+ROLES = tuple(role.value for role in Role)
+EDITORS = {"editor", "admin"}
+OPERATORS = {"operator", "admin"}
+ADMINS = {"admin"}
+EVERYBODY = set(ROLES)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One verb of one path: which roles in `prod` may use it, and a request that then is not refused."""
+
+    route: str
+    verb: str
+    path: str
+    allowed: frozenset[str]
+    body: object = None
+    scoped: bool = True  # False: without an environment in it; a role in any one lets you in
+
+
+RESOURCE = "environments/<part:environment_key>/resources/<type:type>/<rest:name>"
+NOT_THERE = uuid.UUID(int=0)
+
+
+def rows() -> Iterator[Row]:
+    def row(route: str, verb: str, path: str, allowed: set[str], body: object = None, *, scoped: bool = True) -> Row:
+        return Row(route, verb, path, frozenset(allowed), body, scoped)
+
+    yield row("environments", "GET", "environments", EVERYBODY, scoped=False)
+    yield row("environments/<part:environment_key>", "GET", "environments/prod", EVERYBODY)
+    yield row("environments/<part:environment_key>", "PATCH", "environments/prod", OPERATORS, {"hold": "x"})
+    yield row("environments/<part:environment_key>", "DELETE", "environments/prod", ADMINS)
+    yield row("environments/<part:environment_key>/resources", "GET", "environments/prod/resources", EVERYBODY)
+    yield row(RESOURCE, "GET", "environments/prod/resources/cluster/pay", EVERYBODY)
+    yield row(RESOURCE, "PUT", "environments/prod/resources/cluster/pay", EDITORS, cluster())
+    yield row(RESOURCE, "DELETE", "environments/prod/resources/cluster/pay", EDITORS)
+    yield row(f"{RESOURCE}/revisions", "GET", "environments/prod/resources/cluster/pay/revisions", EVERYBODY)
+    yield row(
+        "environments/<part:environment_key>/apply", "POST", "environments/prod/apply", EDITORS, {"resources": []}
+    )
+    yield row("environments/<part:environment_key>/snapshots", "GET", "environments/prod/snapshots", EVERYBODY)
+    yield row("changes/<uuid:change_id>", "GET", "changes/{change}", EVERYBODY)
+    yield row("validate", "POST", "validate", EVERYBODY, [cluster()], scoped=False)
+    yield row("clients", "GET", "clients", EVERYBODY, scoped=False)
+    yield row("incidents", "GET", "incidents", EVERYBODY, scoped=False)
+    yield row("tokens", "GET", "tokens", EVERYBODY, scoped=False)
+    yield row("audit", "GET", "audit", EVERYBODY, scoped=False)
+    yield row("bootstrap/<slug:family>", "GET", "bootstrap/envoy?environment=prod&node_id=p-1", EVERYBODY)
+    yield row("schema/", "GET", "schema/", EVERYBODY, scoped=False)
+    yield row("schema/ui/", "GET", "schema/ui/", EVERYBODY, scoped=False)
+
+
+# Needs a role everywhere, or something that only some of these callers could have made; each has tests of its own.
+ELSEWHERE = {
+    ("environments", "POST"): "test_create_environment__role_in_one_environment__403",
+    ("tokens", "POST"): "tests/api/test_tokens.py",
+    ("tokens/<int:token_id>", "DELETE"): "tests/api/test_tokens.py",
+    ("environments/<part:environment_key>/snapshots/<int:epoch>", "GET"): "tests/api/test_facts.py",
+    ("clients/<slug:client_id>", "GET"): "tests/api/test_facts.py",
+    ("clients/<slug:client_id>/subscriptions", "GET"): "tests/api/test_facts.py",
+    ("incidents/<slug:incident_id>", "GET"): "tests/api/test_facts.py",
+    ("incidents/<slug:incident_id>", "PATCH"): "tests/api/test_facts.py",
+    ("incidents/<slug:incident_id>/quarantine", "POST"): "tests/api/test_facts.py",
+    ("incidents/<slug:incident_id>/release", "POST"): "tests/api/test_facts.py",
+    ("errors/<slug:code>", "GET"): "open to all",
+}
+
+
+def view_of(pattern: URLPattern) -> type[ApiView]:
+    found: type[ApiView] = getattr(pattern.callback, "cls")  # noqa: B009  DRF's attribute of a function
+    return found
+
+
+def routes() -> Iterator[tuple[str, str, Role | Needs]]:
+    for pattern in urls.urlpatterns:
+        for verb, need in view_of(pattern).needs.items():
+            yield str(pattern.pattern), verb, need
+
+
+def sample_path(route: str) -> str:
+    values = {
+        "environment_key": "prod",
+        "type": "cluster",
+        "name": "pay",
+        "change_id": str(NOT_THERE),
+        "family": "envoy",
+        "code": "XDS1000",
+    }
+    parts = []
+    for part in route.split("/"):
+        name = part.strip("<>").rpartition(":")[2]
+        parts.append(values.get(name, "1") if part.startswith("<") else part)
+    return "/".join(parts)
+
+
+def test_matrix__names_every_path_and_verb_of_the_url_configuration() -> None:
+    known = {(row.route, row.verb) for row in rows()} | ELSEWHERE.keys()
+
+    assert {(route, verb) for route, verb, _need in routes()} == known
+    assert all(issubclass(view_of(pattern), ApiView) for pattern in urls.urlpatterns)
+
+
+def test_views__without_a_word_on_a_verb__do_not_answer_it() -> None:
+    for pattern in urls.urlpatterns:
+        view = view_of(pattern)
+        handlers = {verb for verb in VERBS if hasattr(view, verb.lower())}
+        assert handlers == set(view.needs), view
+
+
+@pytest.mark.parametrize(("route", "verb", "need"), list(routes()), ids=str)
+def test_every_path__without_a_credential__401(nobody: Caller, route: str, verb: str, need: Role | Needs) -> None:
+    answer = nobody(verb, sample_path(route), {} if verb in ("POST", "PUT", "PATCH") else None)
+
+    if need is Needs.NOBODY:
+        assert answer.status == 200
+    else:
+        assert_problem(answer, 401, "XDS3001")
+        assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+@pytest.fixture
+def change(environments: None) -> str:
+    edits = [Put(parsed(cluster()))]
+    return change_apply(environment_key="prod", edits=edits, actor=SYSTEM).change_id
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("row", list(rows()), ids=lambda row: f"{row.verb} {row.path}")
+def test_path__role_in_its_environment__as_the_table_says(
+    as_role: Callable[[str, str | None], Caller], change: str, row: Row, role: str
+) -> None:
+    answer = as_role(role, "prod")(row.verb, row.path.format(change=change), row.body)
+
+    if role in row.allowed:
+        assert answer.status < 300 or answer.status == 409, answer.content  # 409: no node id leads to `prod`
+    else:
+        assert_problem(answer, 403, "XDS3003")
+        assert "prod" in answer.json["detail"]
+
+
+@pytest.mark.parametrize("row", [row for row in rows() if row.scoped], ids=lambda row: f"{row.verb} {row.path}")
+def test_path__role_in_another_environment__404_as_if_it_did_not_exist(
+    as_role: Callable[[str, str | None], Caller], change: str, row: Row
+) -> None:
+    stranger = as_role("admin", "default")
+
+    answer = stranger(row.verb, row.path.format(change=change), row.body)
+    absent = stranger(row.verb, row.path.format(change=NOT_THERE).replace("prod", "never"), row.body)
+
+    assert_problem(answer, 404, "XDS3004")
+    swapped = answer.json["detail"].replace("prod", "never").replace(change, str(NOT_THERE))
+    assert (absent.status, absent.json["detail"]) == (404, swapped)
+
+
+def test_lists__role_in_one_environment__show_nothing_of_the_other(
+    as_role: Callable[[str, str | None], Caller], change: str
+) -> None:
+    stranger = as_role("viewer", "default")
+
+    shown = [stranger.get(path).content for path in ("environments", "audit", "tokens", "clients", "incidents")]
+
+    assert b"prod" not in b"".join(shown)
+    assert_problem(stranger.get("audit?environment=prod"), 404)
+    assert_problem(stranger.get("clients?environment=prod"), 404)
+    assert_problem(stranger.get("incidents?environment=prod"), 404)
+
+
+def test_create_environment__role_in_one_environment__403(as_role: Callable[[str, str | None], Caller]) -> None:
+    assert_problem(as_role("admin", "prod").post("environments", {"key": "new"}), 403)
+    assert_problem(as_role("operator", None).post("environments", {"key": "new"}), 403)
+    assert as_role("admin", None).post("environments", {"key": "new"}).status == 201
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Bearer",
+        "Bearer ",
+        "Basic YTpi",
+        "Bearer a b",
+        "Bearer unknown",
+        "parley_x",
+        "Bearer x, Bearer y",
+        f"Bearer {'x' * 5000}",
+        "Bearer \xe9",
+    ],
+)
+def test_token__that_is_none__401(environments: None, header: str) -> None:
+    answer = Client().get(f"{PREFIX}environments", headers={"Authorization": header})
+
+    assert answer.status_code == 401
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert b"unknown, expired or revoked" in answer.content or b"not one bearer token" in answer.content
+
+
+def test_token__revoked__401(environments: None) -> None:
+    token, plaintext = api_token_create(name="t", scopes=(Scope(Role.VIEWER, None),), actor=SYSTEM)
+    assert Caller(plaintext).get("environments").status == 200
+
+    api_token_revoke(token=token, actor=SYSTEM)
+
+    assert_problem(Caller(plaintext).get("environments"), 401)
+
+
+@pytest.fixture
+def browser(environments: None) -> Client:
+    get_user_model().objects.create_superuser("dana", password="a long password")
+    client = Client(enforce_csrf_checks=True)
+    assert client.login(username="dana", password="a long password")
+    return client
+
+
+def test_session__of_an_administrator__reads(browser: Client) -> None:
+    assert browser.get(f"{PREFIX}environments").status_code == 200
+
+
+def test_session__write_without_the_csrf_token__403_and_nothing_stored(browser: Client) -> None:
+    before = Change.objects.count()
+
+    answer = browser.post(f"{PREFIX}environments", {"key": "new"}, content_type="application/json")
+
+    assert answer.status_code == 403
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert Change.objects.count() == before
+
+
+def test_session__write_with_the_csrf_token__is_done(browser: Client) -> None:
+    browser.cookies["csrftoken"] = "a" * 32
+
+    answer = browser.post(
+        f"{PREFIX}environments", {"key": "new"}, content_type="application/json", headers={"X-CSRFToken": "a" * 32}
+    )
+
+    assert answer.status_code == 201
+
+
+def test_session__of_somebody_without_a_role__sees_nothing(environments: None) -> None:
+    users: Any = get_user_model()
+    users.objects.create_user("eve", password="a long password")
+    client = Client()
+    client.login(username="eve", password="a long password")
+
+    assert client.get(f"{PREFIX}environments").json()["results"] == []
+    assert client.get(f"{PREFIX}environments/prod").status_code == 404
+    users.objects.filter(username="eve").update(is_active=False)
+    assert client.get(f"{PREFIX}environments").status_code == 401

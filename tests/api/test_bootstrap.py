@@ -1,0 +1,93 @@
+"""Bootstrap files: what clients are started with. Real clients read them in the end-to-end tests."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from google.protobuf import json_format
+from pytest_django.fixtures import Settings
+
+from controlplane.config import Config, Tls
+from controlplane.values import Address, AdsAuth
+from tests.api.conftest import Caller, assert_problem
+from xdscore.schema.types_registry import new_message
+
+
+def config(settings: Settings, **values: Any) -> None:
+    parley: Config = settings.PARLEY
+    settings.PARLEY = replace(parley, **values)
+
+
+def test_grpc__file__has_the_features_of_a88_as_implementations_spell_them(api: Caller) -> None:
+    tree = api.get("bootstrap/grpc?node_id=pay-1").json
+
+    (server,) = tree["xds_servers"]
+    assert server["server_uri"] == "127.0.0.1:18000"
+    assert server["channel_creds"] == [{"type": "insecure"}]
+    assert server["server_features"] == ["xds_v3", "fail_on_data_errors", "resource_timer_is_transient_error"]
+    assert tree["node"]["id"] == "pay-1"
+
+
+@pytest.mark.parametrize(("variant", "api_type"), [("sotw", "GRPC"), ("delta", "DELTA_GRPC")])
+def test_envoy__file__is_a_bootstrap_that_asks_over_ads(api: Caller, variant: str, api_type: str) -> None:
+    answer = api.get(f"bootstrap/envoy?node_id=edge-1&variant={variant}", Accept="application/yaml")
+
+    tree = yaml.safe_load(answer.content)
+    bootstrap: Any = new_message("envoy.config.bootstrap.v3.Bootstrap")
+    json_format.ParseDict(tree, bootstrap)  # raises on a field that Envoy does not have
+    assert tree["dynamic_resources"]["ads_config"]["api_type"] == api_type
+    assert bootstrap.node.id == "edge-1"
+
+
+def test_both__tls_with_client_certificates__say_so(api: Caller, settings: Settings) -> None:
+    tls = Tls(Path("c"), Path("k"), Path("ca"))
+    config(
+        settings,
+        ads_auth=AdsAuth.MTLS,
+        ads_tls=tls,
+        ads_address=Address("::", 18000),
+        public_url="https://cp.example",
+    )
+
+    grpc = api.get("bootstrap/grpc?node_id=pay-1&environment=prod").json
+    envoy = api.get("bootstrap/envoy?node_id=pay-1&environment=prod").json
+
+    (server,) = grpc["xds_servers"]
+    assert server["server_uri"] == "cp.example:18000"
+    assert server["channel_creds"][0]["type"] == "tls"
+    assert server["channel_creds"][0]["config"]["private_key_file"]
+    json_format.ParseDict(envoy, new_message("envoy.config.bootstrap.v3.Bootstrap"))
+    assert envoy["static_resources"]["clusters"][0]["transport_socket"]["typed_config"]["sni"] == "cp.example"
+
+
+def test_node__environment_with_selectors__gets_what_leads_to_it(api: Caller) -> None:
+    api.patch(
+        "environments/prod", {"selectors": [{"node_id": "p-*", "node_cluster": "web", "metadata": {"zone": "a"}}]}
+    )
+
+    node = api.get("bootstrap/envoy?environment=prod&node_id=p-1").json["node"]
+
+    assert node == {"id": "p-1", "cluster": "web", "metadata": {"zone": "a"}}
+
+
+def test_node__that_another_environment_would_take__409_that_names_it(api: Caller) -> None:
+    api.patch("environments/prod", {"selectors": [{"node_id": "p-*"}]})
+
+    for query in ("environment=prod&node_id=x-1", "environment=default&node_id=p-1"):
+        answer = api.get(f"bootstrap/grpc?{query}")
+        assert_problem(answer, 409)
+        assert "belongs to" in answer.json["detail"]
+
+
+@pytest.mark.parametrize(
+    "query", ["", "node_id=", "node_id=%0A", "node_id=a&variant=x", "node_id=a&variant=delta", "node_id=a&env=b"]
+)
+def test_parameters__that_cannot_be__422(api: Caller, query: str) -> None:
+    assert_problem(api.get(f"bootstrap/grpc?{query}"), 422)
+
+
+def test_family_or_environment__that_is_none__404(api: Caller) -> None:
+    assert_problem(api.get("bootstrap/nginx?node_id=a"), 404)
+    assert_problem(api.get("bootstrap/grpc?node_id=a&environment=never-was"), 404)

@@ -1,0 +1,90 @@
+"""/readyz: what keeps this process from serving, and what only makes it slow."""
+
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from redis import Redis
+
+from controlplane.catalog.models import Change, Environment
+from controlplane.ops import health
+from controlplane.ops.broker_probe import BrokerProbe
+from tests.api.conftest import Caller
+from tests.support.manifests import cluster
+from tests.support.valkey import valkey
+
+
+def test_readyz__nothing_waits_and_no_broker__ready_and_says_so(environments: None) -> None:
+    Environment.objects.update(built_generation=100, generation=100)
+
+    answer = Client().get("/readyz")
+
+    lines = answer.content.decode().splitlines()
+    assert answer.status_code == 200
+    assert lines[:2] == ["ok", "database: ok"]
+    assert lines[2].startswith("broker: cannot be reached")
+    assert lines[3] == "worker: ok"
+
+
+def test_readyz__change_that_nobody_builds__says_since_when(api: Caller) -> None:
+    api.put("environments/default/resources/cluster/pay", cluster())
+    Change.objects.update(at=timezone.now() - timedelta(seconds=90))
+
+    answer = Client().get("/readyz")
+
+    assert answer.status_code == 200
+    assert "worker: a change waits for a build since 90 s" in answer.content.decode()
+
+
+def test_readyz__frozen_broker__answers_in_less_than_a_second(
+    environments: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with valkey() as server:
+        client = Redis.from_url(server.url, socket_timeout=30)
+        client.ping()
+        monkeypatch.setattr(health, "probe", BrokerProbe(client.ping))
+        server.freeze()
+
+        started = time.monotonic()
+        answers = [Client().get("/readyz").content.decode() for _ in range(2)]
+        took_s = time.monotonic() - started
+
+        server.thaw()
+    assert all("broker: does not answer" in answer for answer in answers)
+    assert took_s < 1.0
+
+
+def test_broker_probe__many_ask_at_once__asks_once() -> None:
+    asked: list[int] = []
+    release = threading.Event()
+
+    def ask() -> None:
+        asked.append(1)
+        release.wait(5)
+
+    probe = BrokerProbe(ask)
+    threads = [threading.Thread(target=probe.state) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    release.set()
+
+    assert asked == [1]
+
+
+def test_broker_probe__answer_holds_for_a_second() -> None:
+    now = [0.0]
+    answers = iter(["", ""])
+    probe = BrokerProbe(lambda: next(answers), clock=lambda: now[0])
+
+    first, second = probe.state(), probe.state()
+    now[0] = 2.0
+    third = probe.state()
+    now[0] = 4.0
+
+    assert (first, second, third) == ("ok", "ok", "ok")
+    assert probe.state().startswith("cannot be reached (StopIteration)")

@@ -1,0 +1,315 @@
+"""What must hold of every response, and of a stream that came to rest: the invariants I1 to I11, T1 to T10, N2, N3, N5.
+
+The checker keeps what was sent of each name and compares it with `decide` on the published world. It knows nothing of
+the engine.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from adsserver.engine.events import (
+    NamedContent,
+    Rejected,
+    Respond,
+    Variant,
+)
+from adsserver.engine.session import Session
+from tests.protocol.engine.world import AUDIENCE, URL, World, names_of, versions_of
+from xdscore.decision import Decision, Missing, Serve, Withheld, decide
+from xdscore.errors import error_of
+from xdscore.resource_types import CLUSTER, ENDPOINT, DeltaMissing, ResourceType
+
+
+def is_error(told: str) -> bool:
+    return told.startswith(("NOT_FOUND", "PERMISSION_DENIED", "INTERNAL"))
+
+
+@dataclass
+class Half:
+    """The client's side of one type."""
+
+    kind: ResourceType
+    # What the server was told; a stale SotW request tells it nothing (B3).
+    names: frozenset[str] = frozenset()
+    wildcard: bool = False
+    # What the next SotW request lists.
+    wish: tuple[frozenset[str], bool] = (frozenset(), False)
+    opened: bool = False
+    nonce: str = ""
+    last_sent: str = ""
+    last_acknowledged: bool = False
+    # What the client holds, by name, and which errors it remembers.
+    held: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    # What it was sent, in the order of writing (the server's view of it), and what it waits for.
+    sent: dict[str, str] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
+    asked_all: bool = False
+    again: set[str] = field(default_factory=set)
+    tolerated: set[str] = field(default_factory=set)
+    # Of this stream: what it rejected and what it acknowledged.
+    rejected: dict[str, set[str]] = field(default_factory=dict)
+    acknowledged: dict[str, str] = field(default_factory=dict)
+    # As `rejected`, but only while it is what is published: what changed and came back may be sent again.
+    still_rejected: dict[str, set[str]] = field(default_factory=dict)
+    accused: dict[str, str] = field(default_factory=dict)
+    pushes: list[tuple[str, float]] = field(default_factory=list)
+    resends_left: int = 0
+    ever_sent: set[str] = field(default_factory=set)
+    ever_acknowledged: bool = False
+    lost_errors: set[str] = field(default_factory=set)
+
+    def rejects(self, member: NamedContent) -> None:
+        self.rejected.setdefault(member.name, set()).add(member.content.version)
+        if self.sent.get(member.name) == member.content.version:
+            self.still_rejected.setdefault(member.name, set()).add(member.content.version)
+
+    def covers(self, name: str) -> bool:
+        return self.wildcard or name in self.names
+
+
+class Checker:
+    """One client's expectations of the server. The model client, which acts, is built on it."""
+
+    world: World
+    variant: Variant
+    session: Session
+    now: float
+    poison: set[str]
+    names_culprits: bool
+    halves: dict[ResourceType, Half]
+    nonces: set[str]
+    version_of: dict[object, str]
+    shown_by: dict[tuple[str, str], object]
+
+    def _is_full_state(self, half: Half) -> bool:
+        return half.kind.full_state and self.variant is Variant.SOTW
+
+    def decision(self, kind: ResourceType, name: str) -> Decision:
+        return decide(AUDIENCE, kind, name, self.world.published)
+
+    def served(self, half: Half) -> Iterable[tuple[str, Serve]]:
+        """What this half covers and may have, by the published world."""
+        for name in sorted(self.world.published.type_state(half.kind).served):
+            decision = self.decision(half.kind, name)
+            if half.covers(name) and isinstance(decision, Serve):
+                yield name, decision
+
+    def error_text(self, kind: ResourceType, name: str) -> str:
+        error = error_of(self.decision(kind, name), kind=kind, name=name, environment="default", public_url=URL)
+        return error.text if error is not None else ""
+
+    def _check(self, response: Respond) -> None:
+        half = self.halves[response.kind]
+        names, errors, removed = names_of(response), [e.name for e in response.errors], list(response.removed)
+        assert response.nonce, "B1"
+        assert response.nonce not in self.nonces, "I1, B1"
+        self.nonces.add(response.nonce)
+        half.last_sent = response.nonce
+        assert response.version, "F7"
+        assert sorted(set(names)) == names, "D5, E3"
+        assert len({*names, *errors}) == len(names) + len(errors), "T2, F3"
+        assert len({*names, *removed}) == len(names) + len(removed), "T2, E3"
+        assert all(half.covers(name) for name in [*names, *removed]), "I5"
+        assert set(errors) <= half.names - {"", "*"}, "F4, T8"
+        for error in response.errors:
+            assert error.code in {5, 7, 13, 14}, "T3"
+            assert 0 < len(error.text) <= 300, "T3"
+            assert error.text.isprintable(), "T3"
+            assert error.text == self.error_text(response.kind, error.name), "T6: told from the current snapshot"
+        assert self.variant is Variant.DELTA or not removed, "D1"
+        if self._is_full_state(half):
+            self._check_full_state(half, response)
+        else:
+            self._check_parts(half, response)
+        self._check_nothing_breaks_early(half, response)
+        self._check_push(half, response)
+        self._note(half, response)
+        if self.variant is not Variant.DELTA:
+            self._check_version(half, response)
+
+    def _check_full_state(self, half: Half, response: Respond) -> None:
+        got = versions_of(response)
+        for name, decision in self.served(half):
+            if name in got:
+                continue
+            refused = half.rejected.get(name, set())
+            assert decision.content.version in refused, "I4, D1: every covered resource that exists"
+            assert decision.fallback is None or decision.fallback.version in refused, "D13: proven content stands in"
+            assert half.acknowledged.get(name, "") in {"", *refused}, "D13: a working copy never vanishes"
+        told = {error.name for error in response.errors}
+        due = {name for name in half.names if name not in got and not isinstance(self.decision(half.kind, name), Serve)}
+        assert told == due, "T4, F6: every response repeats every error"
+        for name, version in got.items():
+            current = self.decision(half.kind, name)
+            if isinstance(current, Serve):
+                allowed = {current.content.version} - half.still_rejected.get(name, set())
+                if current.content.version in half.rejected.get(name, ()):
+                    allowed |= {half.acknowledged.get(name, ""), current.fallback.version if current.fallback else ""}
+                assert version in allowed, "I4: the current content, or what stands in for what was refused"
+                assert name in half.asked or version not in half.still_rejected.get(name, ()), "N3"
+            else:
+                assert version in {half.sent.get(name), half.acknowledged.get(name)}, (
+                    "D14: only what was told stays a little longer"
+                )
+                assert current == Missing(removed=True) or current == Missing() or isinstance(current, Withheld), "S4"
+
+    def _check_parts(self, half: Half, response: Respond) -> None:
+        for name, version in versions_of(response).items():
+            decision = self.decision(half.kind, name)
+            assert isinstance(decision, Serve), "T6, S4: only what may be served"
+            asked = name in half.asked | half.again | half.tolerated or half.asked_all
+            if version != decision.content.version:
+                assert decision.fallback is not None, "F17"
+                assert version == decision.fallback.version, "F17"
+                assert decision.content.version in half.rejected.get(name, ()), "F17"
+                assert asked or name not in half.acknowledged, "F17: who has a copy keeps it"
+            resent = half.sent.get(name) == version and not asked
+            if resent:
+                # N3: sent again only while suspects are told apart.
+                assert version in half.rejected.get(name, ()), "D6: only changes are sent"
+                assert half.resends_left > 0, "N3: at most 16 re-sends for a NACK"
+            if name in half.again and name not in half.asked and half.sent.get(name) == version:
+                # Neither a changed cluster nor a repeated ask brings back what was refused; isolation does.
+                assert version not in half.still_rejected.get(name, ()) or half.resends_left > 0, "N3"
+        if any(half.sent.get(name) == version for name, version in versions_of(response).items()):
+            half.resends_left -= 1
+        for error in response.errors:
+            asked = error.name in half.asked | half.again | half.tolerated
+            lost = error.name in half.lost_errors
+            assert asked or lost or half.sent.get(error.name) != error.text or error.name in response.removed, (
+                "F9: once"
+            )
+        self._check_removals(half, response)
+
+    def _check_removals(self, half: Half, response: Respond) -> None:
+        told = {error.name for error in response.errors}
+        for name in response.removed:
+            assert not isinstance(self.decision(half.kind, name), Serve), "E1"
+            assert name in told or name not in half.names, "T10, F12: with its error"
+        if self.variant is Variant.SOTW:
+            return
+        for error in response.errors:
+            held = error.name in half.sent and not is_error(half.sent[error.name])
+            both = half.kind.delta_missing is DeltaMissing.ENTRY_AND_REMOVAL and error.name in half.asked
+            if held or both:
+                assert error.name in response.removed, "E2, T10: what was delivered is removed"
+            if half.kind.delta_missing is DeltaMissing.ENTRY_ONLY and error.name not in half.ever_sent:
+                assert error.name not in response.removed, "E2: Envoy waits forever for a route it never had"
+
+    def _check_nothing_breaks_early(self, half: Half, response: Respond) -> None:
+        lost = set(response.removed) & {name for name, told in half.sent.items() if not is_error(told)}
+        if self._is_full_state(half):
+            lost = {name for name, told in half.sent.items() if not is_error(told)} - set(names_of(response))
+        lost = {name for name in lost if self.decision(half.kind, name) in (Missing(), Missing(removed=True))}
+        lost = (lost & half.acknowledged.keys()) - half.asked - half.again - half.tolerated
+        if not lost:
+            return
+        for other in self.halves.values():
+            if other is half or other.pushes:
+                continue
+            for name, decision in self.served(other):
+                version = decision.content.version
+                assert (
+                    other.sent.get(name) == version
+                    or version in other.rejected.get(name, ())
+                    or (other.sent.get(name) is not None and name in other.rejected)
+                ), "I1, I10: nothing is taken away while something is to be added"
+
+    def _check_push(self, half: Half, response: Respond) -> None:
+        touched = {*names_of(response), *(e.name for e in response.errors), *response.removed}
+        full = self._is_full_state(half)
+        answer = half.asked_all or bool(half.asked if full else touched & (half.asked | half.again | half.tolerated))
+        if answer:
+            return
+        waiting = [at for _, at in half.pushes if self.now - at < 30]
+        assert not waiting, "I3: one outstanding push"
+        half.pushes.append((response.nonce, self.now))
+
+    def _note(self, half: Half, response: Respond) -> None:
+        changed = {
+            m.content.eds_name
+            for m in response.resources
+            if m.content.eds_name and half.sent.get(m.name) != m.content.version
+        }
+        full = self._is_full_state(half)
+        if full:
+            half.sent, half.asked = {}, set()
+        for name, version in versions_of(response).items():
+            half.sent[name] = version
+            half.ever_sent.add(name)
+        for name in response.removed:
+            half.sent.pop(name, None)
+        for error in response.errors:
+            half.sent[error.name] = error.text
+        touched = {*names_of(response), *(e.name for e in response.errors), *response.removed}
+        half.asked -= touched
+        half.again -= touched
+        half.tolerated -= touched
+        half.lost_errors -= touched
+        half.asked_all = False
+        endpoints = self.halves.get(ENDPOINT)
+        if endpoints is not None and half.kind is CLUSTER:
+            endpoints.again |= changed & endpoints.names
+            # After a NACK the server may take every cluster of the response for new (B12).
+            endpoints.tolerated |= {m.content.eds_name for m in response.resources} if half.rejected else set()
+
+    def _check_version(self, half: Half, response: Respond) -> None:
+        shown = (half.kind.word, frozenset(half.sent.items()))
+        assert self.version_of.setdefault(shown, response.version) == response.version, "I8: equal state, equal version"
+        key = (half.kind.word, response.version)
+        assert self.shown_by.setdefault(key, shown) == shown, "B8: another state, another version"
+
+    def _check_suspects(self, fact: Rejected) -> None:
+        half = self.halves[fact.kind]
+        held = {member.name: member.content.version for member in fact.resources}
+        for suspect in fact.suspects:
+            assert held.get(suspect.name) == suspect.content.version, "N2: never blame what was not received"
+            half.accused[suspect.name] = suspect.content.version
+            if self._is_full_state(half):
+                half.rejects(suspect)
+        bad = {
+            member.name
+            for member in fact.resources
+            if member.content.version in self.poison and half.covers(member.name)
+        }
+        guilty = {suspect.name for suspect in fact.suspects}
+        assert bad <= guilty or not bad & held.keys(), "N2: the culprits are among the suspects"
+        if self.names_culprits:
+            assert guilty <= bad or len(fact.suspects) == 1, "N2: the text narrows"
+
+    def _all_refused(self, half: Half) -> bool:
+        return not half.asked and not half.asked_all and all(name in half.rejected for name in half.again)
+
+    def _check_converged(self, half: Half) -> None:
+        served = self.world.published.type_state(half.kind).served.keys()
+        for name in sorted(served | half.names | half.held.keys()):
+            if not half.covers(name):
+                assert name not in half.held
+                continue
+            decision = self.decision(half.kind, name)
+            if not isinstance(decision, Serve):
+                # Of what a SotW client kept from an earlier stream the server knows nothing until it acknowledges something.
+                known = name in half.ever_sent or half.ever_acknowledged
+                gone = self.variant is Variant.DELTA or (half.kind.full_state and known)
+                assert not gone or name not in half.held, f"I7: {name} is gone"
+                if name in half.names:
+                    assert half.errors.get(name) == self.error_text(half.kind, name), (
+                        f"T1, T5: why {name} is not served"
+                    )
+                continue
+            version = decision.content.version
+            if version in self.poison:
+                self._check_stand_in(half, name, decision)
+                continue
+            if half.accused.get(name) == version and self._is_full_state(half):
+                # In a full state nothing tells suspects apart: an innocent one may lack its content (resolutions C8).
+                continue
+            assert name not in half.errors, "T5, F11"
+            assert half.held.get(name) == version, f"I7, N5: {half.kind.word} {name} has its content"
+
+    def _check_stand_in(self, half: Half, name: str, decision: Serve) -> None:
+        """Law 1, F17: a client that refuses what is current keeps what it had, or is given what others use."""
+        fallback = decision.fallback.version if decision.fallback is not None else ""
+        if self._is_full_state(half) and fallback and fallback not in self.poison:
+            assert name in half.held, "D13: last proven content stands in"

@@ -1,0 +1,210 @@
+"""Delta, rule by rule (protocol.md B5, C, E, F)."""
+
+import pytest
+
+from adsserver.engine.events import Acknowledged, Rejected, Subscribed, Variant
+from tests.protocol.engine.scenario import Wire
+from tests.protocol.engine.world import World, errors_of, names_of, versions_of
+from xdscore.access import Effect
+from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceType
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.serve(CLUSTER, "a", "a1")
+    world.serve(CLUSTER, "b", "b1")
+    world.serve(ENDPOINT, "a", "e1")
+    world.serve(ROUTE, "r", "r1")
+    return world
+
+
+@pytest.fixture
+def wire(world: World) -> Wire:
+    return Wire(world, Variant.DELTA)
+
+
+def test_subscribe__first_request_with_both_lists_empty__is_a_wildcard(wire: Wire) -> None:
+    assert [names_of(r) for r in wire.delta(CLUSTER)] == [["a", "b"]]  # C5
+
+
+def test_subscribe__first_request_that_only_unsubscribes__is_no_wildcard(wire: Wire) -> None:
+    assert wire.delta(CLUSTER, unsubscribe=("x",)) == []  # C5
+
+
+def test_subscribe__name_after_legacy_wildcard__keeps_the_wildcard(wire: Wire, world: World) -> None:
+    wire.delta(CLUSTER)
+    wire.delta(CLUSTER, "a", nonce="1")
+    wire.delta(CLUSTER, nonce="2")
+    world.serve(CLUSTER, "c", "c1")
+
+    assert [names_of(r) for r in wire.publish()] == [["c"]]  # C4
+
+
+def test_subscribe__star_ended__only_names_remain(wire: Wire, world: World) -> None:
+    wire.delta(CLUSTER, "*", "a")
+    wire.delta(CLUSTER, unsubscribe=("*",), nonce="1")
+    world.serve(CLUSTER, "a", "a2")
+    world.serve(CLUSTER, "b", "b2")
+
+    assert [versions_of(r) for r in wire.publish()] == [{"a": "a2"}]  # C4
+
+
+def test_subscribe__known_and_current_name__is_answered_again(wire: Wire) -> None:
+    wire.delta(ENDPOINT, "a", "zz")
+
+    (response,) = wire.delta(ENDPOINT, "a", "zz")
+
+    assert (names_of(response), errors_of(response), response.removed) == (["a"], {"zz": "NOT_FOUND"}, ("zz",))  # C6
+
+
+def test_subscribe__in_an_ack_or_with_a_foreign_nonce__counts(wire: Wire) -> None:
+    wire.delta(ENDPOINT, "a")
+    (in_ack,) = wire.delta(ENDPOINT, "zz", nonce="1")
+    facts = wire.facts
+    (stale,) = wire.delta(ENDPOINT, "yy", nonce="99")
+
+    assert [type(fact) for fact in facts] == [Acknowledged, Subscribed]
+    assert errors_of(in_ack) == {"zz": "NOT_FOUND"}
+    assert errors_of(stale) == {"yy": "NOT_FOUND"}
+
+
+@pytest.mark.parametrize(("name", "resources", "removed"), [("a", ["a"], ()), ("nope", [], ("nope",))])
+def test_unsubscribe__name_under_a_wildcard__hears_what_becomes_of_it(
+    wire: Wire, name: str, resources: list[str], removed: tuple[str, ...]
+) -> None:
+    wire.delta(CLUSTER, "*", name)
+
+    (response,) = wire.delta(CLUSTER, unsubscribe=(name,), nonce="1")
+
+    assert (names_of(response), response.removed, response.errors) == (resources, removed, ())  # C7
+
+
+def test_unsubscribe__unknown_or_plain_name__gets_no_response(wire: Wire) -> None:
+    wire.delta(ENDPOINT, "a")
+
+    assert wire.delta(ENDPOINT, unsubscribe=("a", "x"), nonce="1") == []  # C7
+
+
+@pytest.mark.parametrize(
+    ("kind", "removed"), [(CLUSTER, ("x",)), (ENDPOINT, ("x",)), (LISTENER, ("x",)), (ROUTE, ()), (SECRET, ())]
+)
+@pytest.mark.parametrize("effect", [Effect.ALLOW, Effect.DENY])
+def test_compose__name_never_delivered__error_and_removal_by_the_table(
+    wire: Wire, world: World, kind: ResourceType, removed: tuple[str, ...], effect: Effect
+) -> None:
+    world.rule(kind, "x", effect)
+    wire.publish()
+
+    (response,) = wire.delta(kind, "x")
+
+    assert response.removed == removed  # E2, F15, T10
+    assert errors_of(response) == {"x": "NOT_FOUND" if effect is Effect.ALLOW else "PERMISSION_DENIED"}
+
+
+@pytest.mark.parametrize("how", ["remove", "deny", "withhold"])
+def test_compose__delivered_route_goes__is_removed_with_its_error(wire: Wire, world: World, how: str) -> None:
+    wire.delta(ROUTE, "r")
+    wire.delta(ROUTE, nonce="1")
+    world.rule(ROUTE, "r", Effect.DENY) if how == "deny" else getattr(world, how)(ROUTE, "r")
+
+    (response,) = wire.publish()
+
+    assert response.removed == ("r",)
+    assert list(errors_of(response)) == ["r"]
+
+
+def test_compose__error_text_changes__is_told_once_without_another_removal(wire: Wire, world: World) -> None:
+    wire.delta(ROUTE, "x")
+    wire.delta(ROUTE, nonce="1")
+    world.rule(ROUTE, "x", Effect.DENY)
+    (denied,) = wire.publish()
+    wire.delta(ROUTE, nonce="2")
+
+    assert errors_of(denied) == {"x": "PERMISSION_DENIED"}
+    assert denied.removed == ()
+    assert wire.publish() == []  # F9
+
+
+def test_compose__error_ends_with_equal_content__resource_is_sent(wire: Wire, world: World) -> None:
+    wire.delta(ROUTE, "r")
+    wire.delta(ROUTE, nonce="1")
+    world.rule(ROUTE, "r", Effect.HIDE)
+    wire.publish()
+    wire.delta(ROUTE, nonce="2")
+    world.rule(ROUTE, "r", Effect.ALLOW)
+
+    assert [versions_of(r) for r in wire.publish()] == [{"r": "r1"}]  # F11
+
+
+def test_compose__empty_wildcard__is_answered_empty(wire: Wire) -> None:
+    (response,) = wire.delta(LISTENER)
+
+    assert response.resources == ()
+    assert response.nonce
+
+
+def test_reconnect__everything_current__gets_the_empty_answer_of_a_wildcard(wire: Wire) -> None:
+    (response,) = wire.delta(CLUSTER, has={"a": "a1", "b": "b1"})
+
+    assert (response.resources, response.removed) == ((), ())  # E5, E6
+
+
+def test_reconnect__some_old_some_gone__gets_differences_and_removals(wire: Wire) -> None:
+    responses = wire.delta(CLUSTER, has={"a": "a0", "gone": "g1"})
+
+    assert [(versions_of(r), r.removed) for r in responses] == [({"a": "a1", "b": "b1"}, ()), ({}, ("gone",))]  # E5, I9
+
+
+def test_reconnect__named__only_what_differs_and_what_is_held_is_no_subscription(wire: Wire) -> None:
+    responses = wire.delta(ENDPOINT, "a", "zz", has={"a": "e1", "b": "f1"})
+
+    assert [(names_of(r), errors_of(r)) for r in responses] == [([], {"zz": "NOT_FOUND"})]  # C6, E5, I5
+
+
+def test_compose__large_initial_state__is_split_at_one_mebibyte(wire: Wire, world: World) -> None:
+    for number in range(30):
+        world.serve(CLUSTER, f"big{number:02}", f"v{number}", size=100_000)
+    wire.publish()
+
+    responses = wire.delta(CLUSTER)
+
+    sizes = [sum(member.content.size for member in r.resources) for r in responses]
+    assert len(responses) == 3
+    assert max(sizes) <= 1024 * 1024
+    assert sorted(name for r in responses for name in names_of(r)) == sorted(
+        {"a", "b"} | {f"big{n:02}" for n in range(30)}
+    )
+
+
+def test_compose__same_step_of_two_wildcard_streams__shares_one_tuple(world: World) -> None:
+    wires = [Wire(world, Variant.DELTA) for _ in range(2)]
+    for wire in wires:
+        wire.delta(CLUSTER)
+        wire.delta(CLUSTER, nonce="1")
+    world.serve(CLUSTER, "a", "a2")
+    publication = world.publish()
+    for wire in wires:
+        wire.session.offer(publication, wire.now)
+    (first,), (second,) = (wire.written() for wire in wires)
+
+    assert first.resources is second.resources
+    assert versions_of(first) == {"a": "a2"}
+
+
+def test_rejected__removals_in_the_response__are_said_again_alone(wire: Wire, world: World) -> None:
+    wire.delta(ENDPOINT, "a", "zz")
+
+    responses = wire.delta(ENDPOINT, nonce="1", nack="something is wrong")
+
+    assert isinstance(wire.facts[0], Rejected)
+    assert [(names_of(r), r.removed, errors_of(r)) for r in responses] == [([], ("zz",), {"zz": "NOT_FOUND"})]  # B12
+    assert wire.delta(ENDPOINT, nonce="2", nack="still wrong") == []
+
+
+def test_rejected__then_removed__is_named_in_removed_resources(wire: Wire, world: World) -> None:
+    wire.delta(ROUTE, "r")
+    wire.delta(ROUTE, nonce="1", nack="bad")
+    world.remove(ROUTE, "r")
+
+    assert [r.removed for r in wire.publish()] == [("r",)]  # B12: the client may use it all the same

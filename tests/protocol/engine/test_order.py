@@ -1,0 +1,162 @@
+"""What is written when: make before break, endpoints behind clusters, one push at a time (I, C5, D14)."""
+
+from math import inf
+
+import pytest
+
+from adsserver.engine.events import Variant
+from tests.protocol.engine.scenario import Wire
+from tests.protocol.engine.world import World, names_of, versions_of
+from xdscore.access import Effect
+from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.serve(CLUSTER, "old", "o1")
+    world.serve(CLUSTER, "kept", "k1")
+    world.serve(ENDPOINT, "old", "e1")
+    world.serve(ENDPOINT, "kept", "f1")
+    world.serve(LISTENER, "l", "l1")
+    world.serve(ROUTE, "r", "r1")
+    world.serve(SECRET, "s", "s1")
+    return world
+
+
+def envoy(world: World, variant: Variant) -> Wire:
+    """A stream at rest that holds everything."""
+    wire = Wire(world, variant)
+    send = wire.delta if variant is Variant.DELTA else wire.sotw
+    wants = [(CLUSTER, ()), (ENDPOINT, ("old", "kept")), (LISTENER, ()), (ROUTE, ("r",)), (SECRET, ("s",))]
+    for kind, names in wants:
+        (response,) = send(kind, *names)
+        send(kind, *(() if variant is Variant.DELTA else names), nonce=response.nonce)
+    return wire
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_compose__everything_changes__is_written_in_push_order(world: World, variant: Variant) -> None:
+    wire = envoy(world, variant)
+    for kind, name in [(ROUTE, "r"), (LISTENER, "l"), (CLUSTER, "kept"), (ENDPOINT, "kept"), (SECRET, "s")]:
+        world.serve(kind, name, "2")
+
+    assert [r.kind for r in wire.publish()] == [SECRET, CLUSTER, ENDPOINT, LISTENER, ROUTE]  # I1, I10
+
+
+def test_compose__sotw_cluster_removed_with_its_route__stays_until_the_route_was_sent(world: World) -> None:
+    wire = envoy(world, Variant.SOTW)
+    world.remove(CLUSTER, "old")
+    world.serve(CLUSTER, "new", "n1")
+    world.serve(ROUTE, "r", "r2")
+
+    first, route = wire.publish()
+    (last,) = wire.sotw(CLUSTER, nonce=first.nonce)
+
+    assert names_of(first) == ["kept", "new", "old"]
+    assert route.kind is ROUTE
+    assert names_of(last) == ["kept", "new"]
+
+
+def test_compose__sotw_cluster_removed_alone__is_one_response(world: World) -> None:
+    wire = envoy(world, Variant.SOTW)
+    world.remove(CLUSTER, "old")
+    world.serve(CLUSTER, "new", "n1")
+
+    assert [names_of(r) for r in wire.publish()] == [["kept", "new"]]
+
+
+def test_compose__delta_cluster_removed_with_its_route__goes_last(world: World) -> None:
+    wire = envoy(world, Variant.DELTA)
+    world.remove(CLUSTER, "old")
+    world.remove(LISTENER, "l")
+    world.serve(ROUTE, "r", "r2")
+
+    written = [(r.kind, r.removed) for r in wire.publish()]
+
+    assert written == [(ROUTE, ()), (LISTENER, ("l",)), (CLUSTER, ("old",))]  # I1
+
+
+def test_compose__cluster_denied__is_gone_at_once_and_never_sent_again(world: World) -> None:
+    wire = envoy(world, Variant.SOTW)
+    world.rule(CLUSTER, "old", Effect.DENY)
+    world.serve(CLUSTER, "new", "n1")
+    world.serve(ROUTE, "r", "r2")
+
+    assert [names_of(r) for r in wire.publish() if r.kind is CLUSTER] == [["kept", "new"]]  # S4
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_compose__cluster_changes__its_endpoints_follow_unchanged_and_unasked(world: World, variant: Variant) -> None:
+    world.serve(CLUSTER, "kept", "k1", eds_name="kept")
+    wire = envoy(world, variant)
+    world.serve(CLUSTER, "kept", "k2")
+
+    clusters, endpoints = wire.publish()
+
+    assert (clusters.kind, endpoints.kind) == (CLUSTER, ENDPOINT)
+    assert versions_of(endpoints) == {"kept": "f1"}  # I3: nothing but the changed cluster's
+
+
+def test_compose__client_owes_an_answer__newer_states_coalesce_behind_it(world: World) -> None:
+    wire = envoy(world, Variant.DELTA)
+    world.serve(ROUTE, "r", "r2")
+    (push,) = wire.publish()
+    for version in ("r3", "r4"):
+        world.serve(ROUTE, "r", version)
+        assert wire.publish() == []  # I3, resolutions C5
+
+    assert [versions_of(r) for r in wire.delta(ROUTE, nonce=push.nonce)] == [{"r": "r4"}]
+
+
+def test_compose__client_silent_for_thirty_seconds__is_passed(world: World) -> None:
+    wire = envoy(world, Variant.SOTW)
+    world.serve(ROUTE, "r", "r2")
+    wire.publish()
+    world.serve(ROUTE, "r", "r3")
+    wire.publish()
+    assert wire.session.wake_at() == wire.now + 30
+
+    wire.now += 30
+
+    assert [versions_of(r) for r in wire.written()] == [{"r": "r3"}]  # B13, C5
+    assert wire.session.wake_at() == inf
+
+
+def test_compose__push_outstanding__an_added_name_is_answered_all_the_same(world: World) -> None:
+    wire = envoy(world, Variant.DELTA)
+    world.serve(ROUTE, "r", "r2")
+    wire.publish()
+
+    assert [names_of(r) for r in wire.delta(ROUTE, "other")] == [[]]  # C5: answers are exempt
+
+
+def test_compose__eight_answers_outstanding__the_ninth_waits_for_one_of_them(world: World) -> None:
+    wire = Wire(world, Variant.DELTA)
+    answers = [wire.delta(ROUTE, f"name{number}") for number in range(9)]
+
+    assert [len(answer) for answer in answers] == [1] * 8 + [0]
+    assert len(wire.delta(ROUTE, nonce="1")) == 1  # C5
+
+
+def test_compose__removal_waits_for_a_client_that_does_not_answer__goes_ahead_after_thirty_seconds(
+    world: World,
+) -> None:
+    wire = envoy(world, Variant.DELTA)
+    world.serve(ROUTE, "r", "r2")
+    wire.publish()
+    world.serve(ROUTE, "r", "r3")
+    world.remove(CLUSTER, "old")
+    assert wire.publish() == []
+
+    wire.now += 30
+
+    assert [(r.kind, r.removed) for r in wire.written()] == [(ROUTE, ()), (CLUSTER, ("old",))]
+
+
+def test_offer__nothing_changes_for_the_stream__is_clean(world: World) -> None:
+    wire = Wire(world, Variant.DELTA)
+    wire.delta(ROUTE, "r")
+    world.serve(CLUSTER, "kept", "k2")
+
+    assert wire.session.offer(world.publish(), wire.now) is False

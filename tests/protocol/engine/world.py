@@ -1,0 +1,103 @@
+"""A world to publish: what an operator has served, removed, withheld and forbidden, without an operator."""
+
+from dataclasses import dataclass, field
+
+from adsserver.engine.events import (
+    Respond,
+    Variant,
+)
+from adsserver.engine.publication import Publication
+from adsserver.engine.session import EngineSettings, Session
+from xdscore.access import AccessTable, Audience, Effect, Verdict
+from xdscore.resource_types import CLUSTER, ResourceType
+from xdscore.snapshot import Content, Entry, RemovedName, Served, Snapshot, WithheldName, snapshot_from_entries
+
+AUDIENCE = Audience("default")
+URL = "https://parley.example"
+SETTINGS = EngineSettings(public_url=URL)
+
+
+@dataclass(frozen=True, slots=True)
+class NameRules(AccessTable):
+    """An access table with an effect for each name it lists."""
+
+    effects: tuple[tuple[tuple[str, str], Effect], ...] = ()
+
+    def verdict(self, _audience: Audience, kind: ResourceType, name: str) -> Verdict:
+        return Verdict(dict(self.effects).get((kind.word, name), self.default), rule=1)
+
+    @property
+    def allows_everything(self) -> bool:
+        return self.default is Effect.ALLOW and not self.effects
+
+
+def content(version: str, *, eds_name: str = "", size: int = 100) -> Content:
+    return Content(version.encode(), version, size, eds_name)
+
+
+@dataclass
+class World:
+    """What an operator has published; `publish` makes the next publication of it."""
+
+    entries: dict[tuple[str, str], Entry] = field(default_factory=dict)
+    effects: dict[tuple[str, str], Effect] = field(default_factory=dict)
+    epoch: int = 0
+    publication: Publication | None = None
+
+    def serve(
+        self,
+        kind: ResourceType,
+        name: str,
+        version: str,
+        *,
+        proven: str = "",
+        eds_name: str | None = None,
+        size: int = 100,
+    ) -> None:
+        eds = (name if kind is CLUSTER else "") if eds_name is None else eds_name
+        last = content(proven, eds_name=eds, size=size) if proven else None
+        self.entries[kind.word, name] = Served(content(version, eds_name=eds, size=size), last)
+
+    def withhold(self, kind: ResourceType, name: str, reason: str = "it does not parse") -> None:
+        self.entries[kind.word, name] = WithheldName(reason)
+
+    def remove(self, kind: ResourceType, name: str) -> None:
+        self.entries[kind.word, name] = RemovedName()
+
+    def forget(self, kind: ResourceType, name: str) -> None:
+        self.entries.pop((kind.word, name), None)
+
+    def rule(self, kind: ResourceType, name: str, effect: Effect) -> None:
+        self.effects[kind.word, name] = effect
+
+    @property
+    def published(self) -> Snapshot:
+        return (self.publication or self.publish()).snapshot
+
+    @property
+    def snapshot(self) -> Snapshot:
+        access = NameRules(Effect.ALLOW, tuple(sorted(self.effects.items(), key=lambda item: item[0])))
+        return snapshot_from_entries(
+            environment="default", lineage="one", epoch=self.epoch, access=access, entries=self.entries.items()
+        )
+
+    def publish(self) -> Publication:
+        self.epoch += 1
+        self.publication = Publication(self.snapshot, self.publication)
+        return self.publication
+
+
+def session_of(world: World, variant: Variant = Variant.SOTW, settings: EngineSettings = SETTINGS) -> Session:
+    return Session(variant, AUDIENCE, settings, world.publication or world.publish())
+
+
+def names_of(response: Respond) -> list[str]:
+    return [member.name for member in response.resources]
+
+
+def versions_of(response: Respond) -> dict[str, str]:
+    return {member.name: member.content.version for member in response.resources}
+
+
+def errors_of(response: Respond) -> dict[str, str]:
+    return {error.name: error.code.name for error in response.errors}

@@ -1,0 +1,146 @@
+"""What one stream may cost, and how the server ends streams."""
+
+import asyncio
+
+import grpc
+import pytest
+from envoy.config.core.v3 import base_pb2
+
+from tests.support.ads import config, running
+from tests.support.ads_client import ADS, NODE, cluster, connect, until
+from xdscore.limits import Limits
+from xdscore.resource_types import CLUSTER, ENDPOINT
+
+CDS = "/envoy.service.cluster.v3.ClusterDiscoveryService/"
+UNKNOWN = "type.googleapis.com/example.Unknown"
+
+
+async def test_stream__more_streams_than_allowed__refused_before_any_response() -> None:
+    async with running(config(limits=Limits(streams_per_replica=2))) as run:
+        run.publish(cluster("a"))
+        first, second = connect(run), connect(run)
+        for client in (first, second):
+            await client.ask(node=NODE, type_url=CLUSTER.url)
+            await client.answer()
+
+        third = connect(run)
+        await third.ask(node=NODE, type_url=CLUSTER.url)
+        code, details, responses = await third.ended()
+
+        assert (code, responses) == (grpc.StatusCode.RESOURCE_EXHAUSTED, 0)
+        assert "holds 2 streams" in details
+        first.call.cancel()
+        await until(lambda: run.server.open_streams == 1)
+        fourth = connect(run)
+        await fourth.ask(node=NODE, type_url=CLUSTER.url)
+        assert await fourth.answer()
+
+
+async def test_stream__more_streams_of_one_node_than_allowed__refused_and_others_are_not() -> None:
+    async with running(config(limits=Limits(streams_per_node=1))) as run:
+        run.publish(cluster("a"))
+        first, second, other = connect(run), connect(run), connect(run)
+        await first.ask(node=NODE, type_url=CLUSTER.url)
+        await first.answer()
+
+        await second.ask(node=NODE, type_url=CLUSTER.url)
+        await other.ask(node=base_pb2.Node(id="client-2"), type_url=CLUSTER.url)
+
+        code, _, responses = await second.ended()
+        assert (code, responses) == (grpc.StatusCode.RESOURCE_EXHAUSTED, 0)
+        assert await other.answer()
+
+
+@pytest.mark.parametrize("method", [ADS + "StreamAggregatedResources", ADS + "DeltaAggregatedResources"])
+async def test_stream__too_many_names__resource_exhausted(method: str) -> None:
+    async with running(config(limits=Limits(names_per_request=10, names_per_type=10))) as run:
+        run.publish(cluster("a"))
+        client = connect(run, method)
+        field = "resource_names_subscribe" if client.delta else "resource_names"
+
+        await client.ask(node=NODE, type_url=ENDPOINT.url, **{field: [f"n{number}" for number in range(11)]})
+        code, details, _ = await client.ended()
+
+    assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "at most 10" in details
+
+
+async def test_stream__too_many_names_over_several_delta_requests__resource_exhausted() -> None:
+    async with running(config(limits=Limits(names_per_request=10, names_per_type=10))) as run:
+        run.publish(cluster("a"))
+        client = connect(run, ADS + "DeltaAggregatedResources")
+
+        await client.ask(
+            node=NODE, type_url=ENDPOINT.url, resource_names_subscribe=[f"a{number}" for number in range(10)]
+        )
+        await client.answer()
+        await client.ask(type_url=ENDPOINT.url, resource_names_subscribe=["one-more"])
+        code, details, _ = await client.ended()
+
+    assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "at most 10" in details
+
+
+async def test_stream__flood_of_requests__is_read_at_its_rate() -> None:
+    async with running(config(limits=Limits(requests_per_s=20, request_burst=20))) as run:
+        run.publish(cluster("a"))
+        client = connect(run)
+
+        await client.ask(node=NODE, type_url=CLUSTER.url)
+        for _ in range(100):
+            await client.ask(type_url=CLUSTER.url, response_nonce="stale")
+        await asyncio.sleep(0.5)
+
+        read = run.sample("parley_ads_requests_total", variant="sotw", type="cluster")
+        assert 20 <= read <= 35
+
+
+async def test_stream__client_that_does_not_read__ends_alone_after_the_write_timeout() -> None:
+    async with running(config(limits=Limits(write_timeout_s=1))) as run:
+        run.publish(cluster("a"))
+        stuck, reading = connect(run), connect(run)
+        for client in (stuck, reading):
+            await client.ask(node=base_pb2.Node(id=f"{id(client)}"), type_url=CLUSTER.url)
+        answer = await reading.answer()
+
+        big = cluster("a")
+        big.alt_stat_name = "x" * 3_000_000
+        for timeout_s in range(2, 12):
+            big.connect_timeout.seconds = timeout_s
+            run.publish(big)
+            await reading.ask(type_url=CLUSTER.url, version_info=answer.version_info, response_nonce=answer.nonce)
+            answer = await reading.answer()
+            # The engine keeps one push outstanding: the stuck client acknowledges what it never read.
+            await stuck.ask(type_url=CLUSTER.url, response_nonce=str(timeout_s - 1))
+        await until(lambda: run.server.open_streams == 1)
+
+    assert run.sample("parley_ads_streams_ended_total", code="UNAVAILABLE") >= 1
+
+
+async def test_stop__open_streams__end_with_unavailable_after_their_responses() -> None:
+    async with running() as run:
+        run.publish(cluster("a"))
+        clients = [connect(run) for _ in range(5)]
+        for client in clients:
+            await client.ask(node=NODE, type_url=CLUSTER.url)
+            await client.answer()
+
+        stopping = asyncio.ensure_future(run.server.stop())
+        ends = [await client.ended() for client in clients]
+        await stopping
+
+    assert {code for code, _, _ in ends} == {grpc.StatusCode.UNAVAILABLE}
+    assert {text for _, text, _ in ends} == {"This server is shutting down; reconnect."}
+    assert len(run.facts.closed_streams) == 5
+
+
+async def test_stream__greatest_age__ends_with_unavailable() -> None:
+    async with running(config(limits=Limits(connection_age_s=1))) as run:
+        run.publish(cluster("a"))
+        client = connect(run)
+        await client.ask(node=NODE, type_url=CLUSTER.url)
+        await client.answer()
+
+        code, details, _ = await client.ended()
+
+    assert (code, details) == (grpc.StatusCode.UNAVAILABLE, "This stream reached its greatest age; reconnect.")

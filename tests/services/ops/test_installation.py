@@ -1,0 +1,77 @@
+"""Preparing an installation: once, and again without harm."""
+
+from pathlib import Path
+
+import pytest
+from django.contrib.auth import authenticate, get_user_model
+
+from controlplane.accounts.selectors import token_principal
+from controlplane.catalog.models import Environment
+from controlplane.config import Config, load
+from controlplane.home import Home, home_create
+from controlplane.ops.installation import installation_prepare
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> tuple[Config, Home]:
+    config = load({"PARLEY_HOME": str(tmp_path / "home")}, directory=tmp_path)
+    return config, home_create(config)
+
+
+def password(home: Home) -> str:
+    return home.admin_password.read_text().strip()
+
+
+def test_prepare__an_empty_database__administrator_token_and_environment(place: tuple[Config, Home]) -> None:
+    config, home = place
+
+    installation_prepare(config=config, home=home)
+
+    assert authenticate(username="admin", password=password(home)) is not None
+    assert token_principal(home.admin_token.read_text().strip()) is not None
+    assert Environment.objects.filter(key="default").count() == 1
+
+
+def test_prepare__again__changes_nothing(place: tuple[Config, Home]) -> None:
+    config, home = place
+    installation_prepare(config=config, home=home)
+    before = (password(home), home.admin_token.read_bytes(), get_user_model().objects.count())
+
+    installation_prepare(config=config, home=home)
+
+    assert (password(home), home.admin_token.read_bytes(), get_user_model().objects.count()) == before
+
+
+def test_prepare__the_token_was_revoked__writes_a_new_one(place: tuple[Config, Home]) -> None:
+    config, home = place
+    installation_prepare(config=config, home=home)
+    home.admin_token.write_text("parley_forged")
+
+    installation_prepare(config=config, home=home)
+
+    assert token_principal(home.admin_token.read_text().strip()) is not None
+
+
+def test_prepare__a_password_in_the_environment__is_used_and_written_nowhere(tmp_path: Path) -> None:
+    variables = {"PARLEY_HOME": str(tmp_path / "home"), "PARLEY_ADMIN_PASSWORD": "correct horse battery"}
+    config = load(variables, directory=tmp_path)
+    home = home_create(config)
+
+    installation_prepare(config=config, home=home)
+
+    assert authenticate(username="admin", password="correct horse battery") is not None
+    assert not home.admin_password.exists()
+
+
+def test_prepare__password_changed_by_its_owner__stays_changed(place: tuple[Config, Home]) -> None:
+    config, home = place
+    installation_prepare(config=config, home=home)
+    user = get_user_model().objects.get(username="admin")
+    user.set_password("chosen by a person")
+    user.save()
+
+    installation_prepare(config=config, home=home)
+
+    assert authenticate(username="admin", password="chosen by a person") is not None

@@ -1,0 +1,83 @@
+"""The two aliases: who takes the writer lock, and what a reader sees (resolutions D6a)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db.utils import ConnectionHandler
+from pytest_django.plugin import DjangoDbBlocker
+
+from controlplane.config import load
+from controlplane.databases import READER, databases
+from controlplane.home import home_create
+
+POSTGRES = "postgres://me:pw@db:6432/parley?sslmode=require"
+
+
+@pytest.fixture
+def connections(tmp_path: Path, django_db_blocker: DjangoDbBlocker) -> Iterator[ConnectionHandler]:
+    """Connections of a home of its own, without the test database's mirror."""
+    config = load({"PARLEY_HOME": str(tmp_path / "home")}, directory=tmp_path)
+    home_create(config)
+    handler = ConnectionHandler(databases(config, pooled=True))
+    with django_db_blocker.unblock():
+        with handler[DEFAULT_DB_ALIAS].cursor() as cursor:
+            cursor.execute("CREATE TABLE fact (text TEXT)")
+        yield handler
+        handler.close_all()
+
+
+def test_sqlite__both_aliases__write_ahead_log_and_the_documented_wait(connections: ConnectionHandler) -> None:
+    for alias in (DEFAULT_DB_ALIAS, READER):
+        with connections[alias].cursor() as cursor:
+            pragmas = [
+                cursor.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("journal_mode", "synchronous", "busy_timeout")
+            ]
+
+        assert pragmas == ["wal", 1, 5_000]
+
+
+def test_sqlite_reader__inside_a_transaction__lets_a_writer_commit_and_sees_one_moment(
+    connections: ConnectionHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transaction, "get_connection", lambda using=None: connections[using or DEFAULT_DB_ALIAS])
+
+    def count() -> int:
+        with connections[READER].cursor() as cursor:
+            return int(cursor.execute("SELECT count(*) FROM fact").fetchone()[0])
+
+    with transaction.atomic(using=READER):
+        before = count()
+        with transaction.atomic(), connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+            cursor.execute("INSERT INTO fact VALUES ('new')")
+        during = count()
+
+    assert (before, during, count()) == (0, 0, 1)
+
+
+def test_postgresql__default__time_limits_and_a_pool_for_passing_threads(tmp_path: Path) -> None:
+    config = load({"DATABASE_URL": POSTGRES, "PARLEY_LIMIT_LOCK_TIMEOUT_MS": "1500"}, directory=tmp_path)
+
+    settings = databases(config, pooled=True)["default"]
+
+    assert (settings["NAME"], settings["HOST"], settings["PORT"]) == ("parley", "db", "6432")
+    assert isinstance(settings["OPTIONS"], dict)
+    assert settings["OPTIONS"]["sslmode"] == "require"
+    assert settings["OPTIONS"]["connect_timeout"] == 3
+    assert settings["OPTIONS"]["options"] == (
+        "-c statement_timeout=5000 -c lock_timeout=1500 -c idle_in_transaction_session_timeout=10000"
+    )
+    assert settings["OPTIONS"]["pool"]["min_size"] == 0
+
+
+def test_postgresql__reader__one_moment_and_no_writes(tmp_path: Path) -> None:
+    config = load({"DATABASE_URL": POSTGRES}, directory=tmp_path)
+
+    settings = databases(config, pooled=False)[READER]
+
+    assert isinstance(settings["OPTIONS"], dict)
+    assert r"-c default_transaction_isolation=repeatable\ read" in settings["OPTIONS"]["options"]
+    assert "-c default_transaction_read_only=on" in settings["OPTIONS"]["options"]
+    assert "pool" not in settings["OPTIONS"]

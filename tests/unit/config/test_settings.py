@@ -1,0 +1,70 @@
+"""The settings as Django itself judges them, in an interpreter of its own for each environment."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.ports import free_ports
+
+ROOT = Path(__file__).parents[3]
+PRODUCTION = {
+    "PARLEY_PUBLIC_URL": "https://parley.example.org",
+    "PARLEY_TRUSTED_PROXIES": "10.0.0.0/8",
+    "PARLEY_SECRET_KEY": "a-secret-of-production-which-is-long-enough-and-has-many-letters",
+    "PARLEY_ENCRYPTION_KEYS": "A" * 43,
+}
+
+
+def manage(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PARLEY_", "DJANGO_"))}
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env=clean | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_check_deploy__production_variables__finds_nothing(tmp_path: Path) -> None:
+    checked = manage("check", "--deploy", "--fail-level", "WARNING", **PRODUCTION, PARLEY_HOME=str(tmp_path / "home"))
+
+    assert checked.returncode == 0, checked.stderr
+    assert not (tmp_path / "home").exists()
+
+
+def test_manage__bad_variable__one_sentence_and_status_two(tmp_path: Path) -> None:
+    refused = manage("check", PARLEY_WEB_ADDRESS="nowhere", PARLEY_HOME=str(tmp_path / "home"))
+
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("PARLEY_WEB_ADDRESS must be host:port")
+    assert refused.stderr.count("\n") == 1
+
+
+def test_config__secrets_set__are_not_printed(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+
+    shown = manage(
+        "config",
+        PARLEY_HOME=str(tmp_path / "home"),
+        DATABASE_URL=f"postgres://u:hunter2@127.0.0.1:{port}/parley",
+        PARLEY_ADMIN_PASSWORD="hunter2",
+        PARLEY_LIMIT_NAME_BYTES="512",
+    )
+
+    assert shown.returncode == 0, shown.stderr
+    assert "hunter2" not in shown.stdout
+    assert "PARLEY_LIMIT_NAME_BYTES" in shown.stdout
+    assert "(default 1,024)" in shown.stdout
+
+
+@pytest.mark.parametrize("command", ["migrate", "prepare"])
+def test_manage__no_home_yet__the_command_makes_it(tmp_path: Path, command: str) -> None:
+    done = manage(command, PARLEY_HOME=str(tmp_path / "home"))
+
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "home" / "db.sqlite3").exists()

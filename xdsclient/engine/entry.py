@@ -1,0 +1,180 @@
+"""One resource in the cache: its state, its timer, and what its watchers should see (A88).
+
+Watchers are never called from a transition. They are shown the difference between what they were told and what the
+entry says now, so that cache, CSDS and watchers cannot disagree ("Cache Entry States": the data exposed to watchers is
+consistent with the cache), a new watcher sees resource and ambient error like the old ones, and nothing is said twice.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import inf
+
+from xdsclient.engine.events import Ambient, Deliver
+from xdsclient.engine.policy import Policy
+from xdsclient.engine.values import (
+    ABSENT,
+    OK,
+    Absent,
+    CacheEntry,
+    CacheState,
+    Resource,
+    ResourceKey,
+    Status,
+    StatusCode,
+)
+
+
+@dataclass(slots=True)
+class _Told:
+    """What one watch heard last."""
+
+    news: Resource | Status | Absent = ABSENT
+    ambient: Status = OK
+
+
+class Entry:
+    """A resource that somebody watches, or watched until the server hears that nobody does."""
+
+    __slots__ = (
+        "_error",
+        "_error_version",
+        "_outage",
+        "_rejected",
+        "_updated_s",
+        "_watches",
+        "deadline_s",
+        "key",
+        "resource",
+        "state",
+    )
+
+    def __init__(self, key: ResourceKey, now: float) -> None:
+        self.key = key
+        self.state = CacheState.REQUESTED
+        self.resource: Resource | Absent = ABSENT
+        self.deadline_s = inf
+        self._error = OK
+        self._error_version = ""
+        # What is wrong with the stream, while that is newer than the entry's own error.
+        self._outage = OK
+        self._rejected = b""
+        self._updated_s = now
+        self._watches: dict[int, _Told] = {}
+
+    # Who watches.
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody does."""
+        return bool(self._watches)
+
+    def join(self, watch: int) -> None:
+        """Somebody more watches."""
+        self._watches[watch] = _Told()
+
+    def leave(self, watch: int) -> None:
+        """Somebody watches no more."""
+        del self._watches[watch]
+
+    # The timer.
+
+    def asked(self, policy: Policy, now: float) -> None:
+        """The server was asked for it. The timer runs only while nothing is known (A88: it fires only without a cached
+        resource; TP3: an error is remembered until a new one or the resource comes).
+        """
+        if self.state is CacheState.REQUESTED and self.deadline_s == inf:
+            self.deadline_s = now + policy.timer_s
+
+    def expire(self, policy: Policy, now: float) -> bool:
+        """Whether the timer fired (A88, "Changes to Resource Timer Behavior")."""
+        if self.deadline_s > now:
+            return False
+        self._fail(policy.timer_state, policy.timer_error, "", now)
+        return True
+
+    # What the server says.
+
+    def received(self, resource: Resource, now: float) -> None:
+        """A valid resource: any error ends (TP3; also when the content is what it was: protocol.md F11)."""
+        self.deadline_s = inf
+        if isinstance(self.resource, Resource) and self.resource.raw == resource.raw:
+            # The value watchers hold stays the one in use.
+            resource = replace(resource, value=self.resource.value)
+        self.resource = resource
+        self.state = CacheState.ACKED
+        self._error, self._error_version, self._rejected, self._updated_s = OK, "", b"", now
+        self._outage = OK
+
+    def refused(self, text: str, version: str, raw: bytes, policy: Policy, now: float) -> None:
+        """An invalid resource: a data error (A88, "Handling Data Errors"); nothing cached is replaced by it (A46)."""
+        self._drop_if(policy.drops_on_data_error)
+        self._fail(CacheState.NACKED, Status(StatusCode.INVALID_ARGUMENT, f"invalid resource: {text}"), version, now)
+        self._rejected = raw
+
+    def deleted(self, version: str, policy: Policy, now: float) -> None:
+        """The server says that it is gone: a data error (A88)."""
+        self._drop_if(policy.drops_on_deletion)
+        error = Status(StatusCode.NOT_FOUND, "does not exist: the xDS server removed it")
+        self._fail(CacheState.DOES_NOT_EXIST, error, version, now)
+
+    def errored(self, error: Status, version: str, policy: Policy, now: float) -> None:
+        """The server says why it cannot send it: the four steps of A88, "Support for Errors Provided by the xDS
+        server".
+
+        Steps 1 (timer) and 2 (state and error) are `_fail`, 3 is the drop, 4 is what `tell` makes of the result.
+        """
+        self._drop_if(error.is_data_error and policy.drops_on_data_error)
+        self._fail(CacheState.RECEIVED_ERROR, error, version, now)
+
+    # What becomes of the stream.
+
+    def lost(self, outage: Status) -> None:
+        """The server cannot be reached: a transient error of every resource; the state is what it was (A88)."""
+        self._outage = outage
+
+    def regained(self) -> None:
+        """The server is there again; what was wrong before shows again, or nothing does."""
+        self._outage = OK
+
+    def _drop_if(self, drops: bool) -> None:
+        if drops:
+            self.resource = ABSENT
+
+    def _fail(self, state: CacheState, error: Status, version: str, now: float) -> None:
+        self.deadline_s = inf
+        self.state = state
+        self._error, self._error_version, self._rejected, self._updated_s = error, version, b"", now
+        self._outage = OK
+
+    # What is seen of it.
+
+    def tell(self) -> Iterator[Deliver | Ambient]:
+        """What each watch has not heard yet.
+
+        With a resource every error is ambient, without one it is the news (A88, "Handling Data Errors" and "Handling
+        Transient Errors"). Of two errors the newer one shows.
+        """
+        error = self._error if self._outage.ok else self._outage
+        cached = isinstance(self.resource, Resource)
+        news = self.resource if cached else ABSENT if error.ok else error
+        ambient = error if cached else OK
+        for watch, told in self._watches.items():
+            if not isinstance(news, Absent) and not _same(news, told.news):
+                # A88: the error condition is cleared when OnResourceChanged() is invoked.
+                told.news, told.ambient = news, OK
+                yield Deliver(watch, news)
+            if told.ambient != ambient:
+                told.ambient = ambient
+                yield Ambient(watch, ambient)
+
+    def snapshot(self) -> CacheEntry:
+        """The entry as a value."""
+        return CacheEntry(
+            self.key, self.state, self.resource, self._error, self._error_version, self._rejected, self._updated_s
+        )
+
+
+def _same(one: Resource | Status | Absent, other: Resource | Status | Absent) -> bool:
+    if isinstance(one, Resource) and isinstance(other, Resource):
+        return one.raw == other.raw
+    return one == other

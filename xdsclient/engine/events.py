@@ -1,0 +1,221 @@
+"""What goes into the engine and what comes out of it: values only.
+
+Decoding is the shell's: a response arrives with each of its resources either valid or not.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from xdsclient.engine.values import Resource, Status
+from xdscore.resource_types import ResourceType
+
+
+class Variant(Enum):
+    """The two transport variants of xDS: state of the world and incremental."""
+
+    SOTW = "sotw"
+    DELTA = "delta"
+
+
+# Requests, as `Engine.request` gives them.
+
+
+@dataclass(frozen=True, slots=True)
+class Nack:
+    """A request's `error_detail`: its presence, and nothing else, makes a NACK (protocol.md B2)."""
+
+    code: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class SotwRequest:
+    """A DiscoveryRequest. `names` is the full list; `version` the last one accepted from this server."""
+
+    kind: ResourceType
+    names: tuple[str, ...]
+    nonce: str = ""
+    version: str = ""
+    nack: Nack | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRequest:
+    """A DeltaDiscoveryRequest."""
+
+    kind: ResourceType
+    subscribe: tuple[str, ...] = ()
+    unsubscribe: tuple[str, ...] = ()
+    initial_versions: Mapping[str, str] = field(default_factory=dict)
+    nonce: str = ""
+    nack: Nack | None = None
+
+
+Request = SotwRequest | DeltaRequest
+
+
+# Parts of a response.
+
+
+@dataclass(frozen=True, slots=True)
+class Valid:
+    """A resource that can be used. `version` is delta's own, or the response's in SotW."""
+
+    name: str
+    version: str
+    value: object
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """A resource that cannot be used, and why. `name` is empty when it could not be read."""
+
+    name: str
+    version: str
+    text: str
+    raw: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """A resource without content: nothing changed (protocol.md G2)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedError:
+    """One entry of `resource_errors`, as it came: the name may be empty and the status OK, which makes it malformed."""
+
+    name: str
+    status: Status
+
+
+# Events.
+
+
+@dataclass(frozen=True, slots=True)
+class WatchStarted:
+    """Somebody wants to know about a resource. `watch` is a number never used before."""
+
+    watch: int
+    kind: ResourceType
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchStopped:
+    """Whoever watched wants to hear no more."""
+
+    watch: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOpened:
+    """The stream that `Connect` asked for exists: requests can be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestWritten:
+    """A request left the client; timers of what it asks for start now (A57)."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A DiscoveryResponse or DeltaDiscoveryResponse. `removed` is delta's only."""
+
+    type_url: str
+    version: str
+    nonce: str
+    resources: tuple[Valid | Invalid | Heartbeat, ...] = ()
+    errors: tuple[ReportedError, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamClosed:
+    """The stream ended, or could not be opened."""
+
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelFailed:
+    """The channel to the server reports TRANSIENT_FAILURE."""
+
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time passed: `Engine.deadline` is reached."""
+
+
+Event = WatchStarted | WatchStopped | StreamOpened | RequestWritten | Response | StreamClosed | ChannelFailed | Tick
+
+
+# Effects.
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """Open a stream to the server at this place of the list, after so many seconds.
+
+    Add chance to the wait: clients that lost one server together should not come back together.
+    """
+
+    server: int
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """End the stream, or the attempt to open one: nobody watches anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Tell a watch: a new version of its resource, or why there is none and it must stop using what it had."""
+
+    watch: int
+    news: Resource | Status
+
+
+@dataclass(frozen=True, slots=True)
+class Ambient:
+    """Tell a watch of an error that leaves its resource in use; OK clears the last one."""
+
+    watch: int
+    error: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Updates:
+    """So many resources of a response were valid, so many were not (A78)."""
+
+    kind: ResourceType
+    valid: int
+    invalid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Connectivity:
+    """Whether the client has a working stream to this server changed (A78, `grpc.xds_client.connected`)."""
+
+    server: int
+    up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Violated:
+    """The server broke a rule of the protocol; nothing else came of it."""
+
+    rule: str
+    detail: str
+
+
+Effect = Connect | Disconnect | Deliver | Ambient | Updates | Connectivity | Violated

@@ -1,0 +1,73 @@
+"""State of the world: a request lists every name, and in LDS and CDS what is not sent is deleted."""
+
+from collections.abc import Iterable
+
+from xdsclient.engine.events import Response, SotwRequest
+from xdsclient.engine.type_stream import Taken, TypeStream
+from xdsclient.engine.values import CacheState, Resource
+from xdscore.resource_types import ResourceType
+
+
+class SotwType(TypeStream):
+    """One type over SotW."""
+
+    __slots__ = ("_dropped", "_leave_out", "_version", "_version_server")
+
+    def __init__(self, kind: ResourceType) -> None:
+        # The last version accepted and whose it is; it outlives the stream, the others do not.
+        self._version = ""
+        self._version_server = -1
+        super().__init__(kind)
+
+    def _reset(self) -> None:
+        super()._reset()
+        # Names that requests with the current nonce left out: if another response is on its way already, the server
+        # ignored those requests as stale (protocol.md B3).
+        self._dropped: set[str] = set()
+        # Names to leave out once, so that the server sees them added.
+        self._leave_out: frozenset[str] = frozenset()
+
+    def compose(self, server: int, *, prove: bool) -> SotwRequest:  # noqa: ARG002 - B9: a first request is always answered
+        """See the base."""
+        answer = self._next_answer(self._nonce)
+        version = self._version if server == self._version_server else ""
+        if answer.nonce != self._nonce:
+            # A newer response is here already: the server reads this for its ACK or NACK alone.
+            return SotwRequest(self.kind, tuple(self._sent), answer.nonce, version, answer.nack)
+        self._forget_unwatched()
+        names = tuple(name for name in self.entries if name not in self._leave_out)
+        self._dropped |= self._sent.difference(names)
+        self._sent = set(names)
+        self._asked = self._asked or bool(names)
+        self._dirty = bool(self._leave_out)
+        self._leave_out = frozenset()
+        return SotwRequest(self.kind, names, answer.nonce, version, answer.nack)
+
+    def _take_absence(self, response: Response, taken: Taken) -> None:
+        """In LDS and CDS absence deletes (protocol.md D1, A88: "LDS or CDS resource deletion").
+
+        Only what is cached can be deleted: a name asked for just now may be missing because the server had not read
+        that request yet, which is what the timer is for. What is in error stays so (TP3: remembered until a new error
+        or the resource comes, "this includes LDS and CDS").
+        """
+        if not self.kind.full_state or taken.blind:
+            return
+        for name, entry in self.entries.items():
+            if name not in taken.seen and _can_be_deleted(entry.state, cached=isinstance(entry.resource, Resource)):
+                entry.deleted(response.version, taken.policy, taken.now)
+                taken.touched[name] = entry
+
+    def _accepted(self, response: Response, taken: Taken) -> None:
+        if not taken.problems:
+            # A46: the wire protocol is unchanged, so a NACK carries the last version accepted as a whole.
+            self._version, self._version_server = response.version, taken.server
+        self._leave_out |= frozenset(self._lost(self._dropped))
+        self._dropped.clear()
+
+    def _lost(self, dropped: Iterable[str]) -> Iterable[str]:
+        """Names dropped and asked for again, where the server may never have seen that they were dropped."""
+        return (name for name in dropped if self._waits_for(name))
+
+
+def _can_be_deleted(state: CacheState, *, cached: bool) -> bool:
+    return cached and state is not CacheState.RECEIVED_ERROR
