@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from adsserver.ports import Contents, Directory, Facts
+from adsserver.ports import Contents, Directory, Facts, FleetStatus
 
 
 class StoreStatus(Protocol):
@@ -36,6 +36,11 @@ class Store(Protocol):
     @property
     def facts(self) -> Facts:
         """Where facts go."""
+        ...
+
+    @property
+    def fleet(self) -> FleetStatus:
+        """What the clients of all servers were sent."""
         ...
 
     def start(self) -> None:

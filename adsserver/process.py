@@ -40,7 +40,7 @@ class AdsProcess:
         loop = asyncio.get_running_loop()
         raise_file_limit()
         store = self._store = await asyncio.to_thread(open_store, self._on_directory(loop))
-        server = self._server = AdsServer(self._config, store.contents, store.facts, self._metrics)
+        server = self._server = AdsServer(self._config, store.contents, store.facts, store.fleet, self._metrics)
         port = server.bind()
         await server.start()
         log.info("ads.listening", port=port, auth=self._config.auth.value)

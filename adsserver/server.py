@@ -15,7 +15,8 @@ from adsserver.hub import Hub
 from adsserver.identity import identification
 from adsserver.limits import Admission, LoopLag, StreamCounts
 from adsserver.metrics import Metrics
-from adsserver.ports import Contents, Directory, Facts
+from adsserver.ports import Contents, Directory, Facts, FleetStatus
+from adsserver.servicers.csds import StatusServicer
 from adsserver.servicers.methods import method_table
 from adsserver.servicers.stream import Shared
 from adsserver.tls import server_credentials
@@ -35,7 +36,9 @@ _CORE_AGE_JITTER = 0.1
 class AdsServer:
     """One gRPC server. Everything but `directory_changed`'s caller is on the event loop."""
 
-    def __init__(self, config: AdsConfig, contents: Contents, facts: Facts, metrics: Metrics) -> None:
+    def __init__(
+        self, config: AdsConfig, contents: Contents, facts: Facts, fleet: FleetStatus, metrics: Metrics
+    ) -> None:
         limits = config.limits
         self._config = config
         self._metrics = metrics
@@ -54,7 +57,8 @@ class AdsServer:
             parsers=self._parsers,
         )
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # grpc-stubs do not know it
-        self.methods = method_table(self._shared, identification(config), self._health)
+        self._status = StatusServicer(fleet, self._shared.admission, limits)
+        self.methods = method_table(self._shared, identification(config), self._health, self._status)
         options = channel_options(limits, shared_port=config.workers > 1)
         self._server = grpc.aio.server(handlers=[self.methods], options=options)
         self._tasks: list[asyncio.Task[None]] = []
@@ -106,6 +110,7 @@ class AdsServer:
         """Take no new streams, end the open ones spread over a time, cut what is left at the limit (F14)."""
         self.draining = True
         await self._health.enter_graceful_shutdown()
+        self._status.close()
         for stream in tuple(self._shared.open):
             stream.drain(random.uniform(0, spread_s))  # noqa: S311 - spreads load
         # GOAWAY at once; what has not ended by then is cancelled.

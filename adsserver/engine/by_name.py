@@ -318,11 +318,11 @@ class ByName(SubStream):
         return copies
 
     def _acknowledged(self, entry: Entry) -> None:
-        for name, told in self._behind.items():
-            if told is UNKNOWN_COPY and name in entry.contents:
-                self._behind[name] = entry.contents[name]
         if self._unsure:
             self._unsure = {name: told for name, told in self._unsure.items() if name not in entry.contents}
+        for name in entry.contents.keys() & self._behind.keys():
+            if self._behind[name] is UNKNOWN_COPY:
+                self._unsure[name] = entry.contents[name]
         for later in self.ledger.outstanding:
             if later.sent_after(entry):
                 # Of a resource that the client asks for no longer, its ACK says nothing.

@@ -1,7 +1,7 @@
 """Every method this server has, in one table; whatever is not in it does not exist (reliability S1).
 
 Each behaviour is called with the verified identity of its caller and never without: the check wraps all of them here,
-so that no shape of call can go past it (reliability threat 1). CSDS is not served yet.
+so that no shape of call can go past it (reliability threat 1).
 """
 
 import inspect
@@ -18,12 +18,14 @@ from envoy.service.listener.v3 import lds_pb2
 from envoy.service.route.v3 import rds_pb2, srds_pb2
 from envoy.service.runtime.v3 import rtds_pb2
 from envoy.service.secret.v3 import sds_pb2
+from envoy.service.status.v3 import csds_pb2
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from adsserver.engine.events import Variant
 from adsserver.identity import Identify, UnauthenticatedError
+from adsserver.servicers.csds import StatusServicer
 from adsserver.servicers.stream import Context, Shared, behaviour
 from xdscore.resource_types import (
     CLUSTER,
@@ -77,7 +79,9 @@ class MethodTable(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic 
         return self.methods.get(handler_call_details.method)
 
 
-def method_table(shared: Shared, identify: Identify, servicer: health_pb2_grpc.HealthServicer) -> MethodTable:
+def method_table(
+    shared: Shared, identify: Identify, servicer: health_pb2_grpc.HealthServicer, status: StatusServicer
+) -> MethodTable:
     """All methods of the server."""
     methods: dict[str, Handler] = {}
     names: list[str] = []
@@ -86,6 +90,10 @@ def method_table(shared: Shared, identify: Identify, servicer: health_pb2_grpc.H
         names.append(service.full_name)
         for method in service.methods:
             methods[f"/{service.full_name}/{method.name}"] = _discovery(shared, identify, method, kind)
+    service = csds_pb2.DESCRIPTOR.services_by_name["ClientStatusDiscoveryService"]
+    names.append(service.full_name)
+    for method in service.methods:
+        methods[f"/{service.full_name}/{method.name}"] = _status(status, identify, method)
     collected = _Collector()
     health_pb2_grpc.add_HealthServicer_to_server(servicer, collected)
     names += [health.SERVICE_NAME, reflection.SERVICE_NAME]
@@ -101,6 +109,13 @@ def _discovery(shared: Shared, identify: Identify, method: MethodDescriptor, kin
         serve = behaviour(shared, _VARIANTS[method.input_type.full_name], kind)
         return grpc.stream_stream_rpc_method_handler(_checked(identify, serve))
     return grpc.unary_unary_rpc_method_handler(_checked(identify, _no_fetch))
+
+
+def _status(status: StatusServicer, identify: Identify, method: MethodDescriptor) -> Handler:
+    # Bytes here, too: what is large is parsed and serialised by the servicer's thread, not by the event loop.
+    if method.client_streaming:
+        return grpc.stream_stream_rpc_method_handler(_checked(identify, status.stream))
+    return grpc.unary_unary_rpc_method_handler(_checked(identify, status.fetch))
 
 
 async def _no_fetch(_: object, context: Context, __: str) -> None:

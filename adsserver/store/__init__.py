@@ -2,7 +2,8 @@
 knows Django.
 
 `loader` is the thread that follows the published snapshots, `contents` holds their bytes, `last_good` keeps them on
-disk for a start without the database, `facts` writes what streams learnt.
+disk for a start without the database, `facts` writes what streams learnt, `fleet` reads back what those of all servers
+did.
 """
 
 from collections.abc import Callable
@@ -10,9 +11,10 @@ from dataclasses import dataclass, field, replace
 
 from django.conf import settings
 
-from adsserver.ports import Contents, Directory, Facts
+from adsserver.ports import Contents, Directory, Facts, FleetStatus
 from adsserver.store.contents import ContentMemory
 from adsserver.store.facts import FactBuffer
+from adsserver.store.fleet import Fleet
 from adsserver.store.hints import HintListener
 from adsserver.store.last_good import LastGood
 from adsserver.store.loader import Loader, LoaderStatus
@@ -25,6 +27,7 @@ class Store:
 
     contents: Contents
     facts: Facts
+    fleet: FleetStatus
     _loader: Loader = field(repr=False)
     _hints: HintListener = field(repr=False)
     _fact_buffer: FactBuffer = field(repr=False)
@@ -55,6 +58,12 @@ def open_store(on_directory: Callable[[Directory], None]) -> Store:
     """A store over the configured database. `on_directory` is called from the loader's thread, each time."""
     contents = ContentMemory()
     last_good = LastGood(Home(settings.PARLEY.home).cache)
-    loader = Loader(contents=contents, last_good=last_good, on_directory=on_directory)
+    fleet = Fleet(contents, public_url=settings.PARLEY.public_url)
+
+    def hand_over(directory: Directory) -> None:
+        on_directory(directory)  # the streams come first
+        fleet.observe(directory)
+
+    loader = Loader(contents=contents, last_good=last_good, on_directory=hand_over)
     facts = FactBuffer()
-    return Store(contents, facts, loader, HintListener(loader.look_now), facts)
+    return Store(contents, facts, fleet, loader, HintListener(loader.look_now), facts)

@@ -86,7 +86,6 @@ def encode_directory(directory: SavedDirectory, keys: Keys) -> bytes:
             "environments": [asdict(choice) for choice in directory.environments],
             "snapshots": {key: asdict(snapshot) for key, snapshot in directory.snapshots.items()},
         },
-        ensure_ascii=False,
         separators=(",", ":"),
     ).encode()
     return b"%s %d %s\n%s" % (_DIRECTORY_MAGIC, FORMAT, keys.sign(_SIGNED + body).encode(), body)

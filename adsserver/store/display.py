@@ -11,7 +11,6 @@ from google.protobuf.message import DecodeError, Message
 from udpa.annotations import sensitive_pb2
 
 from adsserver.ports import Contents
-from controlplane.catalog.sealing import SealError
 from xdscore.schema import redact
 from xdscore.schema.types_registry import class_of, descriptor_of, message_name
 from xdscore.snapshot import Content
@@ -54,7 +53,7 @@ class Display:
             if not may_hold_secrets(message):
                 return data
             shown: bytes = redact(message).SerializeToString(deterministic=True)
-        except (KeyError, SealError, DecodeError, TypeError, ValueError, RecursionError) as error:
+        except (KeyError, DecodeError, TypeError, ValueError, RecursionError) as error:
             # Of content that cannot be made safe nothing is shown; the error's text might quote it.
             log.warning("status.content_not_shown", version=content.version, error=type(error).__name__)
             return b""

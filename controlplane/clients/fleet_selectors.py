@@ -75,7 +75,9 @@ def fleet_subscriptions(*, clients: Collection[str], max_nacks: int) -> Mapping[
     """
     found: dict[str, list[StreamSubscription]] = {client: [] for client in clients}
     for chunk in _chunks(clients):
-        rows = list(Subscription.objects.filter(stream__client__in=chunk, stream__closed_at=None).select_related("stream"))
+        rows = list(
+            Subscription.objects.filter(stream__client__in=chunk, stream__closed_at=None).select_related("stream")
+        )
         names = _name_sets({row.name_set_id for row in rows})
         nacks = _nacks(chunk, {row.stream_id for row in rows}, max_nacks)
         for row in sorted(rows, key=lambda row: (row.stream_id, row.type)):

@@ -16,6 +16,7 @@ from adsserver.engine.events import Fact, Respond
 from adsserver.metrics import Metrics
 from adsserver.ports import Directory, StreamInfo
 from adsserver.server import AdsServer
+from tests.support.ads_fleet import MemoryFleet
 from xdscore.access import AccessTable, Effect
 from xdscore.resource_types import CLUSTER, ResourceType, by_url
 from xdscore.selectors import EnvironmentChoice
@@ -124,6 +125,7 @@ class Running:
     server: AdsServer
     address: str
     facts: MemoryFacts
+    fleet: MemoryFleet
     catalogue: Catalogue
     registry: CollectorRegistry
 
@@ -151,11 +153,11 @@ def config(**changes: object) -> AdsConfig:
 @asynccontextmanager
 async def running(settings: AdsConfig | None = None) -> AsyncIterator[Running]:
     """A server on a free port, without any directory yet."""
-    contents, facts, registry = MemoryContents(), MemoryFacts(), CollectorRegistry()
-    server = AdsServer(settings or config(), contents, facts, Metrics(registry))
+    contents, facts, fleet, registry = MemoryContents(), MemoryFacts(), MemoryFleet(), CollectorRegistry()
+    server = AdsServer(settings or config(), contents, facts, fleet, Metrics(registry))
     port = server.bind()
     await server.start()
     try:
-        yield Running(server, f"127.0.0.1:{port}", facts, Catalogue(contents), registry)
+        yield Running(server, f"127.0.0.1:{port}", facts, fleet, Catalogue(contents), registry)
     finally:
         await server.stop(spread_s=0, limit_s=1)

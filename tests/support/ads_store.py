@@ -9,6 +9,7 @@ from envoy.config.cluster.v3 import cluster_pb2
 
 from adsserver.ports import Directory
 from tests.support.ads import Catalogue, MemoryContents, MemoryFacts
+from tests.support.ads_fleet import MemoryFleet
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class MemoryStore:
     def __init__(self, on_directory: Callable[[Directory], None]) -> None:
         self.contents = MemoryContents()
         self.facts = MemoryFacts()
+        self.fleet = MemoryFleet()
         self._on_directory = on_directory
         self._loaded: dict[str, tuple[str, int]] = {}
 

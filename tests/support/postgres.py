@@ -2,10 +2,12 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -18,9 +20,45 @@ from tests.support.waiting import eventually
 _NOBODY = 65534
 
 
+@dataclass(slots=True)
+class Postgres:
+    """One server on one port."""
+
+    url: str
+    _command: list[str]
+    _user: int | None
+    _process: "subprocess.Popen[bytes] | None" = field(default=None)
+
+    def start(self) -> None:
+        """Start it with the data it has."""
+        self._process = subprocess.Popen(
+            self._command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            user=self._user,
+            group=self._user,
+            extra_groups=[] if self._user is not None else None,
+        )
+        eventually(lambda: _answers(self.url), within_s=30)
+
+    def stop(self) -> None:
+        """End it at once, with every connection, as `pg_ctl stop -m immediate` does."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait(20)
+            self._process = None
+
+
 @contextmanager
 def postgresql() -> Iterator[str]:
     """An empty database; yields its URL. Everything is removed at the end."""
+    with postgresql_server() as server:
+        yield server.url
+
+
+@contextmanager
+def postgresql_server() -> Iterator[Postgres]:
+    """A running server with an empty database. Everything is removed at the end."""
     user = _NOBODY if os.geteuid() == 0 else None
     directory = Path(tempfile.mkdtemp(prefix="parley-pg-"))
     try:
@@ -39,21 +77,13 @@ def postgresql() -> Iterator[str]:
         )
         (port,) = free_ports(1)
         where = ["-D", str(data), "-h", "127.0.0.1", "-p", str(port), "-k", str(directory), "-c", "fsync=off"]
-        with subprocess.Popen(
-            [programs / "postgres", *where],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            user=user,
-            group=user,
-            extra_groups=extra_groups,
-        ) as server:
-            try:
-                url = f"postgres://parley@127.0.0.1:{port}/postgres"
-                eventually(lambda: _answers(url), within_s=30)
-                yield url
-            finally:
-                server.terminate()
-                server.wait(20)
+        url = f"postgres://parley@127.0.0.1:{port}/postgres"
+        server = Postgres(url, [str(programs / "postgres"), *where], user)
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 

@@ -289,7 +289,7 @@ class Checker:
                 continue
             decision = self.decision(half.kind, name)
             if not isinstance(decision, Serve):
-                # Of what a SotW client kept from an earlier stream the server knows nothing until it acknowledges something.
+                # What a SotW client kept from an earlier stream is not known until it acknowledges something.
                 known = name in half.ever_sent or half.ever_acknowledged
                 gone = self.variant is Variant.DELTA or (half.kind.full_state and known)
                 assert not gone or name not in half.held, f"I7: {name} is gone"

@@ -125,6 +125,7 @@ def test_isolation__text_names_nobody__the_bad_one_is_proven_and_the_good_are_in
     wire = Wire(world, variant)
     send = wire.delta if variant is Variant.DELTA else wire.sotw
     held: dict[str, str] = {}
+    proven: list[str] = []
     pending = send(ROUTE, *"abcd")
     sent = 0
 

@@ -9,9 +9,6 @@ from math import inf
 from adsserver.engine import events as server
 from adsserver.engine.session import Session
 from tests.protocol.engine.world import AUDIENCE, URL, World, session_of
-from xdscore.decision import Serve, decide
-from xdscore.errors import error_of
-from xdscore.resource_types import ResourceType
 from xdsclient.engine.engine import Engine, EngineSettings
 from xdsclient.engine.events import (
     Ambient,
@@ -35,6 +32,9 @@ from xdsclient.engine.events import (
     WatchStopped,
 )
 from xdsclient.engine.values import OK, Absent, CacheState, Resource, ResourceKey, ServerFeature, Status, StatusCode
+from xdscore.decision import Serve, decide
+from xdscore.errors import error_of
+from xdscore.resource_types import ResourceType
 
 LOST = Status(StatusCode.UNAVAILABLE, "the network broke")
 

@@ -9,10 +9,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from tests.protocol.engine.world import World
 from tests.protocol.xdsclient.pair import Pair
-from xdscore.access import Effect
-from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, by_word
 from xdsclient.engine.events import Variant
 from xdsclient.engine.values import ServerFeature
+from xdscore.access import Effect
+from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, by_word
 
 KINDS = (LISTENER, ROUTE, CLUSTER, ENDPOINT)
 words = st.sampled_from([kind.word for kind in KINDS])
@@ -121,9 +121,7 @@ class DeltaRefusals(BothWithRefusals):
     variant = Variant.DELTA
 
 
-PROFILE = settings(
-    max_examples=60, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
-)
+PROFILE = settings(max_examples=60, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck))
 
 TestSotwPair = SotwPair.TestCase
 TestDeltaPair = DeltaPair.TestCase

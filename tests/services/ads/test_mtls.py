@@ -190,7 +190,7 @@ async def test_tls__unreadable_file_at_start__one_sentence(files: TlsFiles, run:
     settings = config(auth=AuthMode.MTLS, tls=files, trust_domains=frozenset({"td.example"}))
     shared = run.server._shared
 
-    server = AdsServer(settings, run.catalogue.contents, run.facts, shared.metrics)
+    server = AdsServer(settings, run.catalogue.contents, run.facts, run.fleet, shared.metrics)
 
     with pytest.raises(AdsConfigError, match=r"The TLS file '.*server.key' cannot be read: No such file"):
         server.bind()

@@ -1,0 +1,134 @@
+"""What the clients of the whole fleet were sent, read back from the facts in the database (resolutions U16).
+
+The facts are written within a second, what is read here serves everybody for half a second: at most two seconds old.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+
+from django.db import connection
+from django.db.utils import Error as DatabaseFailure
+
+from adsserver.ports import Contents, Directory, FleetClient, FleetUnavailableError, Reader, ResourceStatus
+from adsserver.store.display import Display
+from adsserver.store.fleet_past import Past
+from adsserver.store.fleet_status import Published, client_resources
+from controlplane.accounts.selectors import token_principal
+from controlplane.clients.fleet_selectors import StreamSubscription, connected_clients, fleet_subscriptions
+from xdscore.snapshot import Content
+
+_FRESH_S = 0.5
+# Clients whose subscriptions are read at once: an answer that turns out too large stops early.
+_BATCH = 500
+_NACKS_PER_BATCH = 2_000
+# Ours have 50 characters; nothing longer is worth a hash and a read.
+_MAX_TOKEN_CHARS = 200
+_CLIENT_COLUMNS = tuple(field.name for field in fields(FleetClient))
+
+Clock = Callable[[], float]
+
+
+class Fleet:
+    """Implements ports.FleetStatus. `observe` is called by the loader's thread, everything else by one other.
+
+    `observe` only replaces references, so that neither waits for the other.
+    """
+
+    def __init__(self, contents: Contents, *, public_url: str, clock: Clock = time.monotonic) -> None:
+        self._display = Display(contents)
+        self._public_url = public_url
+        self._clock = clock
+        # Replaced whole by `observe`; None: nothing is loaded yet.
+        self._pasts: Mapping[str, Past] = {}
+        self._environments: tuple[str, ...] | None = None
+        self._published: dict[str, Published] = {}
+        self._clients: tuple[FleetClient, ...] = ()
+        self._clients_until = -1.0
+        self._subscriptions: dict[str, tuple[float, tuple[StreamSubscription, ...]]] = {}
+
+    def observe(self, directory: Directory) -> None:
+        """Take note of what is published, and of what that changes."""
+        pasts = {}
+        for key, snapshot in directory.snapshots.items():
+            known = self._pasts.get(key)
+            if known is None:
+                pasts[key] = Past(snapshot)
+            else:
+                pasts[key] = known if known.snapshot is snapshot else known.then(snapshot)
+        self._pasts = pasts
+        # What was computed from earlier snapshots keeps them alive: not longer than needed.
+        self._published = {}
+        self._environments = tuple(environment.key for environment in directory.environments)
+
+    def reader(self, token: str) -> Reader | None:
+        """See the port. Asked anew each time: a token that is revoked reads nothing more (reliability S2)."""
+        if self._environments is None:
+            raise FleetUnavailableError("This server has loaded nothing yet; try again.")
+        if not token or len(token) > _MAX_TOKEN_CHARS or not token.isascii():
+            return None
+        with _database():
+            principal = token_principal(token)
+        if principal is None:
+            return None
+        return Reader(principal.name, frozenset(principal.sees(self._environments)))
+
+    def clients(self) -> Sequence[FleetClient]:
+        """See the port."""
+        now = self._clock()
+        if now >= self._clients_until:
+            with _database():
+                rows = connected_clients()
+            self._clients = tuple(
+                FleetClient(**{column: getattr(row, column) for column in _CLIENT_COLUMNS}) for row in rows
+            )
+            self._clients_until = now + _FRESH_S
+        return self._clients
+
+    def resources(
+        self, clients: Sequence[FleetClient], *, contents: bool
+    ) -> Iterator[tuple[FleetClient, tuple[ResourceStatus, ...]]]:
+        """See the port."""
+        show = self._display.any_bytes if contents else _nothing
+        for start in range(0, len(clients), _BATCH):
+            batch = clients[start : start + _BATCH]
+            subscriptions = self._read([client.id for client in batch])
+            for client in batch:
+                published = self._published_in(client.environment)
+                yield client, client_resources(subscriptions[client.id], published, show)
+
+    def _read(self, clients: Sequence[str]) -> Mapping[str, tuple[StreamSubscription, ...]]:
+        """The subscriptions of these clients; those read a moment ago are not read again."""
+        now = self._clock()
+        self._subscriptions = {key: known for key, known in self._subscriptions.items() if known[0] > now}
+        missing = [client for client in clients if client not in self._subscriptions]
+        if missing:
+            with _database():
+                found = fleet_subscriptions(clients=missing, max_nacks=_NACKS_PER_BATCH)
+            self._subscriptions.update((key, (now + _FRESH_S, each)) for key, each in found.items())
+        return {client: self._subscriptions[client][1] for client in clients}
+
+    def _published_in(self, environment: str) -> Published | None:
+        past = self._pasts.get(environment)
+        if past is None:
+            return None
+        known = self._published.get(environment)
+        if known is None or known.past is not past:
+            known = self._published[environment] = Published(past, self._public_url)
+        return known
+
+
+@contextmanager
+def _database() -> Iterator[None]:
+    """The calling thread's own connection, for this read only."""
+    try:
+        yield
+    except DatabaseFailure as error:
+        raise FleetUnavailableError("The database does not answer, and the status of clients is in it.") from error
+    finally:
+        connection.close()
+
+
+def _nothing(_: Content) -> bytes:
+    return b""

@@ -1,0 +1,114 @@
+"""What changed from snapshot to snapshot, so that a version that a client was sent says which contents it stands for.
+
+A version is a function of what it shows (`engine.versions`): from that of the current state and the changes that led to
+it, those of the states before follow, as far back as changes are remembered (data model decision 1: what a client was
+told is derived, not stored).
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from adsserver.engine.told import ABSENT, Absent
+from adsserver.engine.versions import mark, version_text
+from xdscore.access import Audience
+from xdscore.decision import client_view
+from xdscore.resource_types import RESOURCE_TYPES, ResourceType
+from xdscore.snapshot import Content, Served, Snapshot
+
+# Snapshots and changed names that are remembered of one environment: some minutes of steady edits.
+MAX_STEPS = 64
+MAX_CHANGES = 10_000
+
+Shown = Content | Absent
+Change = tuple[Shown, Shown]
+"""The content of a name before a step and after it."""
+Step = Mapping[str, Mapping[str, Change]]
+"""By type word and name, what one snapshot changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The steps that led to a snapshot, oldest first. Immutable."""
+
+    snapshot: Snapshot
+    steps: tuple[Step, ...] = ()
+
+    def then(self, snapshot: Snapshot) -> "Past":
+        """The past of the snapshot that follows. One of another lineage follows nothing."""
+        if snapshot.lineage != self.snapshot.lineage:
+            return Past(snapshot)
+        steps = deque((*self.steps, _step(self.snapshot, snapshot)))
+        size = sum(map(_size, steps))
+        while len(steps) > MAX_STEPS or size > MAX_CHANGES:
+            size -= _size(steps.popleft())
+        return Past(snapshot, tuple(steps))
+
+    def changes(self, kind: ResourceType, names: frozenset[str] | None) -> Iterator[tuple[int, Mapping[str, Change]]]:
+        """Newest first, the number of each step (the last is the number of steps) and what it changed of these names.
+
+        None asks for all names.
+        """
+        for number in range(len(self.steps), 0, -1):
+            changed = self.steps[number - 1].get(kind.word, {})
+            yield number, changed if names is None else {name: changed[name] for name in names & changed.keys()}
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Which step each version of a state belongs to, and which step changed each name last."""
+
+    versions: Mapping[str, int] = field(default_factory=dict)
+    last_changes: Mapping[str, int] = field(default_factory=dict)
+
+    def shows_current(self, version: str, name: str) -> bool | None:
+        """Whether a state of this version shows what is current of this name; None when nobody knows."""
+        step = self.versions.get(version)
+        if step is None:
+            return None
+        return self.last_changes.get(name, 0) <= step
+
+
+def timeline(
+    total: int, past: Past, kind: ResourceType, names: frozenset[str] | None, answered: frozenset[str]
+) -> Timeline:
+    """The timeline of a state whose marks sum up to `total` now and which shows these names (None: all).
+
+    `answered`: names that are shown as an error where they have no content. What an error said before is not
+    remembered: the timeline ends where one of them appeared or went away.
+    """
+    versions = {version_text(total): len(past.steps)}
+    last_changes: dict[str, int] = {}
+    for number, changed in past.changes(kind, names):
+        for name in changed:
+            last_changes.setdefault(name, number)
+        if any(isinstance(shown, Absent) for name in answered & changed.keys() for shown in changed[name]):
+            break
+        total += sum(mark(name, before) - mark(name, after) for name, (before, after) in changed.items())
+        # A version that came back stands for the newest state that has it, which shows the same.
+        versions.setdefault(version_text(total), number - 1)
+    return Timeline(versions, last_changes)
+
+
+def _step(before: Snapshot, after: Snapshot) -> Step:
+    return {kind.word: changed for kind in RESOURCE_TYPES if (changed := _changed(kind, before, after))}
+
+
+def _changed(kind: ResourceType, before: Snapshot, after: Snapshot) -> dict[str, Change]:
+    old = client_view(Audience(before.environment), kind, before)
+    new = client_view(Audience(after.environment), kind, after)
+    changed: dict[str, Change] = {}
+    for name, entry in new.items():
+        known = old.get(name)
+        if known is not entry and (known is None or known.content.version != entry.content.version):
+            changed[name] = (_content(known), entry.content)
+    changed.update((name, (entry.content, ABSENT)) for name, entry in old.items() if name not in new)
+    return changed
+
+
+def _content(served: Served | None) -> Shown:
+    return served.content if served is not None else ABSENT
+
+
+def _size(step: Step) -> int:
+    return sum(map(len, step.values()))

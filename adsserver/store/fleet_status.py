@@ -1,0 +1,278 @@
+"""From what streams reported and what is published to the status of each resource of a client (protocol.md K1). Pure.
+
+The facts hold versions of whole states, not what each resource was sent; `fleet_past` says what such a version stands
+for. Where it cannot, the state is UNKNOWN: nothing is guessed (architecture.md law 3).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import product
+
+from adsserver.engine.client_view import ClientView
+from adsserver.engine.events import Variant
+from adsserver.engine.shared import Shared
+from adsserver.engine.subscription import Subscription
+from adsserver.engine.told import ABSENT, Absent
+from adsserver.engine.versions import mark, version_text
+from adsserver.ports import ResourceStatus, SyncState
+from adsserver.store.fleet_past import Past, Timeline, timeline
+from controlplane.clients.facts import SubscriptionState
+from controlplane.clients.fleet_selectors import StreamNack, StreamSubscription
+from controlplane.incidents.attribution import blame
+from xdscore.access import Audience
+from xdscore.errors import ResourceError
+from xdscore.resource_types import ResourceType, by_word
+from xdscore.snapshot import Content
+
+NO_SNAPSHOT = "No snapshot of this environment was loaded yet."
+NEWER = "This content was published after the last response to the client and was not sent yet."
+UNTRACED = "What the client was sent last cannot be traced to the published content; it may be this or an earlier one."
+WITH_OTHERS = "Sent in a response that the client rejected because of something else; it may or may not be in use. "
+TEXT_GONE = "What the client said is no longer kept."
+
+Show = Callable[[Content], bytes]
+"""The content as it may be shown."""
+
+# States that streams share: name sets of one fleet.
+_MAX_STATES = 1024
+# Rejected names whose stand-ins are tried together; beyond it the state is not traced.
+_MAX_STAND_INS = 6
+# Of several streams of a client, the state that is shown: the one that needs attention (protocol.md K3).
+_ATTENTION = (SyncState.ERROR, SyncState.UNKNOWN, SyncState.STALE, SyncState.NOT_SENT, SyncState.SYNCED)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What one subscription is shown now: the sum of its marks, and its past."""
+
+    total: int
+    timeline: Timeline
+
+
+class Published:
+    """One environment as it is published; what is computed from it is kept. For one thread."""
+
+    def __init__(self, past: Past, public_url: str) -> None:
+        self.past = past
+        self._public_url = public_url
+        self._views: dict[str, ClientView] = {}
+        self._states: Shared[tuple[str, str, bool, frozenset[str]], _State] = Shared(_MAX_STATES)
+
+    def view(self, kind: ResourceType) -> ClientView:
+        """What clients are shown of a type. All of an environment have one audience."""
+        view = self._views.get(kind.word)
+        if view is None:
+            snapshot = self.past.snapshot
+            view = self._views[kind.word] = ClientView(Audience(snapshot.environment), kind, snapshot, None)
+        return view
+
+    def error(self, kind: ResourceType, name: str) -> str:
+        """What a client that asks for this name is told in place of content."""
+        told = self.view(kind).error(name, self._public_url)
+        return told.text if isinstance(told, ResourceError) else ""
+
+    def state(self, kind: ResourceType, variant: str, *, wildcard: bool, names: frozenset[str]) -> _State:
+        """What a subscription is shown now."""
+        key = (kind.word, variant, wildcard, names)
+        known = self._states.get(key)
+        if known is not None:
+            return known
+        view = self.view(kind)
+        if variant == Variant.DELTA.value:
+            # Its version is that of the view, whatever part of it a stream asks for (protocol.md B10).
+            total, shown, answered = view.total, None, frozenset[str]()
+        else:
+            body = view.body(Subscription(wildcard, names, named_once=True), (), self._public_url)
+            total, shown, answered = int(body.version, 16), None if wildcard else names, names
+        return self._states.put(key, _State(total, timeline(total, self.past, kind, shown, answered)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rejection:
+    """A content that the client rejected; `among`: one of so many, nobody knows which."""
+
+    version: str
+    text: str
+    at: datetime
+    among: int
+
+    @property
+    def details(self) -> str:
+        if self.among == 1:
+            return self.text
+        return f"One of {self.among} changed resources was rejected, and it is not known which: {self.text}"
+
+
+def client_resources(
+    subscriptions: Iterable[StreamSubscription], published: Published | None, show: Show
+) -> tuple[ResourceStatus, ...]:
+    """Every resource that the streams of one client ask for, in push order and by name.
+
+    Streams of one client are shown as one (K3): a resource that several ask for has the state that needs attention.
+    """
+    found: dict[tuple[int, str], list[ResourceStatus]] = {}
+    for subscription in subscriptions:
+        kind = by_word[subscription.type]
+        for status in _statuses(subscription, kind, published, show):
+            found.setdefault((kind.push_order, status.name), []).append(status)
+    return tuple(_together(found[key]) for key in sorted(found))
+
+
+def _together(statuses: Sequence[ResourceStatus]) -> ResourceStatus:
+    worst = min(statuses, key=lambda status: _ATTENTION.index(status.state))
+    alike = sum(status.state is worst.state for status in statuses)
+    if alike == len(statuses):
+        return worst
+    return replace(worst, details=f"On {alike} of {len(statuses)} streams of this client. {worst.details}".rstrip())
+
+
+def _statuses(
+    subscription: StreamSubscription, kind: ResourceType, published: Published | None, show: Show
+) -> Iterable[ResourceStatus]:
+    names = frozenset(subscription.names)
+    if published is None:
+        return [ResourceStatus(kind, name, SyncState.NOT_SENT, details=NO_SNAPSHOT) for name in sorted(names)]
+    view = published.view(kind)
+    rejected = _still_rejected(subscription, view, rejections(kind, subscription.nacks))
+    told = _Told(subscription, published.state(kind, subscription.variant, wildcard=subscription.wildcard, names=names))
+    told.add_stand_ins(view, rejected)
+    statuses = []
+    for name in sorted(names | view.named.keys()) if subscription.wildcard else sorted(names):
+        member = view.named.get(name)
+        if member is None:
+            statuses.append(_without_content(subscription, kind, name, published.error(kind, name)))
+            continue
+        state, details, at = told.state_of(name, rejected.get(name))
+        content = member.content
+        statuses.append(ResourceStatus(kind, name, state, content.version, show(content), details, at))
+    return statuses
+
+
+def _without_content(subscription: StreamSubscription, kind: ResourceType, name: str, error: str) -> ResourceStatus:
+    """A name that was asked for and is not served. The API has no value for "an error was sent" (clients.md 5)."""
+    answered = subscription.state is not SubscriptionState.REQUESTED
+    return ResourceStatus(
+        kind,
+        name,
+        SyncState.NOT_SENT,
+        details=error if answered else "",
+        updated_at=subscription.sent_at,
+    )
+
+
+class _Told:
+    """What one stream was told of one type, as far as the facts say."""
+
+    def __init__(self, subscription: StreamSubscription, state: _State) -> None:
+        self._subscription = subscription
+        self._state = state
+        self._stand_ins: frozenset[str] = frozenset()
+        self._rejected: frozenset[str] = frozenset()
+
+    def add_stand_ins(self, view: ClientView, rejected: Mapping[str, _Rejection]) -> None:
+        """Recognise the states in which something stands in for what the client rejected (protocol.md F17)."""
+        if not rejected or len(rejected) > _MAX_STAND_INS or self._subscription.variant == Variant.DELTA.value:
+            return
+        self._rejected = frozenset(rejected)
+        steps = []
+        for name in rejected:
+            usable = {0}
+            proven = view.proven(name)
+            if not isinstance(proven, Absent):
+                usable.add(mark(name, proven))
+            steps.append([stand_in - mark(name, view.named[name].content) for stand_in in usable])
+        self._stand_ins = frozenset(version_text(self._state.total + sum(chosen)) for chosen in product(*steps))
+
+    def state_of(self, name: str, rejection: _Rejection | None) -> tuple[SyncState, str, datetime | None]:
+        """State, details and time of a name that has content."""
+        subscription = self._subscription
+        if rejection is not None:
+            return SyncState.ERROR, rejection.details, rejection.at
+        if subscription.state is SubscriptionState.REQUESTED:
+            return SyncState.NOT_SENT, "", None
+        shown = self._shows(subscription.sent, name)
+        if not shown:
+            state, details = (SyncState.UNKNOWN, UNTRACED) if shown is None else (SyncState.NOT_SENT, NEWER)
+            return state, details, subscription.sent_at
+        if subscription.state is SubscriptionState.ACKED or self._acknowledged(name):
+            return SyncState.SYNCED, "", subscription.acked_at
+        if subscription.state is SubscriptionState.SENT:
+            return SyncState.STALE, "", subscription.sent_at
+        return self._beside_a_rejection(name)
+
+    def _shows(self, version: str, name: str) -> bool | None:
+        if version in self._stand_ins:
+            return name not in self._rejected
+        return self._state.timeline.shows_current(version, name)
+
+    def _acknowledged(self, name: str) -> bool:
+        """Whether an earlier answer covers this content already."""
+        subscription = self._subscription
+        if subscription.variant == Variant.DELTA.value and subscription.acked == subscription.sent:
+            # The view did not change between the two responses; which names each held is not in its version.
+            return False
+        return subscription.acked != "" and self._shows(subscription.acked, name) is True
+
+    def _beside_a_rejection(self, name: str) -> tuple[SyncState, str, datetime | None]:
+        """The last response was rejected, and not because of this name (protocol.md B12)."""
+        subscription = self._subscription
+        if not subscription.nacks:
+            return SyncState.UNKNOWN, WITH_OTHERS + TEXT_GONE, subscription.sent_at
+        nack = subscription.nacks[-1]
+        if subscription.acked and all(name != held for held, _ in nack.resources):
+            return SyncState.SYNCED, "", subscription.acked_at
+        return SyncState.UNKNOWN, WITH_OTHERS + nack.text, nack.at
+
+
+def _still_rejected(
+    subscription: StreamSubscription, view: ClientView, rejected: Mapping[str, _Rejection]
+) -> dict[str, _Rejection]:
+    """Of the rejected contents, those that are still published."""
+    still = {}
+    for name, rejection in rejected.items():
+        member = view.named.get(name)
+        if member is None or member.content.version != rejection.version:
+            continue
+        proven = view.proven(name)
+        if (
+            rejection.among > 1
+            and subscription.state is SubscriptionState.ACKED
+            and proven is not ABSENT
+            and proven == member.content
+        ):
+            # It was one of several; since then this client acknowledged what it is sent, and somebody exactly this.
+            continue
+        still[name] = rejection
+    return still
+
+
+def rejections(kind: ResourceType, nacks: Iterable[StreamNack]) -> dict[str, _Rejection]:
+    """By name, what the NACKs of one stream, oldest first, blame last.
+
+    Once one resource is blamed for sure, those that were only suspected together with it no longer are: the stream
+    re-sends suspects apart, and whatever else is bad is blamed by itself then (resolutions C8).
+    """
+    found: dict[str, _Rejection] = {}
+    suspected: list[tuple[tuple[str, str], ...]] = []
+    for nack in nacks:
+        verdict = blame(type_url=kind.url, text=nack.text, resources=nack.resources, suspects=nack.suspects)
+        for guilty in verdict.guilty:
+            for group in suspected:
+                if guilty in group:
+                    _clear(found, group)
+            found[guilty[0]] = _Rejection(guilty[1], nack.text, nack.at, 1)
+        for name, version in verdict.suspects:
+            known = found.get(name)
+            if known is None or known.version != version or known.among > 1:
+                found[name] = _Rejection(version, nack.text, nack.at, len(verdict.suspects))
+        if verdict.suspects:
+            suspected.append(verdict.suspects)
+    return found
+
+
+def _clear(found: dict[str, _Rejection], group: tuple[tuple[str, str], ...]) -> None:
+    for name, version in group:
+        known = found.get(name)
+        if known is not None and known.version == version and known.among > 1:
+            del found[name]
