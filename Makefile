@@ -23,8 +23,8 @@ test: install-dev  ## Run the whole test suite
 demo: install-dev  ## Start everything with demo resources, a real Envoy and a gRPC client
 	@exec $(BIN)/python manage.py demo
 
-bench: install-dev  ## Measure, and write bench/out/latest.json
-	$(BIN)/python -m bench
+bench: install-dev  ## Measure, and write bench/out/latest.json; SCENARIO=… [CLIENTS=…] [SET="name=number …"] runs one
+	$(BIN)/python -m bench $(SCENARIO) $(if $(CLIENTS),clients=$(CLIENTS)) $(SET)
 
 check: install-dev  ## Lint, types, import contracts, migrations, module length: the gate before a push
 	$(BIN)/python -m ruff check .

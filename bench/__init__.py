@@ -1,1 +1,1 @@
-"""Measurements of the product against its floor; see docs/architecture.md."""
+"""Measurements of the product: `python -m bench`. Scenarios live in `bench.scenarios`, one module per subject."""

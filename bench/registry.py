@@ -1,0 +1,99 @@
+"""The table of scenarios, and what one of them yields.
+
+A scenario is a function that takes its parameters and yields measurements. It registers itself:
+
+    @scenario("build", "One change in a large environment", parameters={"resources": 10_000})
+    def build(parameters: Parameters) -> Iterator[Measurement]: ...
+
+Each run of a scenario has a process of its own, so that memory, imports and settings of one never disturb another.
+"""
+
+import importlib
+import pkgutil
+import statistics
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import bench.scenarios
+
+Parameters = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One quantity, measured as often as there are samples; the median is what counts.
+
+    `at_most` is its target (performance.md, "Targets"), None where it is only of interest. Missing a target is a
+    result and not a failure: a benchmark is never a timed test.
+    """
+
+    name: str
+    unit: str
+    samples: tuple[float, ...]
+    at_most: float | None = None
+
+    @property
+    def median(self) -> float:
+        """The middle of the samples."""
+        return statistics.median(self.samples)
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the median keeps the target; None without one."""
+        return None if self.at_most is None else self.median <= self.at_most
+
+
+def ratio(name: str, product: Measurement, floor: Measurement, *, at_most: float | None = None) -> Measurement:
+    """How many times the floor's cost the product's is, by the medians of two measurements of one run."""
+    return Measurement(name, "times", (product.median / floor.median,), at_most)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A registered scenario. `parameters` holds their defaults, and so says which there are."""
+
+    name: str
+    summary: str
+    run: Callable[[Parameters], Iterable[Measurement]]
+    parameters: Parameters = field(default_factory=dict)
+
+
+class UnknownScenarioError(ValueError):
+    """No scenario, or no parameter of it, has this name."""
+
+
+SCENARIOS: dict[str, Scenario] = {}
+
+Run = Callable[[Parameters], Iterable[Measurement]]
+
+
+def scenario(name: str, summary: str, *, parameters: Parameters | None = None) -> Callable[[Run], Run]:
+    """Register the decorated function under `name`."""
+
+    def register(run: Run) -> Run:
+        if name in SCENARIOS:
+            raise UnknownScenarioError(f"two scenarios are named '{name}'")
+        SCENARIOS[name] = Scenario(name, summary, run, dict(parameters or {}))
+        return run
+
+    return register
+
+
+def load_scenarios() -> Mapping[str, Scenario]:
+    """Every scenario by name, in the order of their names."""
+    for module in pkgutil.iter_modules(bench.scenarios.__path__):
+        importlib.import_module(f"{bench.scenarios.__name__}.{module.name}")
+    return dict(sorted(SCENARIOS.items()))
+
+
+def parameters_of(chosen: Scenario, given: Parameters, *, strict: bool) -> Parameters:
+    """The scenario's parameters with what is given in place of defaults.
+
+    Raises UnknownScenarioError for a parameter it does not have, unless several scenarios share one command line
+    (`strict` is false): then each takes what is its own.
+    """
+    foreign = given.keys() - chosen.parameters.keys()
+    if foreign and strict:
+        known = ", ".join(chosen.parameters) or "none"
+        raise UnknownScenarioError(f"'{chosen.name}' has no parameter '{min(foreign)}'. Its parameters are: {known}.")
+    return {**chosen.parameters, **{key: value for key, value in given.items() if key not in foreign}}

@@ -1,0 +1,124 @@
+"""What a run leaves: `bench/out/latest.json` for programs, a table for people."""
+
+import json
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from os import cpu_count
+from pathlib import Path
+
+from bench.registry import Measurement, Parameters
+
+FORMAT = 1
+_PACKAGES = ("django", "grpcio", "protobuf", "psycopg")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One scenario as it was run. `error` is empty, or says why there are no (or too few) measurements."""
+
+    name: str
+    parameters: Parameters
+    measurements: tuple[Measurement, ...]
+    seconds: float
+    error: str = ""
+
+
+def result_to_json(result: Result) -> dict[str, object]:
+    """A result as the file has it."""
+    return {
+        "name": result.name,
+        "parameters": dict(result.parameters),
+        "seconds": round(result.seconds, 2),
+        "error": result.error,
+        "measurements": [_measurement_to_json(each) for each in result.measurements],
+    }
+
+
+def measurement_from_json(data: Mapping[str, object]) -> Measurement:
+    """The inverse of what `result_to_json` writes of a measurement."""
+    samples, at_most = data["samples"], data["at_most"]
+    if not isinstance(samples, list) or not isinstance(at_most, float | int | None):
+        raise TypeError(f"not a measurement: {data}")
+    return Measurement(str(data["name"]), str(data["unit"]), tuple(samples), at_most)
+
+
+def document(results: Sequence[Result]) -> dict[str, object]:
+    """Everything a reader needs to compare two runs: what was measured, of which sources, where, and when."""
+    return {
+        "format": FORMAT,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": _commit(),
+        "machine": {
+            "cores": cpu_count(),
+            "architecture": platform.machine(),
+            "system": f"{platform.system()} {platform.release()}",
+            "python": platform.python_version(),
+            "packages": {name: _version(name) for name in _PACKAGES},
+        },
+        "scenarios": [result_to_json(result) for result in results],
+    }
+
+
+def write(path: Path, results: Sequence[Result]) -> None:
+    """Write the file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps(document(results), indent=2) + "\n", encoding="utf-8")
+    fresh.replace(path)
+
+
+def table(results: Sequence[Result]) -> str:
+    """One line per measurement: median, spread, target."""
+    rows = [("scenario", "measurement", "median", "min … max", "target", "")]
+    for result in results:
+        rows.extend(_row(result.name, each) for each in result.measurements)
+        if result.error:
+            rows.append((result.name, "failed", "", "", "", result.error.strip().splitlines()[-1]))
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    return "\n".join(
+        "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5])).rstrip()
+        for row in rows
+    )
+
+
+def _row(name: str, each: Measurement) -> tuple[str, str, str, str, str, str]:
+    spread = f"{_number(min(each.samples))} … {_number(max(each.samples))}" if len(each.samples) > 1 else ""
+    target = f"≤ {_number(each.at_most)}" if each.at_most is not None else ""
+    word = {None: "", True: "met", False: "MISSED"}[each.met]
+    return name, each.name, f"{_number(each.median)} {each.unit}", spread, target, word
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _measurement_to_json(each: Measurement) -> dict[str, object]:
+    return {
+        "name": each.name,
+        "unit": each.unit,
+        "median": each.median,
+        "samples": list(each.samples),
+        "at_most": each.at_most,
+        "met": each.met,
+    }
+
+
+def _commit() -> str:
+    """The sources' commit, marked when they differ from it; empty outside a repository or without git."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)  # noqa: S603
+    except OSError:
+        return ""
+    return asked.stdout.strip()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
