@@ -9,7 +9,7 @@ JOBS ?= 2
 PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo bench check test-fast test-protocol test-e2e lock golden openapi clean install install-dev
+.PHONY: help run test demo bench check test-fast test-protocol test-e2e lock golden codes openapi clean install install-dev
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -47,6 +47,9 @@ test-e2e: install-dev  ## The product as a whole, with a real Envoy and grpcio
 golden: install-dev  ## Rewrite the expected files and show what changed
 	PARLEY_GOLDEN_REWRITE=1 $(BIN)/python -m pytest tests/golden
 	git --no-pager diff --stat -- tests/golden
+
+codes: install-dev  ## Write the reference page of the codes
+	$(BIN)/python scripts/codes_page.py > docs/reference/codes.md
 
 openapi: install-dev  ## Write the API's schema; fails when it differs from the reviewed one
 	$(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/reference/openapi.yaml

@@ -14,6 +14,7 @@ Findings are not exceptions: an exception carries all of them when nothing can g
 
 from typing import ClassVar
 
+from xdscore.codes import CATALOGUE
 from xdscore.findings import Finding
 
 
@@ -24,12 +25,16 @@ class ControlPlaneError(Exception):
 
     code: ClassVar[str]
     status: ClassVar[int]
-    title: ClassVar[str]
 
     def __init__(self, detail: str, *, findings: tuple[Finding, ...] = ()) -> None:
         super().__init__(detail)
         self.detail = detail
         self.findings = findings
+
+    @property
+    def title(self) -> str:
+        """The catalogue's words for the code, the same for every occurrence (RFC 9457 section 3.1.4)."""
+        return CATALOGUE[self.code].title
 
 
 class OperatorError(ControlPlaneError):
@@ -41,7 +46,6 @@ class InputInvalid(OperatorError):
 
     code = "XDS1000"
     status = 422
-    title = "Invalid input"
 
 
 class InputUnreadable(OperatorError):
@@ -49,7 +53,6 @@ class InputUnreadable(OperatorError):
 
     code = "XDS1001"
     status = 400
-    title = "Unreadable input"
 
 
 class InputTooLarge(OperatorError):
@@ -57,7 +60,6 @@ class InputTooLarge(OperatorError):
 
     code = "XDS1004"
     status = 413
-    title = "Input too large"
 
 
 class NotFound(OperatorError):
@@ -65,7 +67,6 @@ class NotFound(OperatorError):
 
     code = "XDS3004"
     status = 404
-    title = "Not found"
 
 
 class Forbidden(OperatorError):
@@ -73,7 +74,6 @@ class Forbidden(OperatorError):
 
     code = "XDS3003"
     status = 403
-    title = "Not permitted"
 
 
 class Conflict(OperatorError):
@@ -81,7 +81,6 @@ class Conflict(OperatorError):
 
     code = "XDS3009"
     status = 409
-    title = "Conflict"
 
 
 class PreconditionFailed(OperatorError):
@@ -89,7 +88,6 @@ class PreconditionFailed(OperatorError):
 
     code = "XDS3012"
     status = 412
-    title = "Precondition failed"
 
     def __init__(self, detail: str, *, etag: str) -> None:
         super().__init__(detail)
@@ -101,4 +99,3 @@ class DependencyError(ControlPlaneError):
 
     code = "XDS9003"
     status = 503
-    title = "Dependency unavailable"

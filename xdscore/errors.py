@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from urllib.parse import quote
 
+from xdscore.codes import CATALOGUE, Code
 from xdscore.decision import Decision, Denied, Missing, Serve, Undecided, Withheld
 from xdscore.resource_types import ResourceType
 
@@ -47,38 +48,41 @@ def error_of(
     wording = _wording(decision)
 
     def text(shown: str) -> str:
-        filled = wording.sentence.format(title=kind.title, name=shown, environment=environment, detail=wording.detail)
-        return f"{wording.code.name} [{wording.xds_code}] {filled}"
+        filled = wording.row.detail.format(
+            title=kind.title, name=shown, environment=environment, because=wording.because
+        )
+        return f"{wording.row.status} [{wording.row.code}] {filled}"
 
     link = f" Explain: {public_url}/x?e={quote(environment, safe='')}&t={kind.word}&n={quote(name, safe='')}"
-    return ResourceError(name, wording.code, wording.xds_code, _fit(text, _one_line(name), link))
+    return ResourceError(name, wording.code, wording.row.code, _fit(text, _one_line(name), link))
 
 
 @dataclass(frozen=True, slots=True)
 class _Wording:
-    """One row of the catalogue of ux.md section 8."""
+    """One row of the catalogue, with what a rule or a finding adds to its sentence."""
 
-    code: StatusCode
-    xds_code: str
-    sentence: str
-    detail: str = ""
+    row: Code
+    because: str = ""
+
+    @property
+    def code(self) -> StatusCode:
+        """The status clients are sent."""
+        return StatusCode[self.row.status]
 
 
 def _wording(decision: Missing | Denied | Withheld) -> _Wording:
     match decision:
         # A hidden name reads as one that never was, also when it was removed (resolutions C37).
         case Missing(removed=True, hidden=False):
-            return _Wording(StatusCode.NOT_FOUND, "XDS2102", "{title} '{name}' was removed from '{environment}'.")
+            return _Wording(CATALOGUE["XDS2102"])
         case Missing():
-            return _Wording(StatusCode.NOT_FOUND, "XDS2101", "{title} '{name}' is not published in '{environment}'.")
+            return _Wording(CATALOGUE["XDS2101"])
         case Denied(message=""):
-            return _Wording(StatusCode.PERMISSION_DENIED, "XDS2103", "This client may not read {title} '{name}'.")
+            return _Wording(CATALOGUE["XDS2103"])
         case Denied(message=message):
-            sentence = "This client may not read {title} '{name}': {detail}."
-            return _Wording(StatusCode.PERMISSION_DENIED, "XDS2103", sentence, _one_line(message).rstrip("."))
+            return _Wording(CATALOGUE["XDS2103"], f": {_one_line(message).rstrip('.')}")
         case Withheld(finding=finding):
-            sentence = "{title} '{name}' is withheld: {detail}."
-            return _Wording(StatusCode.INTERNAL, "XDS2106", sentence, _one_line(finding).rstrip("."))
+            return _Wording(CATALOGUE["XDS2106"], _one_line(finding).rstrip("."))
 
 
 def _fit(text: Callable[[str], str], name: str, link: str) -> str:

@@ -7,6 +7,7 @@ per type.
 from dataclasses import dataclass, field
 
 from adsserver.wire import UnknownTypeRequest
+from xdscore.codes import CATALOGUE
 from xdscore.errors import MAX_TEXT_CHARS, ResourceError, StatusCode
 from xdscore.limits import Limits
 from xdscore.snapshot import content_hash
@@ -14,7 +15,7 @@ from xdscore.snapshot import content_hash
 # More unknown types than the whole table has known ones is no newer client any more.
 MAX_TYPES = 16
 
-_XDS_CODE = "XDS2107"
+_ROW = CATALOGUE["XDS2107"]
 _SHOWN_CHARS = 100
 
 
@@ -96,11 +97,9 @@ def _nameable(names: tuple[str, ...]) -> dict[str, None]:
 
 
 def _error(type_url: str, name: str) -> ResourceError:
-    text = (
-        f"{StatusCode.NOT_FOUND.name} [{_XDS_CODE}] '{_shown(name)}' cannot be served: "
-        f"this server does not know the type '{_shown(type_url)}'."
-    )
-    return ResourceError(name, StatusCode.NOT_FOUND, _XDS_CODE, text[:MAX_TEXT_CHARS])
+    sentence = _ROW.detail.format(name=_shown(name), type=_shown(type_url))
+    text = f"{_ROW.status} [{_ROW.code}] {sentence}"
+    return ResourceError(name, StatusCode[_ROW.status], _ROW.code, text[:MAX_TEXT_CHARS])
 
 
 def _shown(text: str) -> str:

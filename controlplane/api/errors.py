@@ -17,7 +17,6 @@ class Unauthenticated(OperatorError):
 
     code = "XDS3001"
     status = 401
-    title = "Not authenticated"
 
 
 class MethodRefused(OperatorError):
@@ -25,7 +24,6 @@ class MethodRefused(OperatorError):
 
     code = "XDS3005"
     status = 405
-    title = "Method not allowed"
 
     def __init__(self, detail: str, *, allowed: tuple[str, ...]) -> None:
         super().__init__(detail)
@@ -37,7 +35,6 @@ class MediaRefused(OperatorError):
 
     code = "XDS3015"
     status = 415
-    title = "Unsupported media type"
 
 
 class Busy(OperatorError):
@@ -45,7 +42,6 @@ class Busy(OperatorError):
 
     code = "XDS3029"
     status = 429
-    title = "Too many requests"
 
     def __init__(self, detail: str, *, retry_after_s: int) -> None:
         super().__init__(detail)
@@ -57,4 +53,3 @@ class InternalError(ControlPlaneError):
 
     code = "XDS9000"
     status = 500
-    title = "Internal error"

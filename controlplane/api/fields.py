@@ -14,8 +14,9 @@ from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
+from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
-from xdscore.schema.codes import ENUM_UNKNOWN, FIELD_UNKNOWN, REQUIRED, VALUE_REFUSED, WRONG_TYPE, shown
+from xdscore.schema.codes import ENUM_UNKNOWN, FIELD_UNKNOWN, REQUIRED, VALUE_REFUSED, WRONG_TYPE
 from xdscore.schema.positions import Path
 
 _UNKNOWN: Final = "unknown_field"

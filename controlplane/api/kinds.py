@@ -1,10 +1,11 @@
 """Which resource type a path or a body means."""
 
 from controlplane.errors import InputInvalid, NotFound
+from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
 from xdscore.names import name_problem
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_url, by_word
-from xdscore.schema.codes import NAME_REFUSED, shown
+from xdscore.schema.codes import NAME_REFUSED
 
 
 def kind_named(text: str) -> ResourceType | None:

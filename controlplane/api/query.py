@@ -8,8 +8,9 @@ from typing import Final, TypeVar
 from rest_framework.request import Request
 
 from controlplane.errors import InputInvalid
+from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
-from xdscore.schema.codes import FIELD_UNKNOWN, VALUE_REFUSED, shown
+from xdscore.schema.codes import FIELD_UNKNOWN, VALUE_REFUSED
 
 T = TypeVar("T")
 

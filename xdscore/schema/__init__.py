@@ -18,7 +18,6 @@ them at once. Equal input gives equal bytes, findings and order in every process
 """
 
 from xdscore.schema.canonical import canonical
-from xdscore.schema.codes import CATALOGUE, Code
 from xdscore.schema.convert import ResourceLimits
 from xdscore.schema.manifest import Manifest, manifests_of, read_manifests, read_text
 from xdscore.schema.parse import Expected, ParsedResource, Refused, parse
@@ -28,9 +27,7 @@ from xdscore.schema.sensitive import KeyedHash, holds_secrets, redact, restore_k
 from xdscore.schema.text import Document, ManifestLimits, Media, TextRead, Tree
 
 __all__ = [
-    "CATALOGUE",
     "NO_POSITIONS",
-    "Code",
     "Document",
     "Expected",
     "KeyedHash",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import EncodeError
 
+from xdscore.codes import Code
 from xdscore.findings import Finding
 from xdscore.limits import Limits
 from xdscore.schema.codes import (
@@ -23,7 +24,6 @@ from xdscore.schema.codes import (
     TYPE_UNKNOWN,
     TYPE_URL_FORM,
     WRONG_TYPE,
-    Code,
 )
 from xdscore.schema.json_kinds import kind_of
 from xdscore.schema.positions import Path, label_of

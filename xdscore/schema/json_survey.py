@@ -8,8 +8,9 @@ import math
 import re
 from dataclasses import dataclass, field
 
+from xdscore.codes import Code
 from xdscore.findings import Finding
-from xdscore.schema.codes import BAD_CHARACTER, DUPLICATE_KEY, Code
+from xdscore.schema.codes import BAD_CHARACTER, DUPLICATE_KEY
 from xdscore.schema.json_index import line_starts, place_in
 from xdscore.schema.positions import PathPart, pointer_of
 from xdscore.schema.text import MAX_TEXT_FINDINGS, at

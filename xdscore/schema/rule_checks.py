@@ -12,7 +12,8 @@ from typing import Any
 import re2
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 
-from xdscore.schema.codes import CONSTANT, COUNT, DUPLICATE_ITEM, ENUM_UNDEFINED, LENGTH, PATTERN, RANGE, REGEX, Code
+from xdscore.codes import Code
+from xdscore.schema.codes import CONSTANT, COUNT, DUPLICATE_ITEM, ENUM_UNDEFINED, LENGTH, PATTERN, RANGE, REGEX
 from xdscore.schema.scalars import choices_text
 
 Complaint = tuple[Code, dict[str, object]]

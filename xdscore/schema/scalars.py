@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 
-from xdscore.schema.codes import ENUM_UNKNOWN, KEPT_UNKNOWN, VALUE_REFUSED, WRONG_TYPE, Code, shown
+from xdscore.codes import Code, shown
+from xdscore.schema.codes import ENUM_UNKNOWN, KEPT_UNKNOWN, VALUE_REFUSED, WRONG_TYPE
 from xdscore.schema.json_kinds import kind_of
 from xdscore.schema.positions import Path
 from xdscore.schema.types_registry import nearest

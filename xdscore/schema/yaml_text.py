@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 import yaml
 
+from xdscore.codes import Code
 from xdscore.findings import Finding
-from xdscore.schema.codes import BAD_CHARACTER, DUPLICATE_KEY, SYNTAX, TEXT_LIMIT, YAML_FEATURE, Code
+from xdscore.schema.codes import BAD_CHARACTER, DUPLICATE_KEY, SYNTAX, TEXT_LIMIT, YAML_FEATURE
 from xdscore.schema.positions import Path, PathPart, Place, Positions, pointer_of
 from xdscore.schema.text import MAX_TEXT_FINDINGS, Document, ManifestLimits, Media, TextRead, Tree, at
 

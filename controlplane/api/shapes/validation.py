@@ -27,5 +27,5 @@ class ErrorCodeOut(serializers.Serializer[Any]):
 
     code = serializers.CharField()
     title = serializers.CharField()
-    detail = serializers.CharField(allow_blank=True, help_text="Its sentence, with places for what it is about.")
+    detail = serializers.CharField(allow_blank=True, help_text="When it is said, and what to do.")
     hint = serializers.CharField(allow_blank=True)

@@ -28,10 +28,11 @@ from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import change_apply, change_plan
 from controlplane.catalog.values import Delete, Edit
 from controlplane.errors import Conflict, InputInvalid, InputTooLarge
+from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
 from xdscore.names import name_problem
 from xdscore.schema import Manifest
-from xdscore.schema.codes import NAME_REFUSED, VALUE_REFUSED, shown
+from xdscore.schema.codes import NAME_REFUSED, VALUE_REFUSED
 from xdscore.schema.positions import Path
 from xdscore.schema.text import Document
 

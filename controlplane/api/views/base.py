@@ -19,7 +19,7 @@ from controlplane.api.problems import answer_for
 from controlplane.catalog.models import ENVIRONMENT_KEY_PATTERN
 from controlplane.catalog.selectors import EnvironmentState, environment_get, environment_list
 from controlplane.errors import Forbidden, NotFound
-from xdscore.schema.codes import shown
+from xdscore.codes import shown
 
 
 class Needs(Enum):

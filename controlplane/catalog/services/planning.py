@@ -22,6 +22,7 @@ from controlplane.catalog.values import (
     edit_key,
 )
 from controlplane.errors import Conflict, InputInvalid, NotFound, PreconditionFailed
+from xdscore.codes import CATALOGUE
 from xdscore.findings import Finding, Severity
 from xdscore.resource_types import by_word
 from xdscore.schema.parse import ParsedResource
@@ -152,16 +153,7 @@ def _refuse_repeats(edits: Sequence[Edit]) -> None:
     for edit in edits:
         word, name = key = edit_key(edit)
         if key in seen:
-            findings.append(
-                Finding(
-                    code="XDS3006",
-                    severity=Severity.ERROR,
-                    detail=f"The {word} '{name}' is edited more than once.",
-                    hint="Keep one of them: within one change the order of edits has no meaning.",
-                    resource_type=word,
-                    resource_name=name,
-                )
-            )
+            findings.append(CATALOGUE["XDS3006"].finding("", word=word, name=name).about(word, name))
         seen.add(key)
     if findings:
         raise InputInvalid("A resource is edited more than once. Nothing was changed.", findings=tuple(findings))

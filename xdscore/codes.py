@@ -1,0 +1,71 @@
+"""The catalogue of codes: every `XDSnnnn` that Parley says, read once from `codes.toml`.
+
+A code never changes its meaning and is never used again for another. docs/reference/codes.md is made from it. Values
+that came from outside go through `shown` before they fill a template, so that a detail is always one short printable
+line. Values of free text fields are never quoted: they may be secrets (reliability S5).
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from xdscore.findings import Finding, Severity
+
+# Long enough for a full message name, short enough for a line of log.
+MAX_SHOWN_CHARS = 120
+
+
+def shown(text: object, limit: int = MAX_SHOWN_CHARS) -> str:
+    """`text` on one printable line, cut in its middle when longer than `limit` characters."""
+    line = "".join(character if character.isprintable() else f"\\u{ord(character):04x}" for character in str(text))
+    if len(line) <= limit:
+        return line
+    half = (limit - 1) // 2
+    return f"{line[:half]}…{line[len(line) - (limit - 1 - half) :]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One row of the catalogue.
+
+    `title` heads its documentation and `meaning` is its text; `detail` and `hint` are filled by `str.format`. `status`
+    is the HTTP status or google.rpc.Code of what is no finding, else empty; `retired` says since when and why a code is
+    not said any more, else empty.
+    """
+
+    code: str
+    title: str
+    detail: str
+    hint: str = ""
+    severity: Severity = Severity.ERROR
+    meaning: str = ""
+    status: str = ""
+    retired: str = ""
+
+    def finding(self, pointer: str, *, hint: str = "", **values: object) -> Finding:
+        """A finding of this code at `pointer`. `hint` replaces the catalogue's hint where the caller knows better."""
+        return self.filled(values, pointer=pointer, hint=hint)
+
+    def filled(self, values: Mapping[str, object], *, pointer: str = "", hint: str = "") -> Finding:
+        """The same, with the values in one mapping."""
+        filled = {key: shown(value) for key, value in values.items()}
+        return Finding(
+            code=self.code,
+            severity=self.severity,
+            detail=self.detail.format(**filled),
+            hint=hint or self.hint.format(**filled),
+            pointer=pointer,
+        )
+
+
+def _catalogue() -> dict[str, Code]:
+    rows = tomllib.loads(Path(__file__).with_name("codes.toml").read_text(encoding="utf-8"))
+    return {
+        code: Code(code=code, **{**row, "severity": Severity(row.get("severity", Severity.ERROR.value))})
+        for code, row in rows.items()
+    }
+
+
+CATALOGUE: Mapping[str, Code] = _catalogue()
+"""Every row by its code, in the order of the file."""
