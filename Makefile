@@ -32,7 +32,8 @@ check: install-dev  ## Lint, types, import contracts, migrations, module length:
 	$(BIN)/python -m mypy $(PACKAGES) manage.py scripts deploy/docker/healthcheck.py tests
 	$(BIN)/lint-imports
 	$(BIN)/python manage.py check
-	$(BIN)/python manage.py makemigrations --check --dry-run
+	@mkdir -p $(VENV)/home
+	PARLEY_HOME=$(VENV)/home $(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python scripts/module_length.py $(PACKAGES) scripts tests
 
 test-fast: install-dev  ## Tests of pure code

@@ -155,9 +155,10 @@ class _List:
 def _is_mention(text: str, start: int, end: int, name: str) -> bool:
     """Whether the separator `text[start:end]` is inside a mention of `name`: the name between quotes or blanks.
 
-    Envoy repeats the name of the resource it complains about, and a name may contain what separates entries.
+    Envoy repeats the name of the resource it complains about, and a name may contain what separates entries. One that
+    is nothing else says nothing: a separator between two quotes is far more often just that.
     """
-    if text[start:end] not in name:
+    if text[start:end] not in name or text[start:end] == name:
         return False
     found = text.find(name, max(1, end - len(name)), start + len(name))
     if found < 0:

@@ -39,6 +39,10 @@ def test_list__name_repeated_in_its_own_text__is_no_entry() -> None:
     assert found.complete
 
 
+def test_list__name_that_is_the_separator__hides_no_entry_behind_a_quoted_word() -> None:
+    assert _names(_CLUSTERS + ", : not 'A' or 'B', ': not 'A' or 'B'", [", ", "'"]) == (", ", "'")
+
+
 def test_list__names_that_start_and_end_one_another__are_told_apart() -> None:
     names = ["pay", "pay-eu", "eu", "pay: eu", "pay-eu-1"]
 
