@@ -9,7 +9,7 @@ JOBS ?= 2
 PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo bench check test-fast test-protocol test-e2e lock golden codes openapi clean install install-dev
+.PHONY: help run test demo bench check test-fast test-protocol test-e2e lock golden codes openapi clean install install-dev test-search
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -44,6 +44,9 @@ test-protocol: install-dev  ## The protocol engine: scenarios, machines, transcr
 
 test-e2e: install-dev  ## The product as a whole, with a real Envoy and grpcio
 	$(BIN)/python -m pytest tests/e2e tests/faults
+
+test-search: install-dev  ## Generated tests with examples nobody tried yet; what it finds becomes a test
+	$(BIN)/python -m pytest -n $(JOBS) --hypothesis-profile=search tests/unit tests/protocol tests/services
 
 golden: install-dev  ## Rewrite the expected files and show what changed
 	PARLEY_GOLDEN_REWRITE=1 $(BIN)/python -m pytest tests/golden

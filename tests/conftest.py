@@ -1,6 +1,9 @@
 """Gives each test process a home of its own and none of the operator's variables, then names the settings.
 
 pytest-django loads the settings after this file, because pyproject.toml does not name them.
+
+Generated tests try the same examples each time, so that the suite says the same of the same code; `make test-search`
+looks for new ones.
 """
 
 import atexit
@@ -8,6 +11,12 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+
+import hypothesis
+
+hypothesis.settings.register_profile("repeatable", derandomize=True)
+hypothesis.settings.register_profile("search", derandomize=False, print_blob=True)
+hypothesis.settings.load_profile("repeatable")
 
 _FOREIGN = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
 
