@@ -106,7 +106,8 @@ class Change(models.Model):
 
 class Resource(models.Model):
     """A name of a type in an environment. `counter` numbers its revisions and never restarts, not even after a delete
-    (U19).
+    (U19). `touched` is at least the generation at which a build could first see this row, its head, its proven revision
+    or a quarantine of either differently: a builder that knows generation g reads only what was touched later.
     """
 
     environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="resources")
@@ -115,6 +116,7 @@ class Resource(models.Model):
     owner = models.CharField(max_length=150, blank=True, default="")
     counter = models.PositiveIntegerField(default=0)
     deleted = models.BooleanField(default=False)
+    touched = models.PositiveBigIntegerField(default=0)
     head = models.ForeignKey("Revision", on_delete=models.RESTRICT, null=True, related_name="+")
     proven = models.ForeignKey("Revision", on_delete=models.RESTRICT, null=True, related_name="+")
 
@@ -122,7 +124,10 @@ class Resource(models.Model):
         """A name exists once per type and environment."""
 
         constraints = (models.UniqueConstraint(fields=("environment", "type", "name"), name="resource_name_once"),)
-        indexes = (models.Index(fields=("environment", "type", "owner")),)
+        indexes = (
+            models.Index(fields=("environment", "type", "owner")),
+            models.Index(fields=("environment", "touched"), name="resource_touched"),
+        )
 
     def __str__(self) -> str:
         """Its type and name."""
@@ -130,14 +135,19 @@ class Resource(models.Model):
 
 
 class Revision(models.Model):
-    """What a resource was from one change on. Never changed, never removed; a deletion is a revision without a blob."""
+    """What a resource was from one change on. Never changed, never removed; a deletion is a revision without a blob.
+
+    `size` is its blob's. `claims` holds, one a line, what it wants to itself (`xdscore.schema.claims`).
+    """
 
     resource = models.ForeignKey(Resource, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()
     change = models.ForeignKey(Change, on_delete=models.RESTRICT, related_name="revisions")
     blob = models.ForeignKey(Blob, on_delete=models.RESTRICT, null=True, related_name="+")
     version = models.CharField(max_length=32, blank=True, default="")
+    size = models.PositiveIntegerField(default=0)
     eds_name = models.CharField(max_length=1024, blank=True, default="")
+    claims = models.TextField(blank=True, default="")
     ttl_ms = models.PositiveBigIntegerField(default=0)
     findings = models.JSONField(default=list)
     at = models.DateTimeField(default=timezone.now)
@@ -150,6 +160,29 @@ class Revision(models.Model):
     def __str__(self) -> str:
         """Its ETag."""
         return f"r{self.number}"
+
+
+class Reference(models.Model):
+    """A resource that a revision needs, once however often it names it. `pointer` leads to the first field that does.
+
+    `to_name` is any name a manifest holds, so it may be longer than a resource's can be.
+    """
+
+    # Without an index of its own: that of the constraint starts with it.
+    revision = models.ForeignKey(Revision, on_delete=models.CASCADE, related_name="references", db_index=False)
+    to_type = models.CharField(max_length=16)
+    to_name = models.CharField(max_length=1024)
+    pointer = models.CharField(max_length=1024, blank=True, default="")
+
+    class Meta:
+        """Who needs a resource is asked by what is needed."""
+
+        constraints = (models.UniqueConstraint(fields=("revision", "to_type", "to_name"), name="reference_once"),)
+        indexes = (models.Index(fields=("to_type", "to_name"), name="reference_target"),)
+
+    def __str__(self) -> str:
+        """What is needed."""
+        return f"{self.to_type} {self.to_name}"
 
 
 class RevisionProof(models.Model):

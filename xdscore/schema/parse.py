@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError, EncodeError
 from xdscore.findings import Finding, has_errors
 from xdscore.names import name_problem
 from xdscore.resource_types import RESOURCE_TYPES, TYPE_URL_PREFIX, ResourceType, by_message, by_url, by_word
+from xdscore.schema.claims import claims_of
 from xdscore.schema.codes import (
     CONVERSION_FAILED,
     NAME_DIFFERS,
@@ -60,8 +61,8 @@ class ParsedResource:
 
     `any_bytes` is the deterministic serialisation of a google.protobuf.Any holding the deterministic serialisation of
     the message: equal input gives equal bytes within one version of protobuf (resolutions D24). `eds_name` is the
-    ClusterLoadAssignment that an EDS cluster asks for, else empty. `ttl_ms` is 0 without a ttl. `findings` holds
-    warnings and notes only.
+    ClusterLoadAssignment that an EDS cluster asks for, else empty. `claims` is what it wants to itself. `ttl_ms` is 0
+    without a ttl. `findings` holds warnings and notes only.
     """
 
     type: ResourceType
@@ -72,6 +73,7 @@ class ParsedResource:
     ttl_ms: int
     references: tuple[Reference, ...]
     findings: tuple[Finding, ...]
+    claims: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,7 @@ def _parse(attempt: _Attempt, expected: Expected, limits: ResourceLimits) -> Par
             for named, name, place in named_by(message)
         ),
         findings=findings,
+        claims=claims_of(message, attempt.name),
     )
 
 

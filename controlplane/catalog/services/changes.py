@@ -4,19 +4,22 @@ Parsing and validation happened before (resolutions D30): the transaction only c
 one writer is never held while somebody's YAML is read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from django.db import transaction
 
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.choices import BlobKind, ChangeKind
-from controlplane.catalog.models import Change, Environment, Resource, Revision, RevisionProof
+from controlplane.catalog.models import Change, Environment, Reference, Resource, Revision, RevisionProof
 from controlplane.catalog.services.blobs import blobs_write
 from controlplane.catalog.services.planning import BATCH, Plan, Prepared, Terms, plan, prepare
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.values import ChangeMade, ChangePlanned, Edit, finding_to_json
 from controlplane.errors import NotFound
 from controlplane.journal.services import audit_record
+from xdscore.names import name_problem
+
+_MAX_POINTER = 1_024  # the column
 
 
 def change_apply(
@@ -95,12 +98,21 @@ def _write(environment: Environment, change: Change, planned: Plan, owner: str |
         resource = resources[edit.key]
         resource.counter += 1
         resource.deleted = edit.parsed is None
+        resource.touched = change.generation
         if resource.deleted:
             resource.proven = None  # what was deleted does not come back as a fallback
         if edit.parsed is not None and owner is not None:
             resource.owner = owner
         revisions.append(_revision(resource, change, edit))
     Revision.objects.bulk_create(revisions, batch_size=BATCH)
+    Reference.objects.bulk_create(
+        (
+            row
+            for revision, edit in zip(revisions, planned.effective, strict=True)
+            for row in _references(revision, edit)
+        ),
+        batch_size=BATCH,
+    )
     known_good = _proven_contents(revisions)
     for revision in revisions:
         revision.resource.head = revision
@@ -116,7 +128,7 @@ def _write(environment: Environment, change: Change, planned: Plan, owner: str |
         [revision.resource for revision in revisions],
         update_conflicts=True,
         unique_fields=["environment", "type", "name"],
-        update_fields=["counter", "deleted", "owner", "head", "proven"],
+        update_fields=["counter", "deleted", "owner", "touched", "head", "proven"],
         batch_size=BATCH // 4,
     )
 
@@ -145,7 +157,19 @@ def _revision(resource: Resource, change: Change, edit: Prepared) -> Revision:
         change=change,
         blob_id=edit.address.hex(),
         version=edit.address.hex()[:16],
+        size=len(edit.parsed.any_bytes),
         eds_name=edit.parsed.eds_name,
+        claims="\n".join(edit.parsed.claims),
         ttl_ms=edit.parsed.ttl_ms,
         findings=[finding_to_json(finding) for finding in edit.parsed.findings],
     )
+
+
+def _references(revision: Revision, edit: Prepared) -> Iterator[Reference]:
+    """What the revision needs, each once, with the first place that names it. A name that is no name is nobody's."""
+    named: dict[tuple[str, str], str] = {}
+    for reference in edit.parsed.references if edit.parsed is not None else ():
+        named.setdefault((reference.type, reference.name), reference.pointer)
+    for (word, name), pointer in named.items():
+        if not name_problem(name):
+            yield Reference(revision=revision, to_type=word, to_name=name, pointer=pointer[:_MAX_POINTER])

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.choices import ChangeKind, QuarantineCause
-from controlplane.catalog.models import Quarantine, Resource, Revision, RevisionProof
+from controlplane.catalog.models import Environment, Quarantine, Resource, Revision, RevisionProof
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.values import ChangeMade, ProvenContent
 from controlplane.errors import Conflict, NotFound
@@ -41,6 +41,7 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
         )
     if Quarantine.objects.filter(revision=row, released_at=None).exists():
         return ChangeMade(environment_key, "", environment.generation)
+    _touch(row, environment)
     Quarantine.objects.create(revision=row, cause=cause.value, incident=incident, reason=reason, opened_by=actor.name)
     message = f"quarantine of {word} '{name}' r{revision}: {reason}"[:1000]
     change = change_start(
@@ -69,6 +70,7 @@ def quarantine_release(
     )
     if not released:
         return ChangeMade(environment_key, "", environment.generation)
+    _touch(row, environment)
     message = f"release of {word} '{name}' r{revision}: {reason}"[:1000]
     change = change_start(
         environment=environment, kind=ChangeKind.QUARANTINE, actor=actor, message=message, request_id=request_id
@@ -101,6 +103,10 @@ def _proofs_record_in(environment_key: str, items: list[ProvenContent]) -> int:
     for start in range(0, len(items), _BATCH):
         batch = {(item.word, item.name, item.version) for item in items[start : start + _BATCH]}
         with transaction.atomic(durable=True):
+            # The lock makes the order of this and of a build's read certain, which `Resource.touched` relies on.
+            environment = Environment.objects.select_for_update().filter(key=environment_key).first()
+            if environment is None:
+                return count
             rows = Revision.objects.filter(
                 resource__environment__key=environment_key,
                 resource__name__in={name for _, name, _ in batch},
@@ -109,12 +115,12 @@ def _proofs_record_in(environment_key: str, items: list[ProvenContent]) -> int:
             ).select_related("resource", "resource__proven")
             proven = [row for row in rows if (row.resource.type, row.resource.name, row.version) in batch]
             RevisionProof.objects.bulk_create((RevisionProof(revision=row) for row in proven), ignore_conflicts=True)
-            _advance_fallback(proven)
+            _advance_fallback(proven, environment)
             count += len(proven)
     return count
 
 
-def _advance_fallback(proven: list[Revision]) -> None:
+def _advance_fallback(proven: list[Revision], environment: Environment) -> None:
     newest: dict[int, Revision] = {}
     for row in proven:
         best = newest.get(row.resource_id)
@@ -123,7 +129,12 @@ def _advance_fallback(proven: list[Revision]) -> None:
     for resource_id, row in newest.items():
         current = row.resource.proven
         if current is None or current.number < row.number:
-            Resource.objects.filter(pk=resource_id).update(proven=row)
+            Resource.objects.filter(pk=resource_id).update(proven=row, touched=environment.generation + 1)
+
+
+def _touch(row: Revision, environment: Environment) -> None:
+    """Tell the next build that the resource is to be read again."""
+    Resource.objects.filter(pk=row.resource_id).update(touched=environment.generation + 1)
 
 
 def _revision(environment_key: str, word: str, name: str, number: int) -> Revision:

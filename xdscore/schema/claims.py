@@ -1,0 +1,68 @@
+"""What a resource wants to itself: the addresses a listener binds, the domains of a route configuration.
+
+Two resources with one claim cannot both work: Envoy refuses the second listener on an address ("has duplicate
+address"), and a route configuration in which a domain stands twice. The builder compares the claims that are kept with
+each revision.
+"""
+
+from collections.abc import Iterator
+
+from xdscore.resource_types import LISTENER, ROUTE, VIRTUAL_HOST
+from xdscore.schema.positions import Path
+from xdscore.schema.walk import AnyMessage
+
+
+def claims_of(message: AnyMessage, name: str) -> tuple[str, ...]:
+    """The claims of the resource `name`, sorted; each a line of words that people understand. Most resources have none.
+
+    Domains are claimed only where they can meet those of another resource: in a route configuration that takes virtual
+    hosts on demand, and in those virtual hosts, which are named ROUTE/HOST (VHDS).
+    """
+    full_name = message.DESCRIPTOR.full_name
+    if full_name == LISTENER.message:
+        found = _addresses(message)
+    elif full_name == ROUTE.message and message.HasField("vhds"):
+        found = (f"domain {domain} of route {name}" for _, domain in _domains(message))
+    elif full_name == VIRTUAL_HOST.message and "/" in name:
+        route = name.rpartition("/")[0]
+        found = (f"domain {domain.lower()} of route {route}" for domain in message.domains)
+    else:
+        return ()
+    # A newline separates claims in the database.
+    return tuple(sorted({" ".join(claim.split()) for claim in found}))
+
+
+def domains_given_twice(message: AnyMessage) -> Iterator[tuple[Path, str, Path]]:
+    """(place, domain, first place) of each domain of a route configuration that stood in it before; Envoy compares them
+    in lower case and refuses the whole resource.
+    """
+    if message.DESCRIPTOR.full_name != ROUTE.message:
+        return
+    first: dict[str, Path] = {}
+    for path, domain in _domains(message):
+        if domain in first:
+            yield path, domain, first[domain]
+        first.setdefault(domain, path)
+
+
+def _domains(route: AnyMessage) -> Iterator[tuple[Path, str]]:
+    for number, host in enumerate(route.virtual_hosts):
+        for index, domain in enumerate(host.domains):
+            yield ("virtual_hosts", number, "domains", index), domain.lower()
+
+
+def _addresses(listener: AnyMessage) -> Iterator[str]:
+    """The addresses it binds. Envoy binds none for an API listener, nor where `bind_to_port` is false, and port 0 is
+    another port each time.
+    """
+    if listener.HasField("api_listener") or (listener.HasField("bind_to_port") and not listener.bind_to_port.value):
+        return
+    for address in (listener.address, *(each.address for each in listener.additional_addresses)):
+        kind = address.WhichOneof("address")
+        if kind == "pipe":
+            yield f"pipe {address.pipe.path}"
+        elif kind == "socket_address" and address.socket_address.port_value:
+            socket = address.socket_address
+            protocol = socket.Protocol.Name(socket.protocol).lower()
+            namespace = f" in {socket.network_namespace_filepath}" if socket.network_namespace_filepath else ""
+            yield f"address {protocol} {socket.address} port {socket.port_value}{namespace}"
