@@ -2,9 +2,11 @@
 
 import django.db.models.deletion
 from django.db import migrations, models
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.state import StateApps
 
 
-def fill_sizes(apps, schema_editor):
+def fill_sizes(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     revisions = apps.get_model("catalog", "Revision").objects.using(schema_editor.connection.alias)
     blobs = apps.get_model("catalog", "Blob").objects.using(schema_editor.connection.alias)
     size = models.Subquery(blobs.filter(pk=models.OuterRef("blob")).values("size")[:1])
