@@ -6,6 +6,8 @@ from collections.abc import Iterable
 # reliability.md (e): URI practice, log and index size.
 MAX_NAME_BYTES = 1024
 
+XDSTP = "xdstp:"
+
 _UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 
@@ -22,6 +24,15 @@ def name_problem(name: str) -> str:
         if unicodedata.category(character) in _UNPRINTABLE:
             return f"holds the control character U+{ord(character):04X} at position {position + 1}"
     return ""
+
+
+def canonical(name: str) -> str:
+    """An xdstp name with its context parameters sorted (xRFC TP1); any other name as it is."""
+    if not name.startswith(XDSTP):
+        return name
+    whole, fragment_mark, fragment = name.partition("#")
+    path, question, parameters = whole.partition("?")
+    return path + question + "&".join(sorted(parameters.split("&"))) + fragment_mark + fragment
 
 
 def glob_matches(pattern: str, text: str) -> bool:

@@ -208,7 +208,20 @@ class Engine:
             # A57: a stream that brought something may end; nobody is told.
             yield self._connect(0, _FIRST_WAIT_S)
             return
-        text = f"the stream to the xDS server ended before any response: {status}"
+        yield from self._attempt_failed(f"the stream to the xDS server ended before any response: {status}")
+
+    def _channel_failed(self, status: Status) -> Iterator[Effect]:
+        text = f"the xDS server cannot be reached: {status}"
+        if self._link is _Link.CONNECTING:
+            yield from self._attempt_failed(text)
+        elif self._link is _Link.OPEN:
+            yield from self._connectivity(up=False)
+            # With another server to try, the end of this stream leads there and nobody is told.
+            if not self._has_alternative():
+                yield from self._fail(text)
+
+    def _attempt_failed(self, text: str) -> Iterator[Effect]:
+        """A stream that brought no response, or an attempt that brought no stream: the next server, or a wait (A57)."""
         yield from self._connectivity(up=False)
         if self._has_alternative():
             yield self._connect(self._server + 1, 0.0)
@@ -216,14 +229,6 @@ class Engine:
         self._failures += 1
         yield from self._fail(text)
         yield self._connect(0, self._wait_s())
-
-    def _channel_failed(self, status: Status) -> Iterator[Effect]:
-        if self._link is _Link.IDLE:
-            return
-        yield from self._connectivity(up=False)
-        # With another server to try, the end of this stream leads there and nobody is told.
-        if not self._has_alternative():
-            yield from self._fail(f"the xDS server cannot be reached: {status}")
 
     def _tick(self, now: float) -> Iterator[Effect]:
         for part in self._types.values():

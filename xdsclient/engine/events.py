@@ -138,14 +138,16 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class StreamClosed:
-    """The stream ended, or could not be opened."""
+    """The stream ended."""
 
     status: Status
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelFailed:
-    """The channel to the server reports TRANSIENT_FAILURE."""
+    """The channel to the server reports TRANSIENT_FAILURE. Before `StreamOpened` it ends the attempt that `Connect`
+    asked for; after it, the stream goes on until `StreamClosed`.
+    """
 
     status: Status
 

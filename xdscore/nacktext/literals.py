@@ -1,4 +1,4 @@
-"""How clients write strings and xdstp names: Go's and protobuf's literals undone, and parameters in canonical order."""
+"""How clients write strings: Go's and protobuf's literals undone."""
 
 import re
 
@@ -9,7 +9,6 @@ LITERAL = r'(?:[^"\\\n]|\\.)*+'
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
 _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _LAST_CODE_POINT = 0x10FFFF
-_XDSTP = "xdstp:"
 
 
 def unquoted(literal: str) -> str:
@@ -24,15 +23,6 @@ def unquoted(literal: str) -> str:
         position = escape.end()
     parts.append(literal[position:].encode("utf-8", "surrogatepass"))
     return b"".join(parts).decode("utf-8", "replace")
-
-
-def canonical(name: str) -> str:
-    """An xdstp name with its context parameters sorted (xRFC TP1); any other name as it is."""
-    if not name.startswith(_XDSTP):
-        return name
-    whole, fragment_mark, fragment = name.partition("#")
-    path, question, parameters = whole.partition("?")
-    return path + question + "&".join(sorted(parameters.split("&"))) + fragment_mark + fragment
 
 
 def _bytes_of(escape: re.Match[str]) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
-from xdscore.nacktext.literals import canonical
+from xdscore.names import canonical
 
 # Envoy cuts its texts at 4,096 bytes, and gRPC's default limit for all metadata is 8 KiB; what is longer is not read to
 # its end, and counts as cut.

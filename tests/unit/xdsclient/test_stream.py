@@ -120,6 +120,27 @@ def test_fallback__features__are_those_of_the_server_that_speaks() -> None:
     assert driver.label(CLUSTER, "a") == "timeout"
 
 
+def test_attempt__channel_fails_before_there_is_a_stream__is_told_and_tried_again() -> None:
+    driver = Driver()
+    watch = driver.watch(CLUSTER, "a")
+
+    for _ in range(3):
+        driver.do(ChannelFailed(LOST))
+
+    assert driver.connects() == [(0, 0.0), (0, 1.0), (0, 1.6), (0, 2.56)]
+    assert driver.statuses[watch][-1].message == "the xDS server cannot be reached: UNAVAILABLE: connection refused"
+    assert driver.connectivity() == [(0, False)]
+
+
+def test_attempt__channel_fails_with_another_server_in_the_list__that_one_is_next() -> None:
+    driver = Driver(servers=(frozenset(), frozenset()))
+    watch = driver.watch(CLUSTER, "a")
+
+    driver.do(ChannelFailed(LOST))
+
+    assert (driver.connects()[-1], driver.heard[watch]) == ((1, 0.0), [])
+
+
 def test_connectivity__from_first_stream_over_failure_to_first_response__is_what_a78_says() -> None:
     driver = Driver()
     driver.watch(CLUSTER, "a")

@@ -1,0 +1,213 @@
+"""The asyncio client: watches in, news out. It decides nothing; `engine` does, and `link` talks to the servers."""
+
+import asyncio
+import logging
+import os
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any, Self, TypeVar
+
+from xdsclient.bootstrap import Bootstrap, Server, data_error_handling
+from xdsclient.decoding import STANDARD_TYPES, ClientType
+from xdsclient.engine.engine import Engine, EngineSettings
+from xdsclient.engine.events import Ambient, Deliver, Variant, WatchStarted, WatchStopped
+from xdsclient.engine.values import CacheEntry, Resource, Status, StatusCode
+from xdsclient.link import Link
+from xdsclient.metrics import NO_METRICS, Metrics, ResourceLabels
+from xdsclient.names import OLD_STYLE_AUTHORITY, UnwatchableNameError, watched_name
+from xdsclient.watching import Following, ResourceWatcher, Watch
+from xdsclient.wire import Wire
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+_Watcher = ResourceWatcher[Any]
+
+
+class DataErrorHandling(Enum):
+    """Whether A88 is on: its guard GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING decides unless the caller does."""
+
+    FROM_ENVIRONMENT = "from_environment"
+    ON = "on"
+    OFF = "off"
+
+
+class XdsClient:
+    """Watches resources of any number of servers; an `async with` block is its life. Not for use by several threads.
+
+    `target` is what the client is for, in metrics and CSDS; "#server" is A78's word for what has no data plane target.
+    Equal watches share one subscription; a stream is open while something is watched.
+    """
+
+    def __init__(
+        self,
+        bootstrap: Bootstrap,
+        *,
+        target: str = "#server",
+        types: Sequence[ClientType[object]] = STANDARD_TYPES,
+        variant: Variant = Variant.SOTW,
+        metrics: Metrics = NO_METRICS,
+        data_errors: DataErrorHandling = DataErrorHandling.FROM_ENVIRONMENT,
+    ) -> None:
+        self.bootstrap = bootstrap
+        self.target = target
+        self._types = {each.kind.url: each for each in types}
+        self._variant = variant
+        self._metrics = metrics
+        self._guard = (
+            data_error_handling(os.environ)
+            if data_errors is DataErrorHandling.FROM_ENVIRONMENT
+            else data_errors is DataErrorHandling.ON
+        )
+        self._wire = Wire(bootstrap.node, variant, types)
+        self._links: dict[tuple[Server, ...], Link] = {}
+        self._watches: dict[int, tuple[_Watcher, Link | None]] = {}
+        self._last_watch = 0
+        self._news: deque[Deliver | Ambient] = deque()
+        self._is_telling = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Ends every stream and watch; nobody is told, and whoever iterates over news comes to their end."""
+        for watcher, _ in list(self._watches.values()):
+            if isinstance(watcher, Following):
+                watcher.close()
+        self._watches.clear()
+        self._news.clear()
+        await asyncio.gather(*(link.close() for link in self._links.values()))
+        self._links.clear()
+        self._loop = None
+
+    # Watching.
+
+    def watch(self, kind: ClientType[R], name: str, watcher: ResourceWatcher[R]) -> Watch:
+        """Tell `watcher` of a resource from now on; it is never called before this returns.
+
+        A name that cannot be asked for is news like any other error: a Status. Raises RuntimeError outside
+        `async with`, and ValueError for a type that the client was not given.
+        """
+        if self._loop is None:
+            raise RuntimeError("an XdsClient watches only inside its 'async with' block")
+        if self._types.get(kind.kind.url) is not kind:
+            raise ValueError(f"this client was not given the type {kind.kind.message}")
+        self._last_watch += 1
+        number = self._last_watch
+        try:
+            wanted = watched_name(name, kind.kind)
+            link = self._link_of(wanted.authority)
+        except UnwatchableNameError as error:
+            self._watches[number] = (watcher, None)
+            self._hear(Deliver(number, Status(StatusCode.INVALID_ARGUMENT, str(error))))
+        else:
+            self._watches[number] = (watcher, link)
+            link.send(WatchStarted(number, kind.kind, wanted.text))
+        return _Watch(self, number)
+
+    def follow(self, kind: ClientType[R], name: str) -> Following[R]:
+        """The same as an asynchronous iterator: `async with client.follow(CLUSTERS, "pay") as news:`."""
+        following: Following[R] = Following()
+        following.begin(self.watch(kind, name, following))
+        return following
+
+    def stop(self, number: int) -> None:
+        """End a watch; `Watch.cancel` calls it."""
+        _, link = self._watches.pop(number, (None, None))
+        if link is not None:
+            link.send(WatchStopped(number))
+
+    def _link_of(self, authority: str) -> Link:
+        servers = self._servers_of(authority)
+        link = self._links.get(servers)
+        if link is None:
+            settings = EngineSettings(tuple(each.features for each in servers), self._variant, self._guard)
+            engine = Engine(settings, [each.kind for each in self._types.values()])
+            link = self._links[servers] = Link(
+                servers,
+                engine,
+                self._wire,
+                self._variant,
+                target=self.target,
+                metrics=self._metrics,
+                hear=self._hear,
+            )
+        return link
+
+    def _servers_of(self, authority: str) -> tuple[Server, ...]:
+        if authority == OLD_STYLE_AUTHORITY:
+            return self.bootstrap.servers
+        found = self.bootstrap.authorities.get(authority)
+        if found is None:
+            raise UnwatchableNameError(f"the authority '{authority}' is not in the bootstrap")
+        return found.servers or self.bootstrap.servers
+
+    # Telling watchers.
+
+    def _hear(self, effect: Deliver | Ambient) -> None:
+        self._news.append(effect)
+        if not self._is_telling and self._loop is not None:
+            self._is_telling = True
+            self._loop.call_soon(self._tell)
+
+    def _tell(self) -> None:
+        """Everything there is to tell; what watchers do meanwhile is told in the same go."""
+        while self._news:
+            effect = self._news.popleft()
+            watcher, _ = self._watches.get(effect.watch, (None, None))
+            if watcher is not None:
+                _call(watcher, effect)
+        self._is_telling = False
+
+    # What is known.
+
+    def cache(self) -> tuple[CacheEntry, ...]:
+        """Every watched resource at one moment, in the order of types and names."""
+        entries = (entry for link in self._links.values() for entry in link.engine.entries().values())
+        return tuple(sorted(entries, key=lambda entry: (entry.key.kind.url, entry.key.name)))
+
+    def servers(self) -> Mapping[tuple[str, ...], str]:
+        """The server in use of each list of servers, by their addresses."""
+        return {
+            tuple(each.uri for each in servers): servers[link.engine.server].uri
+            for servers, link in self._links.items()
+        }
+
+    def resource_counts(self) -> Mapping[ResourceLabels, int]:
+        """`grpc.xds_client.resources` (A78, A88) at one moment."""
+        return Counter(
+            ResourceLabels(
+                self.target,
+                watched_name(entry.key.name, entry.key.kind).authority,
+                entry.label,
+                entry.key.kind.message,
+            )
+            for entry in self.cache()
+        )
+
+
+class _Watch:
+    """See `Watch`."""
+
+    __slots__ = ("_client", "_number")
+
+    def __init__(self, client: XdsClient, number: int) -> None:
+        self._client = client
+        self._number = number
+
+    def cancel(self) -> None:
+        self._client.stop(self._number)
+
+
+def _call(watcher: _Watcher, effect: Deliver | Ambient) -> None:
+    """One call. What goes wrong in one watcher is that watcher's: the others are told all the same."""
+    try:
+        if isinstance(effect, Ambient):
+            watcher.on_ambient_error(effect.error)
+        else:
+            watcher.on_resource_changed(effect.news.value if isinstance(effect.news, Resource) else effect.news)
+    except Exception:
+        log.exception("a watcher failed")

@@ -1,0 +1,43 @@
+"""What a client counts (gRFC A78), and where it tells it. A prometheus adapter is in `xdsclient.prometheus`."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceLabels:
+    """Which resources are counted together by `grpc.xds_client.resources`."""
+
+    target: str
+    authority: str
+    cache_state: str
+    resource_type: str
+
+
+class Metrics(Protocol):
+    """Told of everything that happens; what is there at a moment is `XdsClient.resource_counts`."""
+
+    def connected(self, *, target: str, server: str, value: bool) -> None:
+        """`grpc.xds_client.connected`: whether there is a working stream to the server changed."""
+
+    def server_failure(self, *, target: str, server: str) -> None:
+        """`grpc.xds_client.server_failure`: a server could not be reached, or a stream ended without a response."""
+
+    def updates(self, *, target: str, server: str, resource_type: str, valid: int, invalid: int) -> None:
+        """`grpc.xds_client.resource_updates_valid` and `…_invalid`: so many resources came in a response."""
+
+
+class _Nobody:
+    """Counts nothing."""
+
+    def connected(self, *, target: str, server: str, value: bool) -> None:
+        pass
+
+    def server_failure(self, *, target: str, server: str) -> None:
+        pass
+
+    def updates(self, *, target: str, server: str, resource_type: str, valid: int, invalid: int) -> None:
+        pass
+
+
+NO_METRICS: Metrics = _Nobody()
