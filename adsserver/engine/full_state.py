@@ -4,13 +4,16 @@ Two things follow from that (D1). What a client refused cannot simply be left ou
 an overlay puts the last content it acknowledged, or the last any client did, in its place (D13, F17). And a response
 that adds would also delete: where other types have something to say first, the names that go stay in it until that was
 said (D14, I4).
+
+Suspects are told apart like elsewhere (resolutions C8), by full states in which part of them is new and the overlay
+stands in for the rest.
 """
 
 from adsserver.engine.body import EMPTY_BODY, Body, Overlay
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import Nack, NamedContent
 from adsserver.engine.ledger import Entry
-from adsserver.engine.rejection import blamed
+from adsserver.engine.rejection import MAX_RESENDS, Group, halves, named_by
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import WILDCARD, Subscription
 from adsserver.engine.substream import NOTHING, Later, SubStream
@@ -22,7 +25,18 @@ from xdscore.snapshot import Content
 class FullState(SubStream):
     """One full-state type over SotW."""
 
-    __slots__ = ("_acknowledged_body", "_asked", "_loose", "_refused", "_told", "_told_view", "_unsure")
+    __slots__ = (
+        "_acknowledged_body",
+        "_asked",
+        "_groups",
+        "_guessed",
+        "_loose",
+        "_refused",
+        "_resends_left",
+        "_told",
+        "_told_view",
+        "_unsure",
+    )
 
     def __init__(self, kind: ResourceType, settings: EngineSettings) -> None:
         super().__init__(kind, settings)
@@ -38,11 +52,15 @@ class FullState(SubStream):
         self._loose: set[str] = set()
         # By name: versions this client refused, remembered while the view still shows one of them.
         self._refused: dict[str, frozenset[str]] = {}
+        self._groups: list[Group] = []
+        self._resends_left = 0
+        # A single suspect that only the fleet's experience speaks against: it may turn out to be innocent.
+        self._guessed: Group = ()
 
     @property
     def dirty(self) -> bool:
         """Whether there may be something to write."""
-        return self._told_view is not self.view or bool(self._asked) or self._unsure
+        return self._told_view is not self.view or bool(self._asked) or self._unsure or bool(self._groups)
 
     def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
         """See the base. Any added name is answered with the full state (C1, D4), even when it is empty (D3)."""
@@ -73,6 +91,7 @@ class FullState(SubStream):
         if not self._asked and not self._unsure and target.version == self._told.version:
             if desired.version == target.version:
                 self._told, self._told_view = desired, view
+                return self._resend_group(view)
             return NOTHING
         due_s = self.ledger.answer_due_s() if self._asked else self.ledger.push_due_s()
         if due_s > now:
@@ -150,7 +169,9 @@ class FullState(SubStream):
     def _rejected(self, entry: Entry, nack: Nack) -> tuple[NamedContent, ...]:
         acknowledged = self._acknowledged_body.named
         changed = tuple(m for m in entry.resources if not same(_content(acknowledged.get(m.name)), m.content))
-        suspects = blamed(self.kind, entry, changed, nack)
+        named = named_by(self.kind, entry, changed, nack)
+        suspects = named or self._unproven(changed) or changed
+        self._look_closer(entry, suspects, guessed=not named and len(changed) > 1)
         for member in suspects:
             if self.subscription.covers(member.name):
                 self._refused[member.name] = self._refused.get(member.name, frozenset()) | {member.content.version}
@@ -165,6 +186,46 @@ class FullState(SubStream):
         else:
             self._told_view = ABSENT
         return suspects
+
+    def _unproven(self, changed: tuple[NamedContent, ...]) -> tuple[NamedContent, ...]:
+        """What no client ever acknowledged is suspected before what others use.
+
+        On a new stream everything is changed. To suspect all of it would take working resources away, for there a
+        stand-in is missing that was not refused itself.
+        """
+        view = self.view
+        if isinstance(view, Absent):
+            return ()
+        return tuple(member for member in changed if not same(view.proven(member.name), member.content))
+
+    def _look_closer(self, entry: Entry, suspects: tuple[NamedContent, ...], *, guessed: bool) -> None:
+        """Plan which suspects are sent again in which company (resolutions C8). `guessed`: no text names them."""
+        if not entry.isolating:
+            self._resends_left = MAX_RESENDS
+        groups = halves(suspects) if guessed else []
+        if self._guessed:
+            # Without it there was something to refuse all the same.
+            groups.append(self._guessed)
+        self._groups = groups + self._groups
+        self._guessed = tuple(member.name for member in suspects) if guessed and len(suspects) == 1 else ()
+
+    def _resend_group(self, view: ClientView) -> Entry | Later:
+        """The full state with the next group of suspects in it; what they are added to was acknowledged before."""
+        while self._groups and self._resends_left:
+            refused = {name: view.named[name].content.version for name in self._groups[0] if name in view.named}
+            refused = {name: version for name, version in refused.items() if version in self._refused.get(name, ())}
+            if refused and not self.ledger.idle:
+                return NOTHING
+            del self._groups[0]
+            if refused:
+                self._resends_left -= 1
+                for name, version in refused.items():
+                    self._refused[name] -= {version}
+                entry = self._respond(view, self._desired(view), settled=True)
+                entry.isolating = True
+                return entry
+        self._groups.clear()
+        return NOTHING
 
 
 def _content(member: NamedContent | None) -> Content | Absent:

@@ -19,10 +19,17 @@ def blamed(kind: ResourceType, entry: Entry, changed: tuple[NamedContent, ...], 
     """Of `changed`, what this NACK may be about: those its text names, or all of them when it names none of them."""
     if len(changed) <= 1:
         return changed
+    return named_by(kind, entry, changed, nack) or changed
+
+
+def named_by(
+    kind: ResourceType, entry: Entry, changed: tuple[NamedContent, ...], nack: Nack
+) -> tuple[NamedContent, ...]:
+    """Of `changed`, those that the text names; none when it names nobody."""
     names = [member.name for member in entry.resources]
     attribution = attribute(nack.message, type_url=kind.url, names=names)
     named = {*attribution.names, *(names[index] for index in attribution.indexes if 0 <= index < len(names))}
-    return tuple(member for member in changed if member.name in named) or changed
+    return tuple(member for member in changed if member.name in named)
 
 
 def groups_to_resend(changed: tuple[NamedContent, ...], suspects: tuple[NamedContent, ...]) -> list[Group]:
@@ -35,6 +42,11 @@ def groups_to_resend(changed: tuple[NamedContent, ...], suspects: tuple[NamedCon
     cleared = tuple(member.name for member in changed if member.name not in guilty)
     if cleared:
         return [cleared]
+    return halves(suspects)
+
+
+def halves(suspects: tuple[NamedContent, ...]) -> list[Group]:
+    """The suspects in two groups; none where there is only one, for it is the culprit."""
     if len(suspects) < 2:
         return []
     names = tuple(member.name for member in suspects)

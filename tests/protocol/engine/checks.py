@@ -143,16 +143,21 @@ class Checker:
         for name, version in got.items():
             current = self.decision(half.kind, name)
             if isinstance(current, Serve):
-                allowed = {current.content.version} - half.still_rejected.get(name, set())
+                allowed = {current.content.version}
                 if current.content.version in half.rejected.get(name, ()):
                     allowed |= {half.acknowledged.get(name, ""), current.fallback.version if current.fallback else ""}
                 assert version in allowed, "I4: the current content, or what stands in for what was refused"
-                assert name in half.asked or version not in half.still_rejected.get(name, ()), "N3"
             else:
                 assert version in {half.sent.get(name), half.acknowledged.get(name)}, (
                     "D14: only what was told stays a little longer"
                 )
                 assert current == Missing(removed=True) or current == Missing() or isinstance(current, Withheld), "S4"
+        again = [n for n, v in got.items() if n not in half.asked and v in half.still_rejected.get(n, ())]
+        if again:
+            assert half.resends_left > 0, (
+                "N3: sent again only while suspects are told apart, at most 16 times for a NACK"
+            )
+            half.resends_left -= 1
 
     def _check_parts(self, half: Half, response: Respond) -> None:
         for name, version in versions_of(response).items():
@@ -274,9 +279,16 @@ class Checker:
             if member.content.version in self.poison and half.covers(member.name)
         }
         guilty = {suspect.name for suspect in fact.suspects}
+        if self._is_full_state(half) and not self.names_culprits:
+            # What others use is suspected last; it is found when nothing else is left to suspect.
+            bad = {name for name in bad if not self._is_proven(half, name, held[name])}
         assert bad <= guilty or not bad & held.keys(), "N2: the culprits are among the suspects"
         if self.names_culprits:
             assert guilty <= bad or len(fact.suspects) == 1, "N2: the text narrows"
+
+    def _is_proven(self, half: Half, name: str, version: str) -> bool:
+        decision = self.decision(half.kind, name)
+        return isinstance(decision, Serve) and decision.fallback is not None and decision.fallback.version == version
 
     def _all_refused(self, half: Half) -> bool:
         return not half.asked and not half.asked_all and all(name in half.rejected for name in half.again)
@@ -301,9 +313,6 @@ class Checker:
             version = decision.content.version
             if version in self.poison:
                 self._check_stand_in(half, name, decision)
-                continue
-            if half.accused.get(name) == version and self._is_full_state(half):
-                # In a full state nothing tells suspects apart: an innocent one may lack its content (resolutions C8).
                 continue
             assert name not in half.errors, "T5, F11"
             assert half.held.get(name) == version, f"I7, N5: {half.kind.word} {name} has its content"

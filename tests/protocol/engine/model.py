@@ -169,7 +169,8 @@ class ModelClient(Checker):
         half.lost_errors |= {error.name for error in response.errors}
 
     def _only_resends(self, half: Half, response: Respond) -> bool:
-        return all(m.content.version in half.rejected.get(m.name, ()) for m in response.resources)
+        new = [m for m in response.resources if m.content.version != half.acknowledged.get(m.name)]
+        return all(m.content.version in half.rejected.get(m.name, ()) for m in new)
 
     def _nack_text(self, response: Respond, bad: list[NamedContent]) -> str:
         if not self.names_culprits:

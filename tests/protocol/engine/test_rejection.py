@@ -5,7 +5,7 @@ import pytest
 from adsserver.engine.events import Rejected, Variant
 from tests.protocol.engine.scenario import Wire
 from tests.protocol.engine.world import World, names_of, versions_of
-from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE
+from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE, ResourceType
 
 
 def core(names: list[str], *bad: str) -> str:
@@ -117,16 +117,19 @@ def test_parts__asked_for_again_after_a_rejection__is_answered_with_what_others_
     assert versions_of(stand_in) == versions_of(again) == {"a": "a1"}  # F17, C6
 
 
-@pytest.mark.parametrize("variant", Variant)
+@pytest.mark.parametrize(
+    ("variant", "kind"),
+    [(Variant.SOTW, ROUTE), (Variant.SOTW, CLUSTER), (Variant.DELTA, ROUTE), (Variant.DELTA, CLUSTER)],
+)
 @pytest.mark.parametrize("bad", ["a", "c", "d"])
 def test_isolation__text_names_nobody__the_bad_one_is_proven_and_the_good_are_in_use(
-    world: World, variant: Variant, bad: str
+    world: World, variant: Variant, kind: ResourceType, bad: str
 ) -> None:
     wire = Wire(world, variant)
     send = wire.delta if variant is Variant.DELTA else wire.sotw
     held: dict[str, str] = {}
     proven: list[str] = []
-    pending = send(ROUTE, *"abcd")
+    pending = send(kind, *"abcd")
     sent = 0
 
     while pending:
@@ -134,30 +137,65 @@ def test_isolation__text_names_nobody__the_bad_one_is_proven_and_the_good_are_in
         sent += 1
         names = () if variant is Variant.DELTA else tuple("abcd")
         if bad in names_of(response):
-            pending += send(ROUTE, *names, nonce=response.nonce, nack="missing ): (")
+            pending += send(kind, *names, nonce=response.nonce, nack="missing ): (")
             proven = suspects(wire)
         else:
             held.update(versions_of(response))
-            pending += send(ROUTE, *names, nonce=response.nonce)
+            pending += send(kind, *names, nonce=response.nonce)
 
     assert proven == [bad]  # resolutions C8
     assert held == {name: f"{name}1" for name in "abcd" if name != bad}
     assert sent <= 1 + 16
 
 
-def test_isolation__client_that_rejects_everything__comes_to_rest(world: World) -> None:
+@pytest.mark.parametrize(("variant", "kind"), [(Variant.DELTA, ROUTE), (Variant.SOTW, CLUSTER)])
+def test_isolation__client_that_rejects_everything__comes_to_rest(
+    world: World, variant: Variant, kind: ResourceType
+) -> None:
     for number in range(40):
-        world.serve(ROUTE, f"r{number}", "x")
+        world.serve(kind, f"r{number}", "x")
     names = [f"r{number}" for number in range(40)]
-    wire = Wire(world, Variant.DELTA)
-    pending = wire.delta(ROUTE, *names)
+    wire = Wire(world, variant)
+    send = wire.delta if variant is Variant.DELTA else wire.sotw
+    listed = () if variant is Variant.DELTA else names
+    pending = send(kind, *names)
     count = 0
 
     while pending:
         count += 1
-        pending += wire.delta(ROUTE, nonce=pending.pop(0).nonce, nack="no")
+        pending += send(kind, *listed, nonce=pending.pop(0).nonce, nack="no")
 
     assert count == 1 + 16  # N3
+
+
+def test_full_state__new_stream_and_a_text_that_names_nobody__what_others_use_does_not_vanish() -> None:
+    world = World()
+    for name in "abcd":
+        world.serve(CLUSTER, name, f"{name}1", proven=f"{name}1")
+    world.serve(CLUSTER, "b", "b2", proven="b1")
+    wire = Wire(world, Variant.SOTW)
+    wire.sotw(CLUSTER)
+
+    (second,) = wire.sotw(CLUSTER, nonce="1", nack="Invalid duration")
+
+    assert suspects(wire) == ["b"]  # of four only one was never acknowledged by anybody
+    assert versions_of(second) == {"a": "a1", "b": "b1", "c": "c1", "d": "d1"}  # law 1, D13
+
+
+def test_full_state__what_others_use_is_what_the_client_cannot__the_new_one_is_not_blamed_for_it() -> None:
+    world = World()
+    world.serve(CLUSTER, "new", "n1")
+    world.serve(CLUSTER, "old", "o1", proven="o1")
+    wire = Wire(world, Variant.SOTW)
+    wire.sotw(CLUSTER)
+
+    (second,) = wire.sotw(CLUSTER, nonce="1", nack="Invalid duration")
+    (third,) = wire.sotw(CLUSTER, nonce="2", nack="Invalid duration")
+
+    assert names_of(second) == ["old"]
+    assert suspects(wire) == ["old"]
+    assert names_of(third) == ["new"]
+    assert wire.sotw(CLUSTER, nonce="3") == []
 
 
 def test_isolation__text_names_the_culprit__the_rest_is_sent_once_more(world: World) -> None:
