@@ -9,6 +9,7 @@ from enum import Enum
 from django.db import models
 from django.utils import timezone
 
+from controlplane.append_only import AppendOnly
 from controlplane.catalog.choices import BlobKind, ChangeKind, QuarantineCause, QuarantinePolicy
 from xdscore.access import Effect
 
@@ -80,7 +81,7 @@ class Blob(models.Model):
         return f"{self.kind} {self.hash}"
 
 
-class Change(models.Model):
+class Change(AppendOnly):
     """One atomic set of edits: everything written at one generation of an environment."""
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True)
@@ -134,7 +135,7 @@ class Resource(models.Model):
         return f"{self.type} {self.name}"
 
 
-class Revision(models.Model):
+class Revision(AppendOnly):
     """What a resource was from one change on. Never changed, never removed; a deletion is a revision without a blob.
 
     `size` is its blob's. `claims` holds, one a line, what it wants to itself (`xdscore.schema.claims`).

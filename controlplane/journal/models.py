@@ -3,8 +3,10 @@
 from django.db import models
 from django.utils import timezone
 
+from controlplane.append_only import AppendOnly
 
-class AuditEvent(models.Model):
+
+class AuditEvent(AppendOnly):
     """Who did what to what, when, and by which request. Only ever added to."""
 
     at = models.DateTimeField(default=timezone.now)

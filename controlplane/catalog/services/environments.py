@@ -5,6 +5,7 @@ from dataclasses import asdict
 from django.db import models, transaction
 
 from controlplane.accounts.principal import SYSTEM, Principal
+from controlplane.append_only import maintenance
 from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.models import Environment
 from controlplane.catalog.selectors import EnvironmentState, environment_state
@@ -64,7 +65,8 @@ def environment_delete(*, key: str, actor: Principal, request_id: str = "") -> N
     environment = environment_lock(key=key)
     if key == DEFAULT_ENVIRONMENT:
         raise Conflict("The environment 'default' takes every client that no selector claims, and cannot be deleted.")
-    environment.delete()
+    with maintenance():
+        environment.delete()
     audit_record(actor=actor.name, verb="environment.deleted", subject=key, environment=key, request_id=request_id)
 
 

@@ -1,4 +1,4 @@
-"""Django's `migrate`, with a home to migrate in and the patience that a migration needs."""
+"""Django's `migrate`, with a home to migrate in, the patience it needs, and afterwards the guards of history."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +9,7 @@ from django.core.management.commands import migrate
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from controlplane.append_only import guards_ensure
 from controlplane.home import home_create
 
 _SQLITE_WAIT_S: Final = 20  # resolutions C30; everything else waits 5 s
@@ -23,6 +24,8 @@ class Command(migrate.Command):
         home_create(settings.PARLEY)
         with _patient(connections[str(options["database"])]):
             output: str | None = super().execute(*args, **options)
+            if not (options.get("plan") or options.get("check_unapplied")):
+                guards_ensure(connections[str(options["database"])])
         return output
 
 
