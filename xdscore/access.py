@@ -1,13 +1,26 @@
 """Who may read what, compiled: the table that `decision` asks before anything else.
 
 Access is decided on the name alone, before existence, so that a refusal says nothing about what exists (reliability
-threat 6).
+threat 6). The first rule that covers the type, matches the name and speaks of one of the audience's groups decides; the
+environment's default closes the list.
+
+What a name has to do with the rules is its row: the rules that match it, in order. The builder computes the row of
+every published name and stores it with the name (`Served.rules`); a pattern is matched here only for names that clients
+ask for and may not read, whether or not they exist, so that both take the same time.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 
+from xdscore.client_groups import ClientGroup, Trust
+from xdscore.patterns import PatternIndex
 from xdscore.resource_types import ResourceType
+from xdscore.selectors import ClientFacts
+
+# Names that were asked for and are remembered with their verdict, for each audience and type.
+_MAX_VERDICTS = 10_000
 
 
 class Effect(Enum):
@@ -20,10 +33,38 @@ class Effect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """The client groups a stream belongs to, as a bit mask. Streams of one audience share every view and its bytes."""
+    """The client groups a stream belongs to, as far as rules mention them. Streams of one audience share every view and
+    its bytes.
+
+    `verified`: declared groups do not let this audience read secrets, because it could prove who it is (resolutions
+    C15). Groups are keys, so that an audience stays the same whatever becomes of the rules.
+    """
 
     environment: str
-    mask: int = 0
+    groups: frozenset[str] = frozenset()
+    verified: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One access rule. `number` is what people call it by; without groups it speaks of every client, without types of
+    every type.
+    """
+
+    number: int
+    effect: Effect
+    pattern: str = "*"
+    client_groups: frozenset[str] = frozenset()
+    types: frozenset[str] = frozenset()
+    message: str = ""
+
+    def covers(self, kind: ResourceType) -> bool:
+        """Whether it speaks of this type. Secrets are allowed only by a rule that names them, a right apart
+        (reliability threat 5).
+        """
+        if self.types:
+            return kind.word in self.types
+        return not (kind.secret and self.effect is Effect.ALLOW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +79,176 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleStep:
+    """One rule that matches a name, as an explanation shows it, and whether it decided."""
+
+    rule: Rule
+    decided: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AccessTable:
-    """The compiled access rules of one environment: the first rule that matches wins, `default` closes the list."""
+    """The access rules of one environment, in order. Equal tables decide alike.
+
+    Raises ValueError for two groups with one key, two rules with one number, and a rule that mentions a group that is
+    not there.
+    """
 
     default: Effect
+    groups: tuple[ClientGroup, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    _compiled: "_Compiled" = field(init=False, repr=False, compare=False)
 
-    def verdict(self, audience: Audience, kind: ResourceType, name: str) -> Verdict:  # noqa: ARG002 - rules look at all
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_compiled", _Compiled(self.default, self.groups, self.rules))
+
+    def audience(self, environment: str, client: ClientFacts) -> Audience:
+        """The audience of a client: the groups that some rule mentions and that have this client (resolutions D16)."""
+        compiled = self._compiled
+        groups = frozenset(group.key for group in compiled.mentioned if group.has(client))
+        return Audience(environment, groups, client.verified and compiled.secrets_by_declared_groups)
+
+    def row(self, kind: ResourceType, name: str) -> tuple[int, ...]:
+        """The numbers of the rules that match this name of this type, in order.
+
+        It ends with the first rule that speaks of every client, for no rule behind that one is ever asked.
+        """
+        found = []
+        for position in self._compiled.index.matching(name):
+            rule = self.rules[position]
+            if rule.covers(kind):
+                found.append(rule.number)
+                if not rule.client_groups:
+                    break
+        return tuple(found)
+
+    def knows(self, numbers: Iterable[int]) -> bool:
+        """Whether all of these are numbers of its rules."""
+        return all(number in self._compiled.by_number for number in numbers)
+
+    def verdict(self, audience: Audience, kind: ResourceType, name: str) -> Verdict:
         """What this audience may do with this name, whether or not the name exists."""
-        return Verdict(self.default)
+        return self.permissions(audience, kind).verdict(name) if self.rules else self._compiled.by_default
 
-    @property
-    def allows_everything(self) -> bool:
-        """Whether no name of any type can be refused to anybody; lets a view share the snapshot's own mapping."""
-        return self.default is Effect.ALLOW
+    def permissions(self, audience: Audience, kind: ResourceType) -> "Permissions":
+        """What this audience may do with names of this type; one object for each, as long as the table."""
+        key = (audience, kind.word)
+        known = self._compiled.permissions.get(key)
+        if known is None:
+            known = self._compiled.permissions[key] = Permissions(self, audience, kind)
+        return known
+
+    def trace(self, audience: Audience, kind: ResourceType, name: str) -> tuple[RuleStep, ...]:
+        """Every rule that matches the name up to the one that decides; the explain page shows them in this order."""
+        decided = self.verdict(audience, kind, name).rule
+        rules = (self._compiled.by_number[number] for number in self.row(kind, name))
+        steps = [RuleStep(rule, rule.number == decided) for rule in rules]
+        last = next((place for place, step in enumerate(steps) if step.decided), len(steps))
+        return tuple(steps[: last + 1])
+
+    def heard_by(self, audience: Audience, kind: ResourceType) -> Mapping[int, Verdict]:
+        """What the rules that speak of this audience say of this type, by their numbers and in their order."""
+        return self._compiled.heard_by(audience, kind)
+
+    def decides_alike(self, audience: Audience, other: "AccessTable", for_audience: Audience) -> bool:
+        """Whether no name can be decided differently for this audience here and for that one by the other table."""
+        if self is other and audience == for_audience:
+            return True
+        if self.default is not other.default or audience.verified != for_audience.verified:
+            return False
+        return self.spoken_to(audience) == other.spoken_to(for_audience)
+
+    def spoken_to(self, audience: Audience) -> tuple[Rule, ...]:
+        """The rules that speak of this audience, in order."""
+        return self._compiled.spoken_to(audience)
+
+    def unrestricted(self, audience: Audience, kind: ResourceType) -> bool:
+        """Whether no name of this type can be refused to this audience; its view may then be the snapshot's own
+        mapping.
+        """
+        if self.default is not Effect.ALLOW:
+            return False
+        return all(verdict.effect is Effect.ALLOW for verdict in self.heard_by(audience, kind).values())
+
+
+class Permissions:
+    """What one audience may do with names of one type. Names that were asked for are remembered: by audience, because
+    what one audience asked for must not be answered faster to another (reliability T11).
+    """
+
+    __slots__ = ("_by_default", "_heard", "_kind", "_names", "_table")
+
+    def __init__(self, table: AccessTable, audience: Audience, kind: ResourceType) -> None:
+        self._table = table
+        self._kind = kind
+        self._heard = table.heard_by(audience, kind)
+        self._by_default = Verdict(table.default)
+        self._names: dict[str, Verdict] = {}
+
+    def of_row(self, numbers: tuple[int, ...]) -> Verdict:
+        """What it may do with the names that these rules match, and no others."""
+        heard = self._heard
+        for number in numbers:
+            if number in heard:
+                return heard[number]
+        return self._by_default
+
+    def verdict(self, name: str) -> Verdict:
+        """What it may do with this name, whether or not it exists."""
+        known = self._names.get(name)
+        if known is None:
+            known = self.of_row(self._table.row(self._kind, name))
+            if len(self._names) >= _MAX_VERDICTS:
+                self._names.clear()
+            self._names[name] = known
+        return known
+
+
+class _Compiled:
+    """What a table computes once, and what it remembers; nothing of it can be seen from outside."""
+
+    def __init__(self, default: Effect, groups: Sequence[ClientGroup], rules: Sequence[Rule]) -> None:
+        self.by_default = Verdict(default)
+        self.by_number = {rule.number: rule for rule in rules}
+        by_key = {group.key: group for group in groups}
+        mentioned = {key for rule in rules for key in rule.client_groups}
+        if len(by_key) != len(groups) or len(self.by_number) != len(rules) or not mentioned <= by_key.keys():
+            raise ValueError("an access table with a group or rule that is there twice, or a group that is missing")
+        self.mentioned = tuple(group for group in groups if group.key in mentioned)
+        declared = frozenset(group.key for group in self.mentioned if group.trust is Trust.DECLARED)
+        self.secrets_by_declared_groups = any(
+            rule.effect is Effect.ALLOW and "secret" in rule.types and not declared.isdisjoint(rule.client_groups)
+            for rule in rules
+        )
+        self.permissions: dict[tuple[Audience, str], Permissions] = {}
+        self._declared = declared
+        self._rules = tuple(rules)
+        self._verdicts = {rule.number: Verdict(rule.effect, rule.number, rule.message) for rule in rules}
+        self._spoken_to: dict[Audience, tuple[Rule, ...]] = {}
+
+    @cached_property
+    def index(self) -> PatternIndex:
+        """Made when the first pattern is matched: a process that only reads stored rows never needs it."""
+        return PatternIndex([rule.pattern for rule in self._rules])
+
+    def spoken_to(self, audience: Audience) -> tuple[Rule, ...]:
+        known = self._spoken_to.get(audience)
+        if known is None:
+            apart = audience.groups.isdisjoint
+            known = tuple([rule for rule in self._rules if not rule.client_groups or not apart(rule.client_groups)])
+            self._spoken_to[audience] = known
+        return known
+
+    def heard_by(self, audience: Audience, kind: ResourceType) -> dict[int, Verdict]:
+        rules = [rule for rule in self.spoken_to(audience) if rule.covers(kind)]
+        if kind.secret and audience.verified:
+            # Whoever could prove who they are does not get a secret for what they merely say (resolutions C15).
+            proven = audience.groups - self._declared
+            rules = [
+                rule
+                for rule in rules
+                if rule.effect is not Effect.ALLOW
+                or not rule.client_groups
+                or not proven.isdisjoint(rule.client_groups)
+            ]
+        return {rule.number: self._verdicts[rule.number] for rule in rules}

@@ -10,11 +10,14 @@ import zlib
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 
-from xdscore.access import AccessTable, Effect
+from xdscore.access import AccessTable, Effect, Rule
+from xdscore.client_groups import ClientGroup, Trust
+from xdscore.selectors import Selector
 from xdscore.snapshot import HASH_BYTES, Content, Entry, EntryKey, RemovedName, Served, WithheldName
 
 CHUNKS = 256
-FORMAT = 1
+# 2: entries name their access rules, and the access table has some.
+FORMAT = 2
 # A chunk of the largest environment (100,000 names) is about 60 KB of JSON; anything near this bound is not ours.
 MAX_CHUNK_BYTES = 64 * 1024 * 1024
 
@@ -40,7 +43,9 @@ def decode_chunk(data: bytes) -> tuple[tuple[EntryKey, Entry], ...]:
     """The entries of one chunk. Raises ChunkError."""
     try:
         rows = json.loads(_unpack(data))
-        return tuple(_entry(row) for row in rows)
+        # Names that the same rules match share one tuple.
+        known: dict[tuple[int, ...], tuple[int, ...]] = {}
+        return tuple(_entry(row, known) for row in rows)
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise ChunkError(f"unreadable chunk: {error}") from error
 
@@ -58,16 +63,21 @@ def decode_root(data: bytes) -> tuple[bytes, ...]:
 
 
 def encode_access(table: AccessTable) -> bytes:
-    """The access table blob."""
-    return bytes([FORMAT]) + json.dumps({"default": table.default.value}, separators=(",", ":")).encode()
+    """The access table blob; equal tables give equal bytes."""
+    tree = {
+        "default": table.default.value,
+        "groups": [_group_row(group) for group in table.groups],
+        "rules": [_rule_row(rule) for rule in table.rules],
+    }
+    return _pack(json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def decode_access(data: bytes) -> AccessTable:
     """The access table. Raises ChunkError."""
-    if not data or data[0] != FORMAT:
-        raise ChunkError(f"unknown access table format {data[:1].hex() or 'nothing'}")
     try:
-        return AccessTable(default=Effect(json.loads(data[1:])["default"]))
+        tree = json.loads(_unpack(data))
+        groups = tuple(_group(row) for row in tree["groups"])
+        return AccessTable(Effect(tree["default"]), groups, tuple(_rule(row) for row in tree["rules"]))
     except (ValueError, TypeError, KeyError) as error:
         raise ChunkError(f"unreadable access table: {error}") from error
 
@@ -91,8 +101,9 @@ def _unpack(data: bytes) -> bytes:
 
 def _row(key: EntryKey, entry: Entry) -> list[object]:
     match entry:
-        case Served(content=content, proven=proven):
-            return [*key, "s", _content_row(content), _content_row(proven) if proven is not None else None]
+        case Served(content=content, proven=proven, rules=rules):
+            row: list[object] = [*key, "s", _content_row(content), _content_row(proven) if proven is not None else None]
+            return row if rules is None else [*row, rules]
         case WithheldName(reason=reason):
             return [*key, "w", reason]
         case RemovedName():
@@ -103,14 +114,14 @@ def _content_row(content: Content) -> list[object]:
     return [content.blob.hex(), content.version, content.size, content.eds_name]
 
 
-def _entry(row: list[object]) -> tuple[EntryKey, Entry]:
+def _entry(row: list[object], known: dict[tuple[int, ...], tuple[int, ...]]) -> tuple[EntryKey, Entry]:
     word, name, state = row[0], row[1], row[2]
     if not isinstance(word, str) or not isinstance(name, str):
         raise ChunkError("an entry without type or name")
     match state:
         case "s":
             proven = _content(row[4]) if row[4] is not None else None
-            return (word, name), Served(_content(row[3]), proven)
+            return (word, name), Served(_content(row[3]), proven, _rules(row[5:], known))
         case "w":
             return (word, name), WithheldName(str(row[3]))
         case "r":
@@ -123,3 +134,43 @@ def _content(row: object) -> Content:
         raise ChunkError("an entry without content")
     blob, version, size, eds_name = row
     return Content(bytes.fromhex(blob), version, size, eds_name)
+
+
+def _rules(column: list[object], known: dict[tuple[int, ...], tuple[int, ...]]) -> tuple[int, ...] | None:
+    if not column:
+        return None
+    numbers = column[0]
+    if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
+        raise ChunkError("an entry with unreadable rules")
+    rules = tuple(numbers)
+    return known.setdefault(rules, rules)
+
+
+def _group_row(group: ClientGroup) -> dict[str, object]:
+    matchers = [matcher.as_json() for matcher in group.matchers]
+    return {"key": group.key, "trust": group.trust.value, "matchers": matchers}
+
+
+def _group(row: Mapping[str, object]) -> ClientGroup:
+    key, matchers = row["key"], row["matchers"]
+    if not isinstance(key, str) or not isinstance(matchers, list):
+        raise ChunkError("a client group without key or matchers")
+    return ClientGroup(key, tuple(Selector(**matcher) for matcher in matchers), Trust(row["trust"]))
+
+
+def _rule_row(rule: Rule) -> list[object]:
+    groups, types = sorted(rule.client_groups), sorted(rule.types)
+    return [rule.number, rule.effect.value, rule.pattern, groups, types, rule.message]
+
+
+def _rule(row: list[object]) -> Rule:
+    number, effect, pattern, groups, types, message = row
+    if not (isinstance(number, int) and isinstance(pattern, str) and isinstance(message, str)):
+        raise ChunkError("an access rule without number, pattern or message")
+    return Rule(number, Effect(effect), pattern, _texts(groups), _texts(types), message)
+
+
+def _texts(value: object) -> frozenset[str]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ChunkError("an access rule with unreadable groups or types")
+    return frozenset(value)

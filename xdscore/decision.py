@@ -24,10 +24,13 @@ class Serve:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """NOT_FOUND. `hidden`: a rule hides it, which only operators can tell. `removed`: it was published here once."""
+    """NOT_FOUND. `hidden`: this rule (0: the environment's default) hides it, which only operators can tell. `removed`:
+    it was published here once.
+    """
 
     hidden: bool = False
     removed: bool = False
+    rule: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ def decide(audience: Audience, kind: ResourceType, name: str, snapshot: Snapshot
     if verdict.effect is Effect.DENY:
         return Denied(verdict.rule, verdict.message)
     if verdict.effect is Effect.HIDE:
-        return Missing(hidden=True)
+        return Missing(hidden=True, rule=verdict.rule)
     state = snapshot.type_state(kind)
     served = state.served.get(name)
     if served is not None:
@@ -81,9 +84,16 @@ def decide(audience: Audience, kind: ResourceType, name: str, snapshot: Snapshot
 def client_view(audience: Audience, kind: ResourceType, snapshot: Snapshot) -> Mapping[str, Served]:
     """Every resource of a type that `audience` may read: what a wildcard subscription contains (protocol.md C2).
 
-    Shares the snapshot's own mapping when nothing can be refused.
+    Shares the snapshot's own mapping when nothing can be refused. Names with the same rules are decided once.
     """
-    served = snapshot.type_state(kind).served
-    if snapshot.access.allows_everything:
-        return served
-    return {name: entry for name, entry in served.items() if isinstance(decide(audience, kind, name, snapshot), Serve)}
+    state, access = snapshot.type_state(kind), snapshot.access
+    if access.unrestricted(audience, kind):
+        return state.served
+    permissions = access.permissions(audience, kind)
+    view: dict[str, Served] = {}
+    for numbers, entries in state.by_rules().items():
+        if numbers is None:
+            view |= {name: each for name, each in entries.items() if permissions.verdict(name).effect is Effect.ALLOW}
+        elif permissions.of_row(numbers).effect is Effect.ALLOW:
+            view |= entries
+    return view

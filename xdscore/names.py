@@ -35,16 +35,20 @@ def canonical(name: str) -> str:
     return path + question + "&".join(sorted(parameters.split("&"))) + fragment_mark + fragment
 
 
-def glob_matches(pattern: str, text: str) -> bool:
-    """Whether `text` matches `pattern`, where `*` stands for any run of characters and everything else for itself.
+def glob_parts(pattern: str) -> tuple[str, ...]:
+    """The literal parts of a pattern: what stands before, between and after its stars; a single part has no star."""
+    return tuple(pattern.split("*"))
+
+
+def parts_match(parts: tuple[str, ...], text: str) -> bool:
+    """Whether `text` matches the pattern with these parts.
 
     Linear in the length of both for the at most two stars that inputs may hold (reliability threat 13); never a
     regular expression.
     """
-    parts = pattern.split("*")
-    if len(parts) == 1:
-        return pattern == text
     head, tail = parts[0], parts[-1]
+    if len(parts) == 1:
+        return head == text
     if len(text) < len(head) + len(tail) or not text.startswith(head) or not text.endswith(tail):
         return False
     position, end = len(head), len(text) - len(tail)
@@ -54,6 +58,11 @@ def glob_matches(pattern: str, text: str) -> bool:
             return False
         position = found + len(part)
     return True
+
+
+def glob_matches(pattern: str, text: str) -> bool:
+    """Whether `text` matches `pattern`, where `*` stands for any run of characters and everything else for itself."""
+    return parts_match(glob_parts(pattern), text)
 
 
 def any_glob_matches(patterns: Iterable[str], text: str) -> bool:

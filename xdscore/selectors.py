@@ -4,7 +4,7 @@ In `none` mode node fields select; in `mtls` and `token` mode only the verified 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from xdscore.names import glob_matches
 
@@ -35,12 +35,20 @@ class Selector:
     node_cluster: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
 
-    def matches(self, client: ClientFacts) -> bool:
-        """Whether every field given matches; declared fields count only while nothing is verified (resolutions C15)."""
-        declares = self.node_id is not None or self.node_cluster is not None or bool(self.metadata)
-        if declares and client.verified:
+    @property
+    def declares(self) -> bool:
+        """Whether it looks at anything that a client merely says of itself."""
+        return self.node_id is not None or self.node_cluster is not None or bool(self.metadata)
+
+    def as_json(self) -> dict[str, object]:
+        """The fields that are given, as JSON; `Selector(**fields)` reads them back."""
+        return {field: value for field, value in asdict(self).items() if value}
+
+    def fits(self, client: ClientFacts) -> bool:
+        """Whether every field given matches; an identity only matches where one was verified."""
+        if not self.declares and self.identity is None:
             return False
-        if not declares and self.identity is None:
+        if self.identity is not None and not client.verified:
             return False
         return (
             _glob(self.identity, client.identity)
@@ -51,6 +59,12 @@ class Selector:
                 for key, glob in self.metadata.items()
             )
         )
+
+    def matches(self, client: ClientFacts) -> bool:
+        """Whether it leads this client to an environment: declared fields count only while nothing is verified
+        (resolutions C15).
+        """
+        return not (self.declares and client.verified) and self.fits(client)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,15 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A name with content. `proven` is the last content of this name that some client acknowledged, if any."""
+    """A name with content. `proven` is the last content of this name that some client acknowledged, if any.
+
+    `rules` are the numbers of the access rules that match the name, in order, as the builder found them in the access
+    table of the same snapshot; None: it did not look.
+    """
 
     content: Content
     proven: Content | None = None
+    rules: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,17 @@ class TypeState:
     served: Mapping[str, Served]
     withheld: Mapping[str, str]
     removed: frozenset[str]
+    _by_rules: dict[tuple[int, ...] | None, dict[str, Served]] = field(default_factory=dict, init=False, repr=False)
+
+    def by_rules(self) -> Mapping[tuple[int, ...] | None, Mapping[str, Served]]:
+        """What is served, apart for each row of access rules; put together when the first audience needs it."""
+        if not self._by_rules:
+            found: dict[tuple[int, ...] | None, dict[str, Served]] = {}
+            for name, entry in self.served.items():
+                found.setdefault(entry.rules, {})[name] = entry
+            # At once: threads may look at the same time.
+            self._by_rules.update(found)
+        return self._by_rules
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -56,7 +56,6 @@ class ClientView:
 
     __slots__ = (
         "__weakref__",
-        "_audience",
         "_bodies",
         "_bundles",
         "_errors",
@@ -65,6 +64,7 @@ class ClientView:
         "_steps",
         "_total",
         "_versions",
+        "audience",
         "kind",
         "named",
         "served",
@@ -75,7 +75,7 @@ class ClientView:
         self, audience: Audience, kind: ResourceType, snapshot: Snapshot, earlier: "ClientView | None"
     ) -> None:
         self.kind = kind
-        self._audience = audience
+        self.audience = audience
         # Only this type: a view that outlives its snapshot must not keep the other types of it alive.
         self.snapshot = Snapshot(
             snapshot.environment,
@@ -97,10 +97,10 @@ class ClientView:
         self._from_nothing: Step | None = None
 
     def shows_the_same_as(self, other: "ClientView") -> bool:
-        """Whether no stream of this audience could be told anything different from the two."""
+        """Whether no stream of their audiences could be told anything different from the two."""
         mine, theirs = self.snapshot.type_state(self.kind), other.snapshot.type_state(self.kind)
         return (
-            self.snapshot.access == other.snapshot.access
+            self._decides_as(other)
             and self.served == other.served
             and mine.withheld == theirs.withheld
             and mine.removed == theirs.removed
@@ -134,7 +134,7 @@ class ClientView:
 
     def decision(self, name: str) -> Decision:
         """The one decision about this name (architecture.md law 2)."""
-        return decide(self._audience, self.kind, name, self.snapshot)
+        return decide(self.audience, self.kind, name, self.snapshot)
 
     def shown(self, name: str, *, explicit: bool, public_url: str) -> Told:
         """What a stream that covers `name` is told: its content or, if it asked for the name itself (F4), why not."""
@@ -229,7 +229,10 @@ class ClientView:
             | {name for name, _ in now.withheld.items() ^ before.withheld.items()}
             | (now.removed ^ before.removed)
         )
-        return Step(frozenset(names), self.snapshot.access != earlier.snapshot.access, gains, losses, _size(gains))
+        return Step(frozenset(names), not self._decides_as(earlier), gains, losses, _size(gains))
+
+    def _decides_as(self, other: "ClientView") -> bool:
+        return self.snapshot.access.decides_alike(self.audience, other.snapshot.access, other.audience)
 
 
 def _named(served: Mapping[str, Served], earlier: Mapping[str, NamedContent]) -> dict[str, NamedContent]:

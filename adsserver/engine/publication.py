@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 from adsserver.engine.client_view import ClientView
 from xdscore.access import Audience
 from xdscore.resource_types import ResourceType
+from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Snapshot
 
 _ViewKey = tuple[Audience, str]
@@ -20,10 +21,11 @@ class Publication:
     Holds no earlier publication: an earlier view lives as long as some stream still stands on it.
     """
 
-    __slots__ = ("made", "recent", "snapshot")
+    __slots__ = ("_audiences", "made", "recent", "snapshot")
 
     def __init__(self, snapshot: Snapshot, previous: "Publication | None" = None) -> None:
         self.snapshot = snapshot
+        self._audiences: dict[Audience, Audience] = {}
         self.made: dict[_ViewKey, ClientView] = {}
         # Weak: what no stream and no current publication holds is forgotten, however many publications follow each
         # other.
@@ -31,6 +33,11 @@ class Publication:
         if previous is not None:
             self.recent.update(previous.recent)
             self.recent.update(previous.made)
+
+    def audience(self, client: ClientFacts) -> Audience:
+        """What this client is to the rules of this snapshot; equal audiences are one object."""
+        audience = self.snapshot.access.audience(self.snapshot.environment, client)
+        return self._audiences.setdefault(audience, audience)
 
     def view(self, audience: Audience, kind: ResourceType) -> ClientView:
         """What this audience may see of this type; the earlier object when it shows the same."""

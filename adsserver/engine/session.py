@@ -18,29 +18,39 @@ from adsserver.engine.sotw import SotwByName
 from adsserver.engine.substream import SubStream
 from xdscore.access import Audience
 from xdscore.resource_types import ENDPOINT, ResourceType
+from xdscore.selectors import ClientFacts
 
 __all__ = ["EngineSettings", "Session"]
 
+# Of a stream that nothing is decided for yet.
+_NOBODY = Audience("")
+
 
 class Session:
-    """One stream of one variant and audience.
+    """One stream of one variant and client.
 
     Without a publication nothing is decided and nothing is said (reliability T6).
     """
 
-    __slots__ = ("_audience", "_nonce", "_publication", "_settings", "_streams", "_variant", "_wake_s")
+    __slots__ = ("_audience", "_client", "_nonce", "_publication", "_settings", "_streams", "_variant", "_wake_s")
 
     def __init__(
-        self, variant: Variant, audience: Audience, settings: EngineSettings, publication: Publication | None
+        self, variant: Variant, client: ClientFacts, settings: EngineSettings, publication: Publication | None
     ) -> None:
         self._variant = variant
-        self._audience = audience
+        self._client = client
         self._settings = settings
         self._publication = publication
+        self._audience = _NOBODY if publication is None else publication.audience(client)
         # In push order.
         self._streams: dict[ResourceType, SubStream] = {}
         self._nonce = 0
         self._wake_s = inf
+
+    @property
+    def audience(self) -> Audience:
+        """Whom the stream counts as by the rules that are current."""
+        return self._audience
 
     def receive(self, request: Request, now: float) -> tuple[Fact, ...]:
         """Take a request in and say what it means. What it asks for is answered by `compose`."""
@@ -54,6 +64,9 @@ class Session:
 
     def offer(self, publication: Publication, now: float) -> bool:  # noqa: ARG002  like every event, it has a time
         """Take in what is current from now on; whether it may lead to something to write."""
+        if self._publication is None or publication.snapshot.access is not self._publication.snapshot.access:
+            # U18: group membership counts at once.
+            self._audience = publication.audience(self._client)
         self._publication = publication
         dirty = False
         for stream in self._streams.values():

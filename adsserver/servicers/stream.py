@@ -45,7 +45,6 @@ from adsserver.wire import (
     UnknownTypeRequest,
     decode,
 )
-from xdscore.access import Audience
 from xdscore.limits import Limits
 from xdscore.resource_types import ResourceType
 from xdscore.selectors import ClientFacts
@@ -268,7 +267,7 @@ class Stream:
             variant=self._variant,
             peer=self._context.peer(),
         )
-        session = Session(self._variant, Audience(environment), shared.settings, publication)
+        session = Session(self._variant, client, shared.settings, publication)
         if publication is None:
             self._silent_until = waits_until
         shared.hub.join(environment, self)

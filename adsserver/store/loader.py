@@ -216,15 +216,23 @@ class Loader:
             )
         root, table = bytes.fromhex(head.root), bytes.fromhex(head.access)
         parts = read_parts(blobs, {root, table})
-        addresses, access = decode_root(parts[root]), decode_access(parts[table])
+        addresses, access = decode_root(parts[root]), self._access(head, parts[table])
         new = read_parts(blobs, {each for each in addresses if each not in self._chunks})
         chunks = self._chunks | {address: decode_chunk(data) for address, data in new.items()}
         entries = [entry for address in addresses for entry in chunks[address]]
+        _check_rules(entries, access)
         self._fetch_contents(entries, blobs)
         self._chunks = chunks
         self._parts |= parts | new
         self._loaded[head.environment] = _Loaded(head, addresses)
         return _snapshot(head, access, entries)
+
+    def _access(self, head: SnapshotHead, data: bytes) -> AccessTable:
+        """The table; the same object while its bytes are, so that streams see at once that no rule changed."""
+        loaded, current = self._loaded.get(head.environment), self._directory.snapshots.get(head.environment)
+        if loaded is not None and current is not None and loaded.head.access == head.access:
+            return current.access
+        return decode_access(data)
 
     def _fetch_contents(self, entries: list[tuple[EntryKey, Entry]], blobs: Blobs) -> None:
         missing = self._contents.missing(_contents_of(entries))
@@ -277,10 +285,22 @@ def _contents_of(entries: Iterable[tuple[EntryKey, Entry]]) -> set[bytes]:
     }
 
 
+def _check_rules(entries: Iterable[tuple[EntryKey, Entry]], access: AccessTable) -> None:
+    """A name whose rules are not all in the table would be decided by the others alone. Raises ChunkError."""
+    rows = {entry.rules for _, entry in entries if isinstance(entry, Served) and entry.rules}
+    if not all(access.knows(row) for row in rows):
+        raise ChunkError("an entry names an access rule that the access table does not have")
+
+
 def _snapshot(head: SnapshotHead, access: AccessTable, entries: list[tuple[EntryKey, Entry]]) -> Snapshot:
-    return snapshot_from_entries(
+    snapshot = snapshot_from_entries(
         environment=head.environment, lineage=head.lineage, epoch=head.epoch, access=access, entries=entries
     )
+    if access.rules:
+        # Here, and not on the event loop when the first audience needs it.
+        for state in snapshot.types.values():
+            state.by_rules()
+    return snapshot
 
 
 def _moment(unix_time: float) -> str:

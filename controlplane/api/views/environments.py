@@ -1,6 +1,6 @@
 """Environments (interfaces.md section 4)."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from django.http import HttpResponse
@@ -141,9 +141,7 @@ def environment_json(state: EnvironmentState) -> dict[str, object]:
     return {
         "key": state.key,
         "position": state.position,
-        "selectors": [
-            {field: value for field, value in asdict(each).items() if value} for each in state.policy.selectors
-        ],
+        "selectors": [each.as_json() for each in state.policy.selectors],
         "default_effect": state.policy.default_effect.value,
         "quarantine": state.policy.quarantine.value,
         "hold": state.policy.hold or None,

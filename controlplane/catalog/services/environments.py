@@ -1,7 +1,5 @@
 """Writes environments: their making, their policies, and the fence that lets exactly one build win (resolutions D6)."""
 
-from dataclasses import asdict
-
 from django.db import models, transaction
 
 from controlplane.accounts.principal import SYSTEM, Principal
@@ -14,7 +12,7 @@ from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
 from controlplane.errors import Conflict
 from controlplane.journal.services import audit_record
 from xdscore.access import Effect
-from xdscore.selectors import DEFAULT_ENVIRONMENT, Selector
+from xdscore.selectors import DEFAULT_ENVIRONMENT
 
 
 @transaction.atomic(durable=True)
@@ -108,12 +106,8 @@ def _policy_change(environment: Environment, verb: str, actor: Principal, reques
 
 def _columns(policy: EnvironmentPolicy) -> dict[str, object]:
     return {
-        "selectors": [_selector_json(selector) for selector in policy.selectors],
+        "selectors": [selector.as_json() for selector in policy.selectors],
         "default_effect": policy.default_effect.value,
         "quarantine": policy.quarantine.value,
         "hold_reason": policy.hold,
     }
-
-
-def _selector_json(selector: Selector) -> dict[str, object]:
-    return {field: value for field, value in asdict(selector).items() if value}

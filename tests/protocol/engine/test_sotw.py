@@ -5,7 +5,7 @@ import pytest
 from adsserver.engine.events import Acknowledged, Rejected, Subscribed, Variant, Violated
 from adsserver.engine.session import EngineSettings, Session
 from tests.protocol.engine.scenario import Wire
-from tests.protocol.engine.world import AUDIENCE, URL, World, errors_of, names_of, versions_of
+from tests.protocol.engine.world import CLIENT, URL, World, errors_of, names_of, versions_of
 from xdscore.access import Effect
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceType
 
@@ -206,7 +206,7 @@ def test_compose__first_wildcard_with_nothing_to_send__is_answered_empty(wire: W
 
 
 def test_compose__nothing_published__stays_silent() -> None:
-    session = Session(Variant.SOTW, AUDIENCE, EngineSettings(), None)
+    session = Session(Variant.SOTW, CLIENT, EngineSettings(), None)
     wire = Wire(World(), Variant.SOTW)
     wire.session = session
 

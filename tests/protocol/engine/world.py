@@ -1,5 +1,6 @@
 """A world to publish: what an operator has served, removed, withheld and forbidden, without an operator."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from adsserver.engine.events import (
@@ -8,27 +9,24 @@ from adsserver.engine.events import (
 )
 from adsserver.engine.publication import Publication
 from adsserver.engine.session import EngineSettings, Session
-from xdscore.access import AccessTable, Audience, Effect, Verdict
+from xdscore.access import AccessTable, Audience, Effect, Rule
 from xdscore.resource_types import CLUSTER, ResourceType
+from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Content, Entry, RemovedName, Served, Snapshot, WithheldName, snapshot_from_entries
 
 AUDIENCE = Audience("default")
+CLIENT = ClientFacts(node_id="client-1")
 URL = "https://parley.example"
 SETTINGS = EngineSettings(public_url=URL)
 
 
-@dataclass(frozen=True, slots=True)
-class NameRules(AccessTable):
-    """An access table with an effect for each name it lists."""
-
-    effects: tuple[tuple[tuple[str, str], Effect], ...] = ()
-
-    def verdict(self, _audience: Audience, kind: ResourceType, name: str) -> Verdict:
-        return Verdict(dict(self.effects).get((kind.word, name), self.default), rule=1)
-
-    @property
-    def allows_everything(self) -> bool:
-        return self.default is Effect.ALLOW and not self.effects
+def name_rules(effects: Mapping[tuple[str, str], Effect]) -> AccessTable:
+    """A table that allows everything but has a rule for each of these names."""
+    rules = (
+        Rule(number, effect, name, types=frozenset({word}))
+        for number, ((word, name), effect) in enumerate(sorted(effects.items(), key=lambda item: item[0]), start=1)
+    )
+    return AccessTable(Effect.ALLOW, rules=tuple(rules))
 
 
 def content(version: str, *, eds_name: str = "", size: int = 100) -> Content:
@@ -76,7 +74,7 @@ class World:
 
     @property
     def snapshot(self) -> Snapshot:
-        access = NameRules(Effect.ALLOW, tuple(sorted(self.effects.items(), key=lambda item: item[0])))
+        access = name_rules(self.effects)
         return snapshot_from_entries(
             environment="default", lineage="one", epoch=self.epoch, access=access, entries=self.entries.items()
         )
@@ -88,7 +86,7 @@ class World:
 
 
 def session_of(world: World, variant: Variant = Variant.SOTW, settings: EngineSettings = SETTINGS) -> Session:
-    return Session(variant, AUDIENCE, settings, world.publication or world.publish())
+    return Session(variant, CLIENT, settings, world.publication or world.publish())
 
 
 def names_of(response: Respond) -> list[str]:

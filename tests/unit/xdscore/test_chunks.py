@@ -1,13 +1,15 @@
 """Snapshots as bytes."""
 
+import json
 import subprocess
 import sys
+import zlib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xdscore.access import AccessTable, Effect
+from xdscore.access import AccessTable, Effect, Rule
 from xdscore.chunks import (
     CHUNKS,
     ChunkError,
@@ -19,7 +21,9 @@ from xdscore.chunks import (
     encode_chunks,
     encode_root,
 )
+from xdscore.client_groups import ClientGroup, Trust
 from xdscore.resource_types import RESOURCE_TYPES
+from xdscore.selectors import Selector
 from xdscore.snapshot import Content, Entry, EntryKey, RemovedName, Served, WithheldName, content_hash
 
 CONTENTS = st.builds(
@@ -30,7 +34,9 @@ CONTENTS = st.builds(
     eds_name=st.text(max_size=20),
 )
 ENTRIES = st.one_of(
-    st.builds(Served, content=CONTENTS, proven=st.none() | CONTENTS),
+    st.builds(
+        Served, content=CONTENTS, proven=st.none() | CONTENTS, rules=st.none() | st.lists(st.integers(1)).map(tuple)
+    ),
     st.builds(WithheldName, reason=st.text()),
     st.just(RemovedName()),
 )
@@ -85,9 +91,57 @@ def test_root__addresses__come_back_in_order() -> None:
     assert decode_root(encode_root(addresses)) == addresses
 
 
-@pytest.mark.parametrize("effect", list(Effect))
-def test_access__table__comes_back(effect: Effect) -> None:
-    assert decode_access(encode_access(AccessTable(effect))) == AccessTable(effect)
+SELECTORS = st.builds(
+    Selector,
+    identity=st.none() | st.text(min_size=1),
+    node_id=st.none() | st.text(min_size=1),
+    node_cluster=st.none() | st.text(min_size=1),
+    metadata=st.dictionaries(st.text(), st.text(), max_size=2),
+)
+GROUPS = st.lists(
+    st.builds(
+        ClientGroup, key=st.text(), matchers=st.lists(SELECTORS, max_size=2).map(tuple), trust=st.sampled_from(Trust)
+    ),
+    max_size=3,
+    unique_by=lambda group: group.key,
+).map(tuple)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> AccessTable:
+    groups = draw(GROUPS)
+    keys = st.frozensets(st.sampled_from([group.key for group in groups])) if groups else st.just(frozenset[str]())
+    rules = st.builds(
+        Rule,
+        number=st.integers(1),
+        effect=st.sampled_from(Effect),
+        pattern=st.text(),
+        client_groups=keys,
+        types=st.frozensets(st.sampled_from([kind.word for kind in RESOURCE_TYPES])),
+        message=st.text(),
+    )
+    numbered = st.lists(rules, max_size=4, unique_by=lambda rule: rule.number).map(tuple)
+    return AccessTable(draw(st.sampled_from(Effect)), groups, draw(numbered))
+
+
+@given(table=tables())
+def test_access__any_table__comes_back(table: AccessTable) -> None:
+    assert decode_access(encode_access(table)) == table
+
+
+def test_access__table_that_contradicts_itself__is_refused() -> None:
+    good = encode_access(AccessTable(Effect.ALLOW, rules=(Rule(1, Effect.DENY, "a"),)))
+    tree = json.loads(zlib.decompress(good[1:]))
+    tree["rules"][0][3] = ["nobody"]
+
+    with pytest.raises(ChunkError, match="group that is missing"):
+        decode_access(good[:1] + zlib.compress(json.dumps(tree).encode()))
+
+
+def test_access__format_of_an_older_version__is_refused() -> None:
+    # An older process knew no rules: what it wrote must not be read as a table that has none, nor the other way round.
+    with pytest.raises(ChunkError, match="format 01"):
+        decode_access(b'\1{"default":"allow"}')
 
 
 @given(data=st.binary(max_size=200))

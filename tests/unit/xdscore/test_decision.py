@@ -1,6 +1,8 @@
 """The one decision: who gets what, and what a client reads when it does not."""
 
-from xdscore.access import AccessTable, Audience, Effect
+import pytest
+
+from xdscore.access import AccessTable, Audience, Effect, Rule
 from xdscore.decision import Denied, Missing, Serve, Undecided, Withheld, client_view, decide
 from xdscore.resource_types import CLUSTER, LISTENER
 from xdscore.snapshot import Content, RemovedName, Served, Snapshot, WithheldName, snapshot_from_entries
@@ -59,3 +61,44 @@ def test_client_view__environment_allows__holds_what_is_served_and_shares_the_ma
 
 def test_client_view__environment_denies__is_empty() -> None:
     assert client_view(AUDIENCE, CLUSTER, snapshot(Effect.DENY)) == {}
+
+
+RULES = (
+    Rule(4, Effect.DENY, "pay*", message="ask payments"),
+    Rule(9, Effect.HIDE, "br*"),
+)
+
+
+def ruled(*, stored: bool) -> Snapshot:
+    """A world with rules, with and without the rows that the builder stores."""
+    table = AccessTable(Effect.ALLOW, rules=RULES)
+    served = {
+        name: Served(PAY.content, None, table.row(CLUSTER, name) if stored else None)
+        for name in ("pay", "web", "bread")
+    }
+    entries = [(("cluster", name), entry) for name, entry in served.items()]
+    return snapshot_from_entries(environment="prod", lineage="l", epoch=1, access=table, entries=entries)
+
+
+@pytest.mark.parametrize("name", ["pay", "payroll"])
+def test_decide__rule_denies__says_which_and_its_words_whether_or_not_the_name_exists(name: str) -> None:
+    assert decide(AUDIENCE, CLUSTER, name, ruled(stored=True)) == Denied(4, "ask payments")
+
+
+@pytest.mark.parametrize("name", ["bread", "broom"])
+def test_decide__rule_hides__is_missing_and_says_which_to_operators(name: str) -> None:
+    assert decide(AUDIENCE, CLUSTER, name, ruled(stored=True)) == Missing(hidden=True, rule=9)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_client_view__rules__holds_what_they_allow(stored: bool) -> None:
+    assert set(client_view(AUDIENCE, CLUSTER, ruled(stored=stored))) == {"web"}
+
+
+def test_client_view__rules_that_refuse_nothing_of_the_type__shares_the_mapping() -> None:
+    table = AccessTable(Effect.ALLOW, rules=(Rule(1, Effect.DENY, "*", types=frozenset({"listener"})),))
+    published = snapshot_from_entries(
+        environment="prod", lineage="l", epoch=1, access=table, entries=[(("cluster", "pay"), PAY)]
+    )
+
+    assert client_view(AUDIENCE, CLUSTER, published) is published.type_state(CLUSTER).served

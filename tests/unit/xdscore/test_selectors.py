@@ -31,3 +31,7 @@ def test_choose_environment__verified_client_claims_a_node_id__the_claim_does_no
 def test_selector__without_fields__matches_nobody() -> None:
     assert not Selector().matches(ClientFacts(node_id="x"))
     assert not Selector().matches(ClientFacts(identity="spiffe://corp/x"))
+
+
+def test_selector__identity_of_a_client_that_proved_nothing__matches_nobody() -> None:
+    assert not Selector(identity="*").matches(ClientFacts(node_id="x"))

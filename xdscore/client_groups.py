@@ -1,0 +1,28 @@
+"""Client groups: which clients an access rule speaks of (architecture.md section 5)."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from xdscore.selectors import ClientFacts, Selector
+
+
+class Trust(Enum):
+    """What membership rests on: what the transport proved, or also what clients say of themselves."""
+
+    VERIFIED = "verified"
+    DECLARED = "declared"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientGroup:
+    """Clients that any of the matchers fits. A group that is not verified counts for less: see `Audience.verified`."""
+
+    key: str
+    matchers: tuple[Selector, ...]
+    trust: Trust = Trust.DECLARED
+
+    def has(self, client: ClientFacts) -> bool:
+        """Whether the client belongs to it; a verified group has no client of which nothing was verified."""
+        if self.trust is Trust.VERIFIED and not client.verified:
+            return False
+        return any(matcher.fits(client) for matcher in self.matchers)

@@ -1,0 +1,107 @@
+"""Which of many name patterns match a name, without trying each of them (resolutions part 6).
+
+Every pattern is filed under one piece of literal text that a matching name must contain: the whole of an exact one, its
+head, its tail, or a piece of what stands between its stars; whichever the fewest other patterns could be filed under.
+A lookup takes the pieces of the name out of the files and tries only the patterns it finds there.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from enum import Enum
+
+from xdscore.names import glob_parts, parts_match
+
+# Inner text is filed under so many of its characters, the ones that are rarest among the patterns: a name of n
+# characters has about n pieces of this length.
+_INNER_CHARS = 4
+
+
+class _Place(Enum):
+    """Where in a name the piece stands; the order is that of the cheaper lookup."""
+
+    WHOLE = 0
+    HEAD = 1
+    TAIL = 2
+    INNER = 3
+
+
+_Piece = tuple[_Place, str]
+
+
+class _Drawer:
+    """The patterns filed under one piece: those that match whatever has it, and those that must be tried."""
+
+    __slots__ = ("certain", "others")
+
+    def __init__(self) -> None:
+        self.certain: list[int] = []
+        self.others: list[tuple[int, tuple[str, ...]]] = []
+
+
+class PatternIndex:
+    """Some patterns, by their number in the sequence they came in. Immutable."""
+
+    __slots__ = ("_always", "_heads", "_inner", "_lengths", "_tails", "_wholes")
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        parts = [glob_parts(pattern) for pattern in patterns]
+        crowd = Counter(piece for each in parts for piece in _pieces(each))
+        files: dict[_Place, dict[str, _Drawer]] = {place: {} for place in _Place}
+        self._always: list[int] = []
+        for number, each in enumerate(parts):
+            piece = min(_pieces(each), key=lambda piece: (crowd[piece], piece[0].value, piece[1]), default=None)
+            if piece is None:
+                self._always.append(number)
+                continue
+            drawer = files[piece[0]].setdefault(piece[1], _Drawer())
+            if sum(map(len, each)) == len(piece[1]):
+                drawer.certain.append(number)
+            else:
+                drawer.others.append((number, each))
+        self._wholes, self._heads = files[_Place.WHOLE], files[_Place.HEAD]
+        self._tails, self._inner = files[_Place.TAIL], files[_Place.INNER]
+        self._lengths = {place: sorted({len(text) for text in filed}) for place, filed in files.items()}
+
+    def matching(self, name: str) -> list[int]:
+        """The numbers of all patterns that match, ascending."""
+        found = list(self._always)
+        for drawer in self._drawers(name):
+            found += drawer.certain
+            for number, parts in drawer.others:
+                if parts_match(parts, name):
+                    found.append(number)
+        found.sort()
+        return found
+
+    def _drawers(self, name: str) -> list[_Drawer]:
+        size, opened = len(name), []
+        for length in self._lengths[_Place.HEAD]:
+            drawer = self._heads.get(name[:length]) if length <= size else None
+            if drawer is not None:
+                opened.append(drawer)
+        for length in self._lengths[_Place.TAIL]:
+            drawer = self._tails.get(name[size - length :]) if length <= size else None
+            if drawer is not None:
+                opened.append(drawer)
+        for length in self._lengths[_Place.INNER]:
+            if length <= size:
+                opened += [self._inner[piece] for piece in self._inner.keys() & _runs(name, length)]
+        whole = self._wholes.get(name)
+        if whole is not None:
+            opened.append(whole)
+        return opened
+
+
+def _pieces(parts: tuple[str, ...]) -> set[_Piece]:
+    """Everything a pattern could be filed under; nothing for one that consists of stars."""
+    if len(parts) == 1:
+        return {(_Place.WHOLE, parts[0])}
+    pieces = {(_Place.INNER, run) for part in parts[1:-1] if part for run in _runs(part, _INNER_CHARS)}
+    pieces |= {(_Place.HEAD, parts[0])} if parts[0] else set()
+    pieces |= {(_Place.TAIL, parts[-1])} if parts[-1] else set()
+    return pieces
+
+
+def _runs(text: str, length: int) -> set[str]:
+    """Every run of so many characters; the text itself where it is shorter."""
+    return {text[start : start + length] for start in range(max(len(text) - length, 0) + 1)}
