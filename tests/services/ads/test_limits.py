@@ -52,7 +52,8 @@ async def test_admission__above_the_rate__waits_for_its_turn() -> None:
     for _ in range(6):
         await doors.enter()
 
-    assert 0.09 <= asyncio.get_running_loop().time() - started < 0.5
+    # Only from below: how soon a sleeper runs again is the machine's business.
+    assert asyncio.get_running_loop().time() - started >= 0.09
 
 
 async def test_admission__wait_beyond_the_longest__is_refused_at_once() -> None:

@@ -12,7 +12,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from adsserver.config import AdsConfigError, AuthMode
 from adsserver.identity import Peer, UnauthenticatedError, identification
-from tests.support.ads import Running, config, raw_call, running
+from tests.support.ads import Running, config, running
 
 V3 = "/envoy.service.{}.v3.{}DiscoveryService/"
 SERVICES = {
@@ -46,13 +46,17 @@ async def run() -> AsyncIterator[Running]:
 
 
 async def outcome(address: str, path: str) -> tuple[grpc.StatusCode, str]:
-    async with grpc.aio.insecure_channel(address) as channel:
-        # An empty message is one of every type, and a stream of one is a unary call.
-        call = raw_call(channel, path)
-        with suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
-            await call.write(b"")
-            await call.done_writing()
-        return await call.code(), await call.details()
+    def call() -> tuple[grpc.StatusCode, str]:
+        with grpc.insecure_channel(address) as channel:
+            untyped: Any = channel
+            # An empty message is one of every type, and a stream of one is a unary call.
+            stream = untyped.stream_stream(path)(iter([b""]))
+            with suppress(grpc.RpcError):
+                next(stream)
+            return stream.code(), stream.details()
+
+    # Not the asyncio client: it may report its own failed write in place of the status that ended the call.
+    return await asyncio.to_thread(call)
 
 
 async def test_methods__enumerated__are_exactly_these(run: Running) -> None:
