@@ -25,8 +25,9 @@ class ResourceType:
     a SotW response holds every subscribed resource and absence deletes (protocol.md D1). `wildcard`: an empty first
     subscription means "everything" (protocol.md C2). `push_order`: make before break, lower goes first (protocol.md
     I1). `secret`: content is confidential: encrypted at rest, never in a wildcard, never read back (architecture.md
-    decision 8). `automatic_quarantine`: NACKs may take a revision out of service; endpoints change too fast for that
-    (architecture.md section 5).
+    decision 8). `remembers_refused`: clients compare with what they refused, not with what they use, and acknowledge
+    refused content unseen when it is sent again (measured with Envoy 1.40's SDS). `automatic_quarantine`: NACKs may
+    take a revision out of service; endpoints change too fast for that (architecture.md section 5).
     """
 
     word: str
@@ -39,6 +40,7 @@ class ResourceType:
     wildcard: bool = False
     delta_missing: DeltaMissing = DeltaMissing.ENTRY_ONLY
     secret: bool = False
+    remembers_refused: bool = False
     automatic_quarantine: bool = True
 
     @property
@@ -55,6 +57,7 @@ SECRET = ResourceType(
     name_field="name",
     push_order=0,
     secret=True,
+    remembers_refused=True,
 )
 CLUSTER = ResourceType(
     word="cluster",

@@ -38,6 +38,7 @@ class ByName(SubStream):
         "_owed",
         "_refused",
         "_resends_left",
+        "_to_revert",
         "_told_view",
         "_unsure",
     )
@@ -58,6 +59,8 @@ class ByName(SubStream):
         self._unsure: dict[str, Told] = {}
         self._groups: list[Group] = []
         self._resends_left = 0
+        # Suspects whose refused content would be acknowledged unseen: what was acknowledged before goes first.
+        self._to_revert: set[str] = set()
 
     @property
     def dirty(self) -> bool:
@@ -331,8 +334,11 @@ class ByName(SubStream):
                 )
                 later.before.update((name, entry.contents[name]) for name in both)
 
+    def _new_to_client(self, entry: Entry) -> tuple[NamedContent, ...]:
+        return tuple(m for m in entry.resources if not same(entry.before.get(m.name, ABSENT), m.content))
+
     def _rejected(self, entry: Entry, nack: Nack) -> tuple[NamedContent, ...]:
-        changed = tuple(m for m in entry.resources if not same(entry.before.get(m.name, ABSENT), m.content))
+        changed = self._new_to_client(entry)
         suspects = blamed(self.kind, entry, changed, nack)
         for member in changed:
             # What is on its way once more is judged by the answer to that.
@@ -349,6 +355,8 @@ class ByName(SubStream):
             self._resends_left = MAX_RESENDS
         groups = groups_to_resend(changed, suspects)
         self._groups = groups + self._groups
+        if self.kind.remembers_refused:
+            self._to_revert |= {name for group in groups for name in group if name in entry.before}
         apart = {name for group in groups for name in group}
         # F17: who has no copy of its own is given the last proven content, if there is any; who has one goes on with
         # it.
@@ -368,17 +376,34 @@ class ByName(SubStream):
             due_s = self.ledger.push_due_s()
             if names and due_s > now:
                 return Later(due_s)
+            if gains := self._reverted(view, names):
+                return self._resend(view, gains)
             del self._groups[0]
             if names:
-                self._resends_left -= 1
                 gains = [Change(name, self._told(name), view.named[name].content, forced=True) for name in names]
-                entry = self._entry(view, gains, [], push=True)
-                entry.isolating = True
-                self._behind = {name: told for name, told in self._behind.items() if name not in names}
-                self._stand_in(view, gains)
-                return entry
+                return self._resend(view, gains)
         self._groups.clear()
         return NOTHING
+
+    def _resend(self, view: ClientView, gains: list[Change]) -> Entry:
+        self._resends_left -= 1
+        entry = self._entry(view, gains, [], push=True)
+        entry.isolating = True
+        sent = {gain.name for gain in gains}
+        self._behind = {name: told for name, told in self._behind.items() if name not in sent}
+        self._stand_in(view, gains)
+        return entry
+
+    def _reverted(self, view: ClientView, names: tuple[str, ...]) -> list[Change]:
+        """What the client acknowledged of the suspects before, so that it looks at them anew when they come again."""
+        if self._to_revert.isdisjoint(names):
+            return []
+        due, self._to_revert = sorted(self._to_revert), set()
+        return [
+            Change(name, self._told(name), copy, forced=True)
+            for name in due
+            if self._is_still_refused(view, name) and isinstance(copy := self._unsure.get(name), Content)
+        ]
 
     def _is_still_refused(self, view: ClientView, name: str) -> bool:
         member = view.named.get(name)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from xdscore.errors import ResourceError
+from xdscore.evidence import Evidence
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content
 
@@ -101,7 +102,7 @@ class Acknowledged:
 class Rejected:
     """The client rejected a response. `resources` are what it held, in order; `suspects` are those that changed since
     this client's last ACK of the type, narrowed by the text where it names some of them (reliability N2); never a name
-    that was not in it.
+    that was not in it. `evidence`: on which ground they are suspected.
     """
 
     kind: ResourceType
@@ -110,6 +111,7 @@ class Rejected:
     nack: Nack
     resources: tuple[NamedContent, ...]
     suspects: tuple[NamedContent, ...]
+    evidence: Evidence = Evidence.TEXT
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,9 +166,13 @@ class FullState(SubStream):
                 self._refused[name] -= {member.content.version}
                 self._told_view = ABSENT
 
+    def _new_to_client(self, entry: Entry) -> tuple[NamedContent, ...]:
+        acknowledged = self._acknowledged_body.named
+        return tuple(m for m in entry.resources if not same(_content(acknowledged.get(m.name)), m.content))
+
     def _rejected(self, entry: Entry, nack: Nack) -> tuple[NamedContent, ...]:
         acknowledged = self._acknowledged_body.named
-        changed = tuple(m for m in entry.resources if not same(_content(acknowledged.get(m.name)), m.content))
+        changed = self._new_to_client(entry)
         named = named_by(self.kind, entry, changed, nack)
         suspects = named or self._unproven(changed) or changed
         self._look_closer(entry, suspects, guessed=not named and len(changed) > 1)

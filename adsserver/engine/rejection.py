@@ -6,6 +6,7 @@ never blamed.
 
 from adsserver.engine.events import Nack, NamedContent
 from adsserver.engine.ledger import Entry
+from xdscore.evidence import Evidence
 from xdscore.nacktext import attribute
 from xdscore.resource_types import ResourceType
 
@@ -13,6 +14,13 @@ from xdscore.resource_types import ResourceType
 MAX_RESENDS = 16
 
 Group = tuple[str, ...]
+
+
+def evidence_of(entry: Entry, changed: tuple[NamedContent, ...]) -> Evidence:
+    """On which ground `changed`, what was new to the client in a response it refused, is suspected."""
+    if len(changed) != 1:
+        return Evidence.TEXT
+    return Evidence.ISOLATED if entry.isolating else Evidence.ONLY_CHANGE
 
 
 def blamed(kind: ResourceType, entry: Entry, changed: tuple[NamedContent, ...], nack: Nack) -> tuple[NamedContent, ...]:

@@ -11,6 +11,7 @@ from math import inf
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import Acknowledged, Fact, Nack, NamedContent, Rejected, Violated
 from adsserver.engine.ledger import Entry, Ledger
+from adsserver.engine.rejection import evidence_of
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import Subscription
 from adsserver.engine.told import ABSENT, Absent
@@ -73,6 +74,10 @@ class SubStream(ABC):
         """The client acknowledged this response."""
 
     @abstractmethod
+    def _new_to_client(self, entry: Entry) -> tuple[NamedContent, ...]:
+        """What of this response differs from what the client acknowledged last (reliability N2)."""
+
+    @abstractmethod
     def _rejected(self, entry: Entry, nack: Nack) -> tuple[NamedContent, ...]:
         """The client rejected this response; gives back whom the NACK blames."""
 
@@ -89,4 +94,6 @@ class SubStream(ABC):
         if nack is None:
             self._acknowledged(entry)
             return (Acknowledged(self.kind, nonce, entry.version, entry.resources, entry.errors, entry.removed),)
-        return (Rejected(self.kind, nonce, entry.version, nack, entry.resources, self._rejected(entry, nack)),)
+        evidence = evidence_of(entry, self._new_to_client(entry))
+        suspects = self._rejected(entry, nack)
+        return (Rejected(self.kind, nonce, entry.version, nack, entry.resources, suspects, evidence),)

@@ -31,6 +31,7 @@ from controlplane.clients.facts import (
 )
 from controlplane.clients.families import family_of
 from controlplane.clients.foreign_text import nack_text, one_line
+from xdscore.evidence import Evidence
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType
 
 K = TypeVar("K", bound=Hashable)
@@ -95,6 +96,7 @@ class Refusal:
     resources: tuple[NamedContent, ...]
     suspects: tuple[NamedContent, ...]
     at: float
+    evidence: Evidence
     repeats: int = 1
 
     @property
@@ -262,6 +264,7 @@ class Pending:
             suspects=suspects,
             repeats=refusal.repeats,
             age_s=now - refusal.at,
+            evidence=refusal.evidence,
         )
 
 

@@ -190,7 +190,17 @@ class FactBuffer:
         # Of a text of any size only what can be stored is held on to; one character more shows that it was cut.
         message = fact.nack.message[: 2 * self._max_nack_bytes + 1]
         refusals.append(
-            Refusal(known.opened, fact.kind, fact.version, fact.nack.code, message, fact.resources, fact.suspects, now)
+            Refusal(
+                known.opened,
+                fact.kind,
+                fact.version,
+                fact.nack.code,
+                message,
+                fact.resources,
+                fact.suspects,
+                now,
+                fact.evidence,
+            )
         )
 
     # --- Called from anywhere

@@ -13,6 +13,7 @@ from hashlib import blake2b
 
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.families import ClientFamily
+from xdscore.evidence import Evidence
 
 # What one transaction may take (resolutions part 7): about 15 ms of SQLite's one writer.
 MAX_BATCH_KEYS = 4_000
@@ -105,7 +106,10 @@ class SubscriptionFact:
 
 @dataclass(frozen=True, slots=True)
 class NackFact:
-    """A NACK: the version of the response, the words of the client, the hashes of what it held and of the suspects."""
+    """A NACK: the version of the response, the words of the client, the hashes of what it held and of the suspects.
+
+    `evidence`: on which ground they are suspected.
+    """
 
     client: str
     stream: str
@@ -117,6 +121,7 @@ class NackFact:
     suspects: str
     repeats: int
     age_s: float
+    evidence: Evidence = Evidence.TEXT
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from django.db import models
 from controlplane.clients.facts import HASH_CHARS, SubscriptionState
 from controlplane.clients.families import ClientFamily
 from controlplane.clients.identity import CLIENT_ID_CHARS
+from xdscore.evidence import Evidence
 from xdscore.resource_types import RESOURCE_TYPES
 
 STREAM_ID_CHARS = 32
@@ -160,6 +161,7 @@ class Nack(models.Model):
     text = models.TextField(blank=True)
     resources = models.ForeignKey(ContentList, on_delete=models.RESTRICT, related_name="+", db_index=False)
     suspects = models.ForeignKey(ContentList, on_delete=models.RESTRICT, related_name="+", db_index=False)
+    evidence = models.CharField(max_length=16, db_default=Evidence.TEXT.value)
     repeats = models.PositiveIntegerField(default=1)
     at = models.DateTimeField(db_index=True)
     digested_at = models.DateTimeField(null=True)
@@ -171,7 +173,10 @@ class Nack(models.Model):
             models.Index(fields=("client", "type", "id"), name="nack_by_client"),
             models.Index(fields=("id",), condition=models.Q(digested_at=None), name="nack_pending"),
         )
-        constraints = (models.CheckConstraint(condition=models.Q(type__in=TYPE_WORDS), name="nack_type_known"),)
+        constraints = (
+            models.CheckConstraint(condition=models.Q(type__in=TYPE_WORDS), name="nack_type_known"),
+            models.CheckConstraint(condition=models.Q(evidence__in=_values(Evidence)), name="nack_evidence_known"),
+        )
 
     def __str__(self) -> str:
         """What it is about."""

@@ -20,6 +20,7 @@ from controlplane.clients.facts import SubscriptionState, unpack_contents, unpac
 from controlplane.clients.families import ClientFamily
 from controlplane.clients.models import Client, ContentProof, Nack, NameSet, Replica, Stream, Subscription
 from controlplane.errors import NotFound
+from xdscore.evidence import Evidence
 
 _OPEN = Q(closed_at=None)
 
@@ -247,6 +248,7 @@ class NackView:
     text: str
     resources: tuple[tuple[str, str], ...]
     suspects: tuple[tuple[str, str], ...]
+    evidence: Evidence
     repeats: int
     at: datetime
 
@@ -345,6 +347,7 @@ def _nacks(rows: models.QuerySet[Nack]) -> tuple[NackView, ...]:
             text=row.text,
             resources=contents(row.resources_id, bytes(row.resources.contents)),
             suspects=contents(row.suspects_id, bytes(row.suspects.contents)),
+            evidence=Evidence(row.evidence),
             repeats=row.repeats,
             at=row.at,
         )

@@ -1,7 +1,8 @@
 """Says which resources a NACK blames, and how sure that is. Pure; called by the digest.
 
-What changed since the client's last ACK comes first, because many texts name nobody; the text only narrows it
-(reliability N2). A name that was not in the response is never blamed.
+What the server knows comes first, because many texts name nobody and any text may be made up: proof by isolation, then
+the only change since the client's last ACK. The text only narrows what is left (reliability N2, ux.md 9.4). A name that
+was not in the response is never blamed.
 """
 
 from collections.abc import Sequence
@@ -9,16 +10,23 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from controlplane.clients.foreign_text import escape
+from xdscore.evidence import Evidence
 from xdscore.nacktext import attribute
 
 
 class Confidence(StrEnum):
     """Why these resources are blamed (ux.md 9.4), from sure to unsure."""
 
-    NAMED_IN_TEXT = "named_in_text"
+    ISOLATED = "isolated"
     ONLY_CHANGE = "only_change"
+    NAMED_IN_TEXT = "named_in_text"
     ONE_OF = "one_of"
     UNKNOWN = "unknown"
+
+    def or_surer(self, other: "Confidence") -> "Confidence":
+        """The surer of the two: what was proven once stays proven."""
+        order = tuple(Confidence)
+        return min(self, other, key=order.index)
 
 
 Content = tuple[str, str]
@@ -37,25 +45,35 @@ class Blame:
     suspects: tuple[Content, ...] = ()
 
 
-def blame(*, type_url: str, text: str, resources: Sequence[Content], suspects: Sequence[Content]) -> Blame:
+# What makes a single suspect guilty, whatever the text says.
+_PROOFS = {Evidence.ISOLATED: Confidence.ISOLATED, Evidence.ONLY_CHANGE: Confidence.ONLY_CHANGE}
+
+
+def blame(
+    *,
+    type_url: str,
+    text: str,
+    resources: Sequence[Content],
+    suspects: Sequence[Content],
+    evidence: Evidence = Evidence.TEXT,
+) -> Blame:
     """Whom a NACK with this text blames.
 
-    `resources` is what the response held, in order; `suspects` are those that changed since the client's last ACK. A
-    text that names only resources the client has acknowledged before names nobody: it may be made up (reliability
-    threat 14).
+    `resources` is what the response held, in order; `suspects` are those that changed since the client's last ACK, and
+    `evidence` says how they were found. A text that names only resources the client has acknowledged before names
+    nobody: it may be made up (reliability threat 14).
     """
     held = set(resources)
     suspected = tuple(content for content in dict.fromkeys(suspects) if content in held)
-    if len(suspected) == 1 and len(held) == 1:
-        # Whatever the text says, there was nothing else to refuse; `attribute` would call that named, which it may not
-        # be.
-        return Blame(Confidence.ONLY_CHANGE, guilty=suspected)
+    if len(suspected) == 1 and evidence in _PROOFS:
+        return Blame(_PROOFS[evidence], guilty=suspected)
     named = set(_named(type_url, text, resources))
     guilty = tuple(content for content in suspected if content in named)
     if guilty:
         return Blame(Confidence.NAMED_IN_TEXT, guilty=guilty)
     if len(suspected) == 1:
-        return Blame(Confidence.ONLY_CHANGE, guilty=suspected)
+        # Several were new to this client, and of those only this one was not proven by others.
+        return Blame(Confidence.ONE_OF, guilty=suspected)
     if suspected:
         return Blame(Confidence.ONE_OF, suspects=suspected)
     return Blame(Confidence.UNKNOWN)

@@ -4,6 +4,7 @@ from hashlib import blake2b
 
 from adsserver.engine.events import Acknowledged, Nack, NamedContent, Rejected, Respond, Subscribed, Variant
 from adsserver.ports import StreamInfo
+from xdscore.evidence import Evidence
 from xdscore.resource_types import CLUSTER, ResourceType
 from xdscore.snapshot import Content
 
@@ -46,6 +47,8 @@ def acknowledged(response: Respond) -> Acknowledged:
 
 
 def rejected(response: Respond, message: str = "no", *, suspects: tuple[NamedContent, ...] | None = None) -> Rejected:
-    """The NACK of a response; everything in it is a suspect unless said otherwise."""
+    """The NACK of a response; everything in it is a suspect, and was new to the client, unless said otherwise."""
     blamed = response.resources if suspects is None else suspects
-    return Rejected(response.kind, response.nonce, response.version, Nack(13, message), response.resources, blamed)
+    evidence = Evidence.ONLY_CHANGE if len(blamed) == 1 else Evidence.TEXT
+    nack = Nack(13, message)
+    return Rejected(response.kind, response.nonce, response.version, nack, response.resources, blamed, evidence)

@@ -58,8 +58,9 @@ _CLIENT_OF_END: Final = """
     WHERE last_seen < %s AND id = (SELECT stream.client_id FROM clients_stream AS stream WHERE stream.id = %s)
 """
 _NACK: Final = """
-    INSERT INTO clients_nack (client_id, stream, type, version, code, text, resources_id, suspects_id, repeats, at)
-    SELECT client.id, %s, %s, %s, %s, %s, %s, %s, %s, %s FROM clients_client AS client WHERE client.id = %s
+    INSERT INTO clients_nack
+        (client_id, stream, type, version, code, text, resources_id, suspects_id, evidence, repeats, at)
+    SELECT client.id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s FROM clients_client AS client WHERE client.id = %s
 """
 # `at` moves on, so that a proof that comes while the same one is being digested is not deleted with it.
 _PROOF: Final = """
@@ -183,6 +184,7 @@ def _write_answers(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
                 each.text,
                 each.resources,
                 each.suspects,
+                each.evidence.value,
                 each.repeats,
                 moments.ago(each.age_s),
                 each.client,

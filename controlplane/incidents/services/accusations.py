@@ -4,7 +4,7 @@ Many clients refuse the same response with the same words, so each question is a
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from controlplane.catalog.selectors import RevisionOrigin, revision_origin
@@ -12,6 +12,7 @@ from controlplane.clients.families import ClientFamily
 from controlplane.clients.selectors import NackView
 from controlplane.incidents.attribution import Blame, Confidence, Content, blame
 from controlplane.incidents.fingerprint import fingerprint, normalised_text
+from xdscore.evidence import Evidence
 from xdscore.resource_types import by_word
 
 # Bounds on what one text may make (reliability N8).
@@ -59,7 +60,7 @@ class Reader:
     """Reads a batch of NACKs."""
 
     def __init__(self) -> None:
-        self._blames: dict[tuple[str, str, tuple[Content, ...], tuple[Content, ...]], Blame] = {}
+        self._blames: dict[tuple[str, str, tuple[Content, ...], tuple[Content, ...], Evidence], Blame] = {}
         self._normalised: dict[str, str] = {}
         self._origins: dict[tuple[str, str, str, str], RevisionOrigin | None] = {}
 
@@ -69,8 +70,9 @@ class Reader:
         for nack in nacks:
             for accusation in self.accusations(nack):
                 case = cases.setdefault((nack.environment, accusation.fingerprint), Case(accusation))
-                if accusation.revision > case.newest.revision:
-                    case.newest = accusation
+                surest = case.newest.confidence.or_surer(accusation.confidence)
+                newest = accusation if accusation.revision > case.newest.revision else case.newest
+                case.newest = replace(newest, confidence=surest)
                 case.nacks.append((nack, accusation.revision))
         return list(cases.values())
 
@@ -122,10 +124,14 @@ class Reader:
         )
 
     def _blame(self, nack: NackView) -> Blame:
-        question = (nack.type, nack.text, nack.resources, nack.suspects)
+        question = (nack.type, nack.text, nack.resources, nack.suspects, nack.evidence)
         if question not in self._blames:
             self._blames[question] = blame(
-                type_url=by_word[nack.type].url, text=nack.text, resources=nack.resources, suspects=nack.suspects
+                type_url=by_word[nack.type].url,
+                text=nack.text,
+                resources=nack.resources,
+                suspects=nack.suspects,
+                evidence=nack.evidence,
             )
         return self._blames[question]
 

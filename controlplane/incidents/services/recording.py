@@ -135,6 +135,7 @@ def _continue(incident: Incident, environment: EnvironmentState, accusation: Acc
     """
     incident.last_at = max(incident.last_at, *(nack.at for nack, _ in taken))
     incident.settles_at = incident.last_at + SETTLE
+    incident.confidence = Confidence(incident.confidence).or_surer(accusation.confidence).value
     if accusation.revision > incident.revision or not accusation.name:
         incident.revision, incident.version = accusation.revision, accusation.version
         incident.since = accusation.written_at or incident.since

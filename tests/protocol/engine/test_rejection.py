@@ -5,7 +5,7 @@ import pytest
 from adsserver.engine.events import Rejected, Variant
 from tests.protocol.engine.scenario import Wire
 from tests.protocol.engine.world import World, names_of, versions_of
-from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE, ResourceType
+from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE, SECRET, ResourceType
 
 
 def core(names: list[str], *bad: str) -> str:
@@ -217,3 +217,25 @@ def test_suspects__content_acknowledged_before_is_sent_again_and_rejected__is_no
     wire.delta(ROUTE, nonce="2", nack="no")
 
     assert suspects(wire) == ["b"]  # N2
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_isolation__clients_that_compare_with_what_they_refused__are_sent_what_they_used_in_between(
+    world: World, variant: Variant
+) -> None:
+    for name in "ab":
+        world.serve(SECRET, name, f"{name}1")
+    wire = Wire(world, variant)
+    send = wire.delta if variant is Variant.DELTA else wire.sotw
+    listed = () if variant is Variant.DELTA else ("a", "b")
+    (first,) = send(SECRET, "a", "b")
+    send(SECRET, *listed, nonce=first.nonce)
+    for name in "ab":
+        world.serve(SECRET, name, f"{name}2")
+    (second,) = wire.publish()
+
+    (reverted,) = send(SECRET, *listed, nonce=second.nonce, nack="Failed to load trusted CA certificates")
+    (apart,) = send(SECRET, *listed, nonce=reverted.nonce)
+
+    assert versions_of(reverted) == {"a": "a1", "b": "b1"}  # Envoy 1.40's SDS acknowledges refused content unseen
+    assert versions_of(apart) == {"a": "a2"}

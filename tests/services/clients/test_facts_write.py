@@ -4,12 +4,13 @@ import threading
 from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from adsserver.engine.events import Respond
 from adsserver.ports import StreamInfo
 from adsserver.store.facts import FactBuffer
+from controlplane.append_only import maintenance
 from controlplane.catalog.models import Environment
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, ReplicaFact, StreamEnd, SubscriptionState
@@ -283,7 +284,8 @@ def test_facts_prune__environment_deleted__everything_about_it_goes() -> None:
     buffer.learnt(stream(), rejected(response))
     write(buffer)
 
-    Environment.objects.all().delete()
+    with transaction.atomic(), maintenance():
+        Environment.objects.all().delete()
 
     assert (Client.objects.count(), Stream.objects.count(), Nack.objects.count()) == (0, 0, 0)
 

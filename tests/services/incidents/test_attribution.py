@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from controlplane.clients.foreign_text import nack_text
 from controlplane.incidents.attribution import Confidence, blame
+from xdscore.evidence import Evidence
 from xdscore.resource_types import CLUSTER, LISTENER, RESOURCE_TYPES
 
 SAMPLES = json.loads((Path(__file__).parents[2] / "golden" / "nacktext" / "samples.json").read_text())
@@ -26,7 +27,7 @@ def envoy_says(*names: str) -> str:
     [
         (envoy_says("b"), (A, B, C), Confidence.NAMED_IN_TEXT, (B,), ()),
         (envoy_says("a", "c"), (A, B, C), Confidence.NAMED_IN_TEXT, (A, C), ()),
-        ("Invalid duration", (B,), Confidence.ONLY_CHANGE, (B,), ()),
+        ("Invalid duration", (B,), Confidence.ONE_OF, (B,), ()),
         ("Invalid duration", (A, B), Confidence.ONE_OF, (), (A, B)),
         ("Invalid duration", (), Confidence.UNKNOWN, (), ()),
     ],
@@ -52,11 +53,17 @@ def test_blame__text_names_only_what_was_acknowledged_before__does_not_count() -
 def test_blame__suspect_that_was_not_in_the_response__is_dropped() -> None:
     found = blame(type_url=CLUSTER.url, text="no", resources=(A, B), suspects=(B, ("victim", "v9")))
 
-    assert (found.confidence, found.guilty) == (Confidence.ONLY_CHANGE, (B,))
+    assert (found.confidence, found.guilty) == (Confidence.ONE_OF, (B,))
 
 
 def test_blame__response_of_one__is_not_called_named() -> None:
-    found = blame(type_url=CLUSTER.url, text="Invalid duration", resources=(A,), suspects=(A,))
+    found = blame(
+        type_url=CLUSTER.url,
+        text="Invalid duration",
+        resources=(A,),
+        suspects=(A,),
+        evidence=Evidence.ONLY_CHANGE,
+    )
 
     assert (found.confidence, found.guilty) == (Confidence.ONLY_CHANGE, (A,))
 
@@ -96,4 +103,21 @@ def test_blame__whatever_is_said__only_what_was_in_the_response(
     found = blame(type_url=LISTENER.url, text=text, resources=resources, suspects=suspects)
 
     assert set(found.guilty) | set(found.suspects) <= set(resources) & set(suspects)
-    assert bool(found.guilty) == (found.confidence in {Confidence.NAMED_IN_TEXT, Confidence.ONLY_CHANGE})
+    assert found.guilty or found.confidence in {Confidence.ONE_OF, Confidence.UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("evidence", "confidence"),
+    [(Evidence.ISOLATED, Confidence.ISOLATED), (Evidence.ONLY_CHANGE, Confidence.ONLY_CHANGE)],
+)
+def test_blame__server_knows_the_culprit__text_that_names_another_changes_nothing(
+    evidence: Evidence, confidence: Confidence
+) -> None:
+    found = blame(type_url=CLUSTER.url, text=envoy_says("a"), resources=(A, B, C), suspects=(B,), evidence=evidence)
+
+    assert (found.confidence, found.guilty) == (confidence, (B,))
+
+
+def test_confidence__seen_again_less_surely__stays_as_sure_as_it_was() -> None:
+    assert Confidence.ONE_OF.or_surer(Confidence.ISOLATED) is Confidence.ISOLATED
+    assert Confidence.ONLY_CHANGE.or_surer(Confidence.NAMED_IN_TEXT) is Confidence.ONLY_CHANGE

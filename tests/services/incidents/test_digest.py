@@ -72,7 +72,7 @@ def test_digest__nack__names_resource_change_author_and_impact() -> None:
 
     (incident,) = incident_list(environment_keys=["default"])
     assert (incident.environment, incident.type, incident.name) == ("default", "cluster", "pay")
-    assert (incident.state, incident.confidence) == (IncidentState.OPEN, Confidence.NAMED_IN_TEXT)
+    assert (incident.state, incident.confidence) == (IncidentState.OPEN, Confidence.ONLY_CHANGE)
     assert (incident.change, incident.message) == (change, BAD)
     assert (incident.clients.nacked, incident.clients.sent) == (1, 4)
     detail = incident_get(public_id=incident.id)
