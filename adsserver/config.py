@@ -51,10 +51,6 @@ class AdsConfig:
 
     def check(self) -> None:
         """Refuse what this process cannot keep safe. Raises AdsConfigError."""
-        if self.auth is AuthMode.TOKEN:
-            raise AdsConfigError(
-                "PARLEY_ADS_AUTH=token is not available in this release: use 'mtls', or 'none' on a loopback address."
-            )
         if self.auth is AuthMode.MTLS:
             if self.tls is None or self.tls.client_ca is None:
                 raise AdsConfigError(

@@ -69,6 +69,10 @@ class Hub:
         """The key of the environment of this client."""
         return choose_environment(client, self._environments)
 
+    def takes(self, client: ClientFacts, environment: str) -> bool:
+        """Whether the environment takes this node of this identity (reliability threat 2)."""
+        return next((each.takes_node(client) for each in self._environments if each.key == environment), True)
+
     def publication(self, environment: str) -> Publication | None:
         """What the environment's streams are served from; None when nothing of it could be verified yet."""
         return self._publications.get(environment)
@@ -136,7 +140,7 @@ class Hub:
         pace = _Pace(self._slice_s)
         for key, members in tuple(self._streams.items()):
             for stream in tuple(members):
-                if self.choose(stream.client) != key:
+                if self.choose(stream.client) != key or not self.takes(stream.client, key):
                     stream.move()
                 await pace.breathe()
 

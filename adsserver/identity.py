@@ -1,9 +1,15 @@
 """Who a stream is: the verified identity of its connection, and the node it says it is. Denies what it cannot prove."""
 
+import hashlib
+import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
-from adsserver.config import AdsConfig, AdsConfigError, AuthMode
+from cryptography import x509
+
+from adsserver.config import AdsConfig, AuthMode
+from adsserver.ports import ClientToken
 from adsserver.wire import NodeFacts
 
 # The key of index and logs, like a resource name (reliability (e)).
@@ -16,12 +22,24 @@ _PATH_CHARACTERS = _TRUST_DOMAIN_CHARACTERS | frozenset("ABCDEFGHIJKLMNOPQRSTUVW
 _MAX_SPIFFE_ID_BYTES = 2048
 
 
+# Ours have some 130 bytes; nothing longer is worth a hash.
+_MAX_TOKEN_BYTES = 512
+_HOW = "Send the metadata 'authorization: Bearer TOKEN' with a client token."
+
+
 class UnauthenticatedError(Exception):
     """Nobody this server may talk to. The text is sent (UNAUTHENTICATED) and says nothing about others."""
 
 
+class UndecidedError(Exception):
+    """Who that is cannot be said yet. The text is sent (UNAVAILABLE), so that the client tries again."""
+
+
 class NodeError(Exception):
     """The node is missing, unusable, or not the one the stream began with. The text is sent (INVALID_ARGUMENT)."""
+
+
+Metadata = Iterable[tuple[str, str | bytes]]
 
 
 class Peer(Protocol):
@@ -31,25 +49,107 @@ class Peer(Protocol):
         """Properties that the transport verified."""
         ...
 
+    def invocation_metadata(self) -> Metadata | None:
+        """What the client sent before its first message."""
+        ...
 
-Identify = Callable[[Peer], str]
-"""The verified identity of a call, empty where nothing is verified. Raises UnauthenticatedError."""
+
+class Tokens(Protocol):
+    """The tokens of data planes."""
+
+    @property
+    def loaded(self) -> bool:
+        """Whether they are known yet."""
+        ...
+
+    def find(self, digest: str) -> ClientToken | None:
+        """The token with this hash; None when there is none, or it was revoked."""
+        ...
 
 
-def identification(config: AdsConfig) -> Identify:
-    """How this process identifies its callers. Raises AdsConfigError for a mode it does not know: deny by default."""
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls, as far as it was verified. `identity` is empty where nothing is.
+
+    `environment` is the only one the credential is good for (empty: any), `expires_at` the Unix time at which it ends,
+    `token` the hash by which a revoked one is noticed (empty: it was no token).
+    """
+
+    identity: str = ""
+    environment: str = ""
+    expires_at: float = math.inf
+    token: str = ""
+
+
+NOBODY = Caller()
+
+Identify = Callable[[Peer], Caller]
+"""Who calls. Raises UnauthenticatedError, UndecidedError."""
+
+
+def identification(config: AdsConfig, tokens: Tokens, now: Callable[[], float]) -> Identify:
+    """How this process identifies its callers. `now` is the Unix time."""
     match config.auth:
         case AuthMode.NONE:
-            return _nobody
+            return lambda _: NOBODY
         case AuthMode.MTLS:
             domains = config.trust_domains
-            return lambda peer: spiffe_identity(peer.auth_context(), domains)
+            return lambda peer: certificate_caller(peer.auth_context(), domains)
         case AuthMode.TOKEN:
-            raise AdsConfigError("PARLEY_ADS_AUTH=token cannot be enforced by this process.")
+            return lambda peer: token_caller(peer.invocation_metadata() or (), tokens, now())
 
 
-def _nobody(_: Peer) -> str:
-    return ""
+def bearer_token(metadata: Metadata) -> str:
+    """The one bearer token of a call. Raises ValueError with what is wrong with the authorization metadata.
+
+    Two values are refused, not chosen from (reliability threat 4).
+    """
+    values = [value for key, value in metadata if key == "authorization"]
+    if not values:
+        raise ValueError("is missing")
+    value = values[0]
+    scheme, _, text = value.partition(" ") if isinstance(value, str) else ("", "", "")
+    text = text.strip(" ")
+    if (
+        len(values) != 1
+        or scheme.lower() != "bearer"
+        or not text
+        or len(text) > _MAX_TOKEN_BYTES
+        or not (text.isascii() and text.isprintable())
+        or not {" ", ","}.isdisjoint(text)
+    ):
+        raise ValueError("is not one bearer token")
+    return text
+
+
+def token_caller(metadata: Metadata, tokens: Tokens, now: float) -> Caller:
+    """Whoever the one bearer token of the metadata names. Raises UnauthenticatedError, UndecidedError.
+
+    Which of unknown, revoked and expired it was is not said. Until the tokens are loaded nobody is called unknown
+    (law 3).
+    """
+    try:
+        text = bearer_token(metadata)
+    except ValueError as error:
+        raise UnauthenticatedError(f"The authorization metadata {error}. {_HOW}") from error
+    if not tokens.loaded:
+        raise UndecidedError("This server has not loaded the tokens of its clients yet; try again.")
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    token = tokens.find(digest)
+    if token is None or token.expires_at <= now:
+        raise UnauthenticatedError("The token is unknown, expired or revoked.")
+    return Caller(token.subject, token.environment, token.expires_at, digest)
+
+
+def certificate_caller(properties: Mapping[str, Iterable[bytes]], trust_domains: frozenset[str]) -> Caller:
+    """Whoever the verified certificate names, until it ends. Raises UnauthenticatedError."""
+    identity = spiffe_identity(properties, trust_domains)
+    try:
+        (pem,) = properties.get("x509_pem_cert", ())
+        expires_at = x509.load_pem_x509_certificate(pem).not_valid_after_utc.timestamp()
+    except ValueError as error:
+        raise UnauthenticatedError("The client's certificate cannot be read.") from error
+    return Caller(identity, expires_at=expires_at)
 
 
 def spiffe_identity(properties: Mapping[str, Iterable[bytes]], trust_domains: frozenset[str]) -> str:

@@ -4,6 +4,7 @@ facts; and what the status service reads back of them.
 `store` implements these against the database; tests implement them in memory.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,15 +18,27 @@ from xdscore.snapshot import Content, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
+class ClientToken:
+    """A bearer token of data planes: whom it names, the only environment it is good for (empty: any), and the Unix time
+    at which it ends (infinite: never).
+    """
+
+    subject: str
+    environment: str = ""
+    expires_at: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
 class Directory:
-    """Everything needed to answer streams at one moment: environments in order, and the newest verified snapshot of
-    each.
+    """Everything needed to answer streams at one moment: environments in order, the newest verified snapshot of each,
+    and the tokens of data planes by the SHA-256 of their text.
 
     An environment without an entry in `snapshots` was never built, or nothing of it could be verified.
     """
 
     environments: tuple[EnvironmentChoice, ...] = ()
     snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
+    tokens: Mapping[str, ClientToken] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,17 @@ import asyncio
 import os
 import random
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 from grpc_health.v1 import health, health_pb2
 
+from adsserver.callers import Callers
 from adsserver.config import AdsConfig, AdsConfigError, AuthMode, host_and_port
 from adsserver.engine.settings import EngineSettings
 from adsserver.hub import Hub
-from adsserver.identity import identification
+from adsserver.identity import NOBODY, identification
 from adsserver.limits import Admission, LoopLag, StreamCounts
 from adsserver.metrics import Metrics
 from adsserver.ports import Contents, Directory, Facts, FleetStatus
@@ -44,9 +46,11 @@ class AdsServer:
         self._metrics = metrics
         self._lag = LoopLag(metrics.loop_lag.observe)
         self._hub = Hub(limits.fan_out_slice_ms / 1000)
+        self._callers = Callers()
         self._parsers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ads-parse")
         self._shared = Shared(
             hub=self._hub,
+            callers=self._callers,
             encoder=Encoder(contents, f"parley/{config.version}/{socket.gethostname()}/{os.getpid()}"),
             facts=facts,
             metrics=metrics,
@@ -58,7 +62,11 @@ class AdsServer:
         )
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # grpc-stubs do not know it
         self._status = StatusServicer(fleet, self._shared.admission, limits)
-        self.methods = method_table(self._shared, identification(config), self._health, self._status)
+        identify = identification(config, self._callers, time.time)
+        # The status is for operators, whose API token the servicer checks itself; where data planes are known by
+        # tokens, too, both would travel in the same metadata (protocol.md K2).
+        identify_reader = (lambda _: NOBODY) if config.auth is AuthMode.TOKEN else identify
+        self.methods = method_table(self._shared, identify, self._health, self._status, identify_reader)
         options = channel_options(limits, shared_port=config.workers > 1)
         self._server = grpc.aio.server(handlers=[self.methods], options=options)
         self._tasks: list[asyncio.Task[None]] = []
@@ -78,7 +86,8 @@ class AdsServer:
     def idle(self) -> bool:
         """Whether nothing is held for any stream any more."""
         shared = self._shared
-        return not shared.open and not shared.admission.open and not shared.counts and self._hub.empty
+        nobody = not shared.open and not shared.admission.open and not shared.counts
+        return nobody and self._hub.empty and self._callers.empty
 
     def bind(self) -> int:
         """Take the port; its number. Raises AdsConfigError with one sentence when it cannot be had."""
@@ -99,11 +108,12 @@ class AdsServer:
         """Accept streams. Until the first directory they are kept silent (resolutions C4)."""
         await self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._server.start()
-        work = (self._lag.watch(), self._hub.run(), self._report_health())
+        work = (self._lag.watch(), self._hub.run(), self._callers.run(), self._report_health())
         self._tasks = [asyncio.create_task(each) for each in work]
 
     def directory_changed(self, directory: Directory) -> None:
         """Serve from this directory."""
+        self._callers.replace(directory.tokens)
         self._metrics.publications.inc(self._hub.replace(directory))
 
     async def stop(self, spread_s: float = DRAIN_SPREAD_S, limit_s: float = DRAIN_LIMIT_S) -> None:

@@ -6,9 +6,11 @@ In `none` mode node fields select; in `mtls` and `token` mode only the verified 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
-from xdscore.names import glob_matches
+from xdscore.names import any_glob_matches, glob_matches
 
 DEFAULT_ENVIRONMENT = "default"
+IDENTITY_NAME = "{name}"
+"""In a pattern over node ids: the part of the verified identity after its last slash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +71,27 @@ class Selector:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentChoice:
-    """One environment as the choice sees it: its key and the selectors that lead to it."""
+    """One environment as the choice sees it: its key, the selectors that lead to it, and which nodes it takes.
+
+    `node_ids` are patterns over the node id of a client whose identity is verified (reliability threat 2): globs in
+    which `{name}` stands for what follows the identity's last slash. Without any, every node id is taken.
+    """
 
     key: str
     selectors: tuple[Selector, ...]
+    node_ids: tuple[str, ...] = ()
+
+    def takes_node(self, client: ClientFacts) -> bool:
+        """Whether the client's node id is one that its identity may use here. While nothing is verified there is
+        nothing that a node id could be bound to.
+        """
+        if not self.node_ids or not client.verified:
+            return True
+        name = client.identity.rpartition("/")[2]
+        # An identity never holds a star, so that what is put in stands for itself.
+        return "*" not in name and any_glob_matches(
+            (pattern.replace(IDENTITY_NAME, name) for pattern in self.node_ids), client.node_id
+        )
 
 
 def choose_environment(client: ClientFacts, environments: Sequence[EnvironmentChoice]) -> str:

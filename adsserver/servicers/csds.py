@@ -15,6 +15,7 @@ from typing import TypeVar
 import grpc
 import structlog
 
+from adsserver.identity import Caller, bearer_token
 from adsserver.limits import Admission, RefusedStreamError, TokenBucket
 from adsserver.ports import FleetStatus, FleetUnavailableError, Reader
 from adsserver.servicers.ends import BROKEN, DRAINING, TOO_SLOW, End, StreamEndError
@@ -27,10 +28,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 # An answer may take the thread some tenths of a second; a flood of questions must not cost the streams a core.
 _ANSWERS_PER_S = 10.0
 _BURST = 20.0
-_SCHEME = "bearer"
 _HOW = "Send the metadata 'authorization: Bearer TOKEN' with an API token of the role viewer."
-NO_TOKEN = End(grpc.StatusCode.UNAUTHENTICATED, f"The status of clients is for operators. {_HOW}")
-NOT_ONE_TOKEN = End(grpc.StatusCode.UNAUTHENTICATED, f"The authorization metadata is not one bearer token. {_HOW}")
 BAD_TOKEN = End(grpc.StatusCode.UNAUTHENTICATED, f"The token is unknown, expired or revoked. {_HOW}")
 NOTHING_TO_READ = End(grpc.StatusCode.PERMISSION_DENIED, "This token may not read the clients of any environment.")
 
@@ -54,7 +52,7 @@ class StatusServicer:
         self._closing.set()
         self._thread.shutdown(wait=False)
 
-    async def fetch(self, request: object, context: Context, _: str) -> bytes:
+    async def fetch(self, request: object, context: Context, _: Caller) -> bytes:
         """FetchClientStatus."""
         try:
             async with self._admitted():
@@ -63,7 +61,7 @@ class StatusServicer:
             await context.abort(error.end.code, error.end.text)
             raise
 
-    async def stream(self, _: object, context: Context, __: str) -> None:
+    async def stream(self, _: object, context: Context, __: Caller) -> None:
         """StreamClientStatus: one response for each request, as of that moment."""
         try:
             async with self._admitted():
@@ -177,17 +175,12 @@ class StatusServicer:
 
 
 def _token(context: Context) -> str:
-    """The one bearer token of a call. Raises StreamEndError; two values are refused, not chosen from (threat 4)."""
-    metadata = context.invocation_metadata() or ()
-    values = [value for key, value in metadata if key == "authorization"]
-    if not values:
-        raise StreamEndError(NO_TOKEN)
-    value = values[0]
-    scheme, _, token = value.partition(" ") if isinstance(value, str) else ("", "", "")
-    token = token.strip()
-    if len(values) != 1 or scheme.lower() != _SCHEME or not token or "," in token:
-        raise StreamEndError(NOT_ONE_TOKEN)
-    return token
+    """The one bearer token of a call. Raises StreamEndError."""
+    try:
+        return bearer_token(context.invocation_metadata() or ())
+    except ValueError as error:
+        text = f"The status of clients is for operators, and the authorization metadata {error}. {_HOW}"
+        raise StreamEndError(End(grpc.StatusCode.UNAUTHENTICATED, text)) from error
 
 
 def _bytes(data: object) -> bytes:

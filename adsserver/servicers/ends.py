@@ -21,11 +21,23 @@ class End:
 # Closing and cancelling look alike here: which of the two is noticed first is chance.
 CLIENT_ENDED = End(grpc.StatusCode.OK, "")
 DRAINING = End(grpc.StatusCode.UNAVAILABLE, "This server is shutting down; reconnect.")
-MOVED = End(grpc.StatusCode.UNAVAILABLE, "This client belongs to another environment now; reconnect.")
+MOVED = End(
+    grpc.StatusCode.UNAVAILABLE, "This client belongs to another environment now, or under another node id; reconnect."
+)
+# Said of the credential and of the node alike, and the same whether or not the environment exists (threat 2).
+NOT_HERE = End(
+    grpc.StatusCode.PERMISSION_DENIED,
+    "This identity may not use this node id, or not in the environment it belongs to; ask whoever runs this server.",
+)
 TOO_OLD = End(grpc.StatusCode.UNAVAILABLE, "This stream reached its greatest age; reconnect.")
 NOTHING_LOADED = End(grpc.StatusCode.UNAVAILABLE, "This server has nothing to serve yet; reconnect.")
 TOO_SLOW = End(grpc.StatusCode.UNAVAILABLE, "The client took too long to read a response.")
 BROKEN = End(grpc.StatusCode.INTERNAL, "This server failed to handle the stream; reconnect.")
+
+
+def lost(reason: str) -> End:
+    """The caller's credential ended; the text is sent."""
+    return End(grpc.StatusCode.UNAUTHENTICATED, reason)
 
 
 class StreamEndError(Exception):

@@ -4,6 +4,7 @@ Each behaviour is called with the verified identity of its caller and never with
 so that no shape of call can go past it (reliability threat 1).
 """
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from types import ModuleType
@@ -23,8 +24,9 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
+from adsserver.callers import Callers
 from adsserver.engine.events import Variant
-from adsserver.identity import Identify, UnauthenticatedError
+from adsserver.identity import Caller, Identify, UnauthenticatedError, UndecidedError
 from adsserver.servicers.csds import StatusServicer
 from adsserver.servicers.stream import Context, Shared, behaviour
 from xdscore.resource_types import (
@@ -60,7 +62,7 @@ _VARIANTS = {
 }
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-Behaviour = Callable[[object, Context, str], Awaitable[object]]
+Behaviour = Callable[[object, Context, Caller], Awaitable[object]]
 
 
 class MethodTable(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in grpc-stubs only
@@ -80,9 +82,13 @@ class MethodTable(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic 
 
 
 def method_table(
-    shared: Shared, identify: Identify, servicer: health_pb2_grpc.HealthServicer, status: StatusServicer
+    shared: Shared,
+    identify: Identify,
+    servicer: health_pb2_grpc.HealthServicer,
+    status: StatusServicer,
+    identify_reader: Identify,
 ) -> MethodTable:
-    """All methods of the server."""
+    """All methods of the server. `identify_reader` is for those of the status, which asks for an operator's token."""
     methods: dict[str, Handler] = {}
     names: list[str] = []
     for module, name, kind in _SERVICES:
@@ -93,13 +99,13 @@ def method_table(
     service = csds_pb2.DESCRIPTOR.services_by_name["ClientStatusDiscoveryService"]
     names.append(service.full_name)
     for method in service.methods:
-        methods[f"/{service.full_name}/{method.name}"] = _status(status, identify, method)
+        methods[f"/{service.full_name}/{method.name}"] = _status(status, identify_reader, method)
     collected = _Collector()
     health_pb2_grpc.add_HealthServicer_to_server(servicer, collected)
     names += [health.SERVICE_NAME, reflection.SERVICE_NAME]
     describer = reflection.aio.ReflectionServicer(names)  # type: ignore[attr-defined]  # grpc-stubs do not know it
     reflection_pb2_grpc.add_ServerReflectionServicer_to_server(describer, collected)
-    methods |= {path: _guarded(identify, handler) for path, handler in collected.methods.items()}
+    methods |= {path: _guarded(shared, identify, handler) for path, handler in collected.methods.items()}
     return MethodTable(methods)
 
 
@@ -118,7 +124,7 @@ def _status(status: StatusServicer, identify: Identify, method: MethodDescriptor
     return grpc.unary_unary_rpc_method_handler(_checked(identify, status.fetch))
 
 
-async def _no_fetch(_: object, context: Context, __: str) -> None:
+async def _no_fetch(_: object, context: Context, __: Caller) -> None:
     # protocol.md D10, resolutions part 9.
     await context.abort(
         grpc.StatusCode.UNIMPLEMENTED, "Fetch is not available; use the streaming method of this service."
@@ -128,10 +134,12 @@ async def _no_fetch(_: object, context: Context, __: str) -> None:
 def _checked(identify: Identify, serve: Behaviour) -> Callable[[object, Context], Awaitable[object]]:
     async def checked(request: object, context: Context) -> object:
         try:
-            identity = identify(context)
+            caller = identify(context)
         except UnauthenticatedError as error:
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
-        return await serve(request, context, identity)
+        except UndecidedError as error:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+        return await serve(request, context, caller)
 
     return checked
 
@@ -150,8 +158,8 @@ class _Collector:
         self.methods |= {f"/{service}/{name}": handler for name, handler in handlers.items()}
 
 
-def _guarded(identify: Identify, handler: Handler) -> Handler:
-    """The same handler behind the check of identity."""
+def _guarded(shared: Shared, identify: Identify, handler: Handler) -> Handler:
+    """The same handler behind the check of identity, ended when the caller's credential ends."""
     shape = {
         (False, False): (handler.unary_unary, grpc.unary_unary_rpc_method_handler),
         (False, True): (handler.unary_stream, grpc.unary_stream_rpc_method_handler),
@@ -160,23 +168,48 @@ def _guarded(identify: Identify, handler: Handler) -> Handler:
     inner: Any
     inner, wrap = shape[handler.request_streaming, handler.response_streaming]
     return wrap(
-        _checked(identify, _plain(inner)),
+        _checked(identify, _while_valid(shared.callers, _plain(inner))),
         request_deserializer=handler.request_deserializer,
         response_serializer=handler.response_serializer,
     )
+
+
+def _while_valid(callers: Callers, serve: Behaviour) -> Behaviour:
+    """A behaviour that is cut off with UNAUTHENTICATED when its caller's credential ends (reliability S2)."""
+
+    async def bounded(request: object, context: Context, caller: Caller) -> object:
+        work = asyncio.ensure_future(serve(request, context, caller))
+        reasons: list[str] = []
+
+        def cut(reason: str) -> None:
+            reasons.append(reason)
+            work.cancel()
+
+        release = callers.hold(caller, cut)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            work.cancel()
+            if not reasons:
+                raise
+        finally:
+            release()
+        return await context.abort(grpc.StatusCode.UNAUTHENTICATED, reasons[0])
+
+    return bounded
 
 
 def _plain(inner: Callable[..., Any]) -> Behaviour:
     """A behaviour that does not care who calls. An asynchronous generator is written out: all have one shape."""
     if inspect.isasyncgenfunction(inner):
 
-        async def write_out(request: object, context: Context, _: str) -> None:
+        async def write_out(request: object, context: Context, _: Caller) -> None:
             async for reply in inner(request, context):
                 await context.write(reply)
 
         return write_out
 
-    async def call(request: object, context: Context, _: str) -> object:
+    async def call(request: object, context: Context, _: Caller) -> object:
         answer: object = await inner(request, context)
         return answer
 

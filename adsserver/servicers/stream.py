@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 import grpc
 import structlog
 
+from adsserver.callers import Callers
 from adsserver.engine.events import Acknowledged, Fact, Rejected, Respond, Variant, Violated
 from adsserver.engine.publication import Publication
 from adsserver.engine.session import EngineSettings, Session
 from adsserver.hub import Hub
-from adsserver.identity import NodeError, first_node, same_node
+from adsserver.identity import Caller, NodeError, first_node, same_node
 from adsserver.limits import Admission, RefusedStreamError, StreamCounts, TokenBucket
 from adsserver.metrics import UNKNOWN_TYPE, Metrics
 from adsserver.ports import Facts, StreamInfo
@@ -29,11 +30,13 @@ from adsserver.servicers.ends import (
     CLIENT_ENDED,
     DRAINING,
     MOVED,
+    NOT_HERE,
     NOTHING_LOADED,
     TOO_OLD,
     TOO_SLOW,
     End,
     StreamEndError,
+    lost,
 )
 from adsserver.servicers.unsupported import TooManyTypesError, UnsupportedTypes
 from adsserver.wire import (
@@ -70,6 +73,7 @@ class Shared:
     """What all streams of a process share."""
 
     hub: Hub
+    callers: Callers
     encoder: Encoder
     facts: Facts
     metrics: Metrics
@@ -95,19 +99,20 @@ class Stream:
     """One call. `service` is the type of a single-type service; None on an aggregated one."""
 
     def __init__(
-        self, shared: Shared, context: Context, variant: Variant, service: ResourceType | None, identity: str
+        self, shared: Shared, context: Context, variant: Variant, service: ResourceType | None, caller: Caller
     ) -> None:
         self._shared = shared
         self._context = context
         self._variant = variant
         self._service = service
-        self._identity = identity
+        self._caller = caller
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
         self._end: End | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._look_again: asyncio.TimerHandle | None = None
         self._silent_until = math.inf
+        self._release: Callable[[], None] = _nothing
         self._unsupported: UnsupportedTypes | None = None
         self._begun: _Begun | None = None
 
@@ -134,7 +139,7 @@ class Stream:
     @property
     def client(self) -> ClientFacts:
         """What the choice of the environment rests on; only asked of streams that joined the hub."""
-        return self._begun.client if self._begun is not None else ClientFacts(identity=self._identity)
+        return self._begun.client if self._begun is not None else ClientFacts(identity=self._caller.identity)
 
     def offer(self, publication: Publication) -> None:
         """Something newer is published: look whether this stream must be told."""
@@ -160,6 +165,8 @@ class Stream:
         shared.metrics.opened[self._variant.value].inc()
         # Held until the transport is done with the call: one that is never read to its end costs memory until then.
         self._when_over(shared.admission.leave)
+        # A credential that ends, by its time or because it was revoked, takes the stream with it (reliability S2).
+        self._release = shared.callers.hold(self._caller, lambda reason: self._finish(lost(reason)))
         # With jitter, and long after the first response (protocol.md J3).
         spread = shared.limits.connection_age_jitter_percent / 100
         self._end_after(shared.limits.connection_age_s * (1 + random.uniform(-spread, spread)), TOO_OLD)  # noqa: S311
@@ -175,6 +182,7 @@ class Stream:
             timer.cancel()
         if self._look_again is not None:
             self._look_again.cancel()
+        self._release()
         shared.open.discard(self)
         shared.metrics.streams.dec()
         shared.metrics.ended[end.code.name].inc()
@@ -248,18 +256,21 @@ class Stream:
     async def _begin(self, node: NodeFacts) -> _Begun:
         shared = self._shared
         waits_until = self._loop.time() + shared.limits.first_snapshot_wait_ms / 1000
-        shared.counts.enter(self._identity, node.id)
-        self._when_over(lambda: shared.counts.leave(self._identity, node.id))
+        identity = self._caller.identity
+        shared.counts.enter(identity, node.id)
+        self._when_over(lambda: shared.counts.leave(identity, node.id))
         # Without a directory nobody can say which environment this is: silence, then UNAVAILABLE (resolutions C4).
         if not await shared.hub.wait_loaded(shared.limits.first_snapshot_wait_ms / 1000):
             raise StreamEndError(NOTHING_LOADED)
-        client = ClientFacts(self._identity, node.id, node.cluster, node.metadata)
+        client = ClientFacts(identity, node.id, node.cluster, node.metadata)
         environment = shared.hub.choose(client)
+        if self._caller.environment not in {"", environment} or not shared.hub.takes(client, environment):
+            raise StreamEndError(NOT_HERE)
         publication = shared.hub.publication(environment)
         info = StreamInfo(
             id=uuid.uuid4().hex,
             environment=environment,
-            identity=self._identity,
+            identity=identity,
             node_id=node.id,
             node_cluster=node.cluster,
             user_agent=node.user_agent,
@@ -387,13 +398,17 @@ class Stream:
 
 def behaviour(
     shared: Shared, variant: Variant, service: ResourceType | None
-) -> Callable[[object, Context, str], Awaitable[None]]:
+) -> Callable[[object, Context, Caller], Awaitable[None]]:
     """The handler of one streaming method."""
 
-    async def serve(_: object, context: Context, identity: str) -> None:
-        await Stream(shared, context, variant, service, identity).run()
+    async def serve(_: object, context: Context, caller: Caller) -> None:
+        await Stream(shared, context, variant, service, caller).run()
 
     return serve
+
+
+def _nothing() -> None:
+    """Nothing to let go of yet."""
 
 
 def _jitter(spread_s: float) -> float:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
+from adsserver.ports import ClientToken
 from xdscore.selectors import EnvironmentChoice, Selector
 from xdscore.snapshot import HASH_BYTES, content_hash
 
@@ -59,13 +60,15 @@ class SavedSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SavedDirectory:
-    """The environments in order and where the snapshot of each is; an environment without one was never built.
+    """The environments in order and where the snapshot of each is; an environment without one was never built. The
+    tokens of data planes are here as hashes, so that a server without database still knows its clients (D20).
 
     `saved_at` is Unix time, for people only: equality does not look at it.
     """
 
     environments: tuple[EnvironmentChoice, ...]
     snapshots: Mapping[str, SavedSnapshot]
+    tokens: Mapping[str, ClientToken] = field(default_factory=dict)
     saved_at: float = field(default=0.0, compare=False)
 
 
@@ -85,6 +88,7 @@ def encode_directory(directory: SavedDirectory, keys: Keys) -> bytes:
             "saved_at": directory.saved_at,
             "environments": [asdict(choice) for choice in directory.environments],
             "snapshots": {key: asdict(snapshot) for key, snapshot in directory.snapshots.items()},
+            "tokens": {digest: asdict(token) for digest, token in directory.tokens.items()},
         },
         separators=(",", ":"),
     ).encode()
@@ -105,10 +109,13 @@ def decode_directory(data: bytes, keys: Keys) -> SavedDirectory:
         said = json.loads(body)
         return SavedDirectory(
             environments=tuple(
-                EnvironmentChoice(each["key"], tuple(Selector(**selector) for selector in each["selectors"]))
+                EnvironmentChoice(
+                    each["key"], tuple(Selector(**selector) for selector in each["selectors"]), tuple(each["node_ids"])
+                )
                 for each in said["environments"]
             ),
             snapshots={key: SavedSnapshot(**snapshot) for key, snapshot in said["snapshots"].items()},
+            tokens={digest: ClientToken(**token) for digest, token in said["tokens"].items()},
             saved_at=said["saved_at"],
         )
     except (ValueError, TypeError, KeyError) as error:

@@ -6,6 +6,7 @@ A snapshot is offered whole or not at all (reliability P1); one that cannot be r
 previous one stays (P10). An epoch never goes back within a lineage (P5).
 """
 
+import math
 import random
 import threading
 import time
@@ -18,11 +19,12 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
-from adsserver.ports import Directory
+from adsserver.ports import ClientToken, Directory
 from adsserver.store.blobs import Blobs, DatabaseBlobs, SnapshotUnreadable, read_contents, read_parts
 from adsserver.store.contents import ContentMemory
 from adsserver.store.disk_format import CacheRefused, Part, SavedDirectory, SavedSnapshot
 from adsserver.store.last_good import LastGood
+from controlplane.accounts.selectors import ClientTokenRow, client_tokens_valid, client_tokens_version
 from controlplane.catalog.selectors import environment_list
 from controlplane.snapshots.selectors import SnapshotHead, snapshot_head, snapshot_heads
 from xdscore.access import AccessTable
@@ -73,6 +75,8 @@ class Loader:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loader", daemon=True)
         self._directory = Directory()
+        self._tokens_version: tuple[int, int] | None = None
+        self._tokens: Mapping[str, ClientToken] = {}
         self._chunks: dict[bytes, Chunk] = {}
         # The stored bytes of roots, access tables and chunks, for the disk.
         self._parts: dict[bytes, bytes] = {}
@@ -136,7 +140,15 @@ class Loader:
 
     def _newest(self) -> Directory:
         environments = tuple(environment.choice for environment in environment_list())
+        self._look_at_tokens()
         return self._directory_of(environments, snapshot_heads(), DatabaseBlobs())
+
+    def _look_at_tokens(self) -> None:
+        # The version first: what is written between the two reads is then read again.
+        version = client_tokens_version()
+        if version != self._tokens_version:
+            self._tokens = {row.digest: _token(row) for row in client_tokens_valid()}
+            self._tokens_version = version
 
     def _restore(self) -> None:
         """Serve from disk what can be verified there, as long as the database never answered."""
@@ -150,6 +162,7 @@ class Loader:
                 )
                 for key, at in saved.snapshots.items()
             ]
+            self._tokens = saved.tokens
             directory = self._directory_of(saved.environments, heads, self._last_good.blobs())
         except Exception:
             log.exception("cache.failed")
@@ -168,7 +181,8 @@ class Loader:
             key: SavedSnapshot(head.lineage, head.epoch, head.root, head.access, head.mac)
             for key, head in heads.items()
         }
-        return self._last_good.keep(SavedDirectory(self._directory.environments, saved), self._parts_to_keep)
+        directory = SavedDirectory(self._directory.environments, saved, self._directory.tokens)
+        return self._last_good.keep(directory, self._parts_to_keep)
 
     def _parts_to_keep(self) -> dict[bytes, Callable[[], Part]]:
         loaded = [self._loaded[key] for key in self._directory.snapshots]
@@ -195,7 +209,7 @@ class Loader:
             elif head is not None:
                 self._complete = False
         self._let_go(snapshots)
-        return Directory(environments, snapshots)
+        return Directory(environments, snapshots, self._tokens)
 
     def _load_or_keep(self, head: SnapshotHead, current: Snapshot | None, blobs: Blobs) -> Snapshot | None:
         try:
@@ -269,6 +283,11 @@ class Loader:
     def _set_status(self, *, database_ok: bool, detail: str) -> None:
         loaded = {key: (snapshot.lineage, snapshot.epoch) for key, snapshot in self._directory.snapshots.items()}
         self._status = LoaderStatus(loaded, database_ok, detail)
+
+
+def _token(row: ClientTokenRow) -> ClientToken:
+    expires_at = row.expires_at.timestamp() if row.expires_at is not None else math.inf
+    return ClientToken(row.subject, row.environment, expires_at)
 
 
 def _is_newer(head: SnapshotHead, current: Snapshot | None) -> bool:

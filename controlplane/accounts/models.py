@@ -1,8 +1,11 @@
-"""API tokens. People are Django's own users."""
+"""What operators and data planes authenticate with, and the roles of people. People are Django's own users."""
 
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.db import models
 from django.utils import timezone
+
+from controlplane.accounts.principal import Role
 
 
 class ApiToken(models.Model):
@@ -21,3 +24,59 @@ class ApiToken(models.Model):
     def __str__(self) -> str:
         """The name and the part that may be shown."""
         return f"{self.name} ({self.prefix}…)"
+
+
+class ClientToken(models.Model):
+    """A bearer token of data planes. Only its hash is stored; the plaintext is shown once.
+
+    `environment` is the only one it is good for; empty: any. Nothing but `revoked_at` ever changes, so that the number
+    of tokens that are not revoked and the highest id say whether there is anything new (`client_tokens_version`).
+    """
+
+    subject = models.CharField(max_length=255)
+    environment = models.CharField(max_length=63, blank=True, default="")
+    hint = models.CharField(max_length=8)
+    digest = models.CharField(max_length=64, unique=True)
+    created_by = models.CharField(max_length=150)
+    created_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        """The subject and the part that may be shown."""
+        return f"{self.subject} (…{self.hint})"
+
+
+class RoleGrant(models.Model):
+    """A role of a user, or of every user of a group, in one environment; empty: in all of them."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="role_grants"
+    )
+    group = models.ForeignKey(Group, on_delete=models.CASCADE, null=True, blank=True, related_name="role_grants")
+    environment = models.CharField(
+        max_length=63, blank=True, default="", help_text="The key of an environment; empty: all environments."
+    )
+    role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role])
+
+    class Meta:
+        """A grant is a user's or a group's, and says each thing once."""
+
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(user__isnull=True, group__isnull=False)
+                | models.Q(user__isnull=False, group__isnull=True),
+                name="grant_of_user_or_group",
+            ),
+            models.CheckConstraint(condition=models.Q(role__in=[role.value for role in Role]), name="grant_role_known"),
+            models.UniqueConstraint(
+                fields=("user", "environment", "role"), condition=models.Q(group=None), name="user_grant_once"
+            ),
+            models.UniqueConstraint(
+                fields=("group", "environment", "role"), condition=models.Q(user=None), name="group_grant_once"
+            ),
+        )
+
+    def __str__(self) -> str:
+        """Who may act as what, where."""
+        return f"{self.user or self.group}: {self.role} in {self.environment or 'all environments'}"

@@ -1,24 +1,24 @@
 """Answers who is behind a token or a signed-in user."""
 
-import hashlib
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from django.db.models import Q, QuerySet
+from django.db.models import Max, Q, QuerySet
 from django.utils import timezone
 
-from controlplane.accounts.models import ApiToken
+from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal, Role, Scope
+from controlplane.accounts.token_text import token_digest
 
 _LAST_USED_RESOLUTION = timedelta(days=1)
 
 
 def token_principal(plaintext: str) -> Principal | None:
     """Whoever this token speaks for; None when it is unknown, expired or revoked. One indexed read, by hash."""
-    digest = hashlib.sha256(plaintext.encode()).hexdigest()
     now = timezone.now()
     token = (
-        ApiToken.objects.filter(digest=digest, revoked_at=None)
+        ApiToken.objects.filter(digest=token_digest(plaintext), revoked_at=None)
         .filter(Q(expires_at=None) | Q(expires_at__gt=now))
         .first()
     )
@@ -32,12 +32,53 @@ def token_principal(plaintext: str) -> Principal | None:
 
 
 def user_principal(user: AbstractBaseUser | AnonymousUser) -> Principal | None:
-    """What a signed-in user may do: a superuser everything, anybody else nothing until granted."""
+    """What a signed-in user may do: a superuser everything, anybody else what they or their groups were granted."""
     if not user.is_authenticated or not user.is_active:
         return None
-    return Principal(user.get_username(), ADMIN_SCOPES if getattr(user, "is_superuser", False) else ())
+    if getattr(user, "is_superuser", False):
+        return Principal(user.get_username(), ADMIN_SCOPES)
+    grants = RoleGrant.objects.filter(Q(user_id=user.pk) | Q(group__user=user.pk)).distinct()
+    scopes = {Scope(Role(role), environment or None) for role, environment in grants.values_list("role", "environment")}
+    return Principal(user.get_username(), tuple(sorted(scopes, key=_scope_order)))
+
+
+def _scope_order(scope: Scope) -> tuple[str, str]:
+    return scope.environment or "", scope.role.value
 
 
 def api_token_list() -> QuerySet[ApiToken]:
     """Every token, newest first."""
     return ApiToken.objects.order_by("-id")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTokenRow:
+    """A data plane's token as ADS needs it: its hash, whom it names, and what limits it."""
+
+    digest: str
+    subject: str
+    environment: str
+    expires_at: datetime | None
+
+
+def client_token_list() -> QuerySet[ClientToken]:
+    """Every token of a data plane, newest first."""
+    return ClientToken.objects.order_by("-id")
+
+
+def client_tokens_version() -> tuple[int, int]:
+    """Differs whenever `client_tokens_valid` could have changed but for the passing of time. One cheap read."""
+    rows = ClientToken.objects.filter(revoked_at=None)
+    return rows.count(), rows.aggregate(last=Max("id"))["last"] or 0
+
+
+def client_tokens_valid() -> tuple[ClientTokenRow, ...]:
+    """Every token of a data plane that is neither revoked nor expired."""
+    rows = ClientToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None)
+    return tuple(ClientTokenRow(*row) for row in rows.values_list("digest", "subject", "environment", "expires_at"))
+
+
+def client_token_is_valid(plaintext: str) -> bool:
+    """Whether this is the text of a token that ADS would take."""
+    rows = ClientToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None)
+    return rows.filter(digest=token_digest(plaintext)).exists()

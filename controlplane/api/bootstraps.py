@@ -1,7 +1,7 @@
 """Ready bootstrap files for gRPC clients and for Envoy. Pure: configuration and a node in, a tree out.
 
-Sources: gRFC A27 and A47 (bootstrap), A65 (mTLS credentials), A88 and xRFC TP3 (server features), Envoy's "xDS
-configuration API overview".
+Sources: gRFC A27 and A47 (bootstrap), A65 (mTLS credentials), A97 (call credentials), A88 and xRFC TP3
+(server features), Envoy's "xDS configuration API overview".
 """
 
 from dataclasses import dataclass, field
@@ -18,9 +18,35 @@ Tree = dict[str, object]
 _CERTIFICATE = "/etc/parley/tls/client.crt"
 _KEY = "/etc/parley/tls/client.key"
 _AUTHORITY = "/etc/parley/tls/ca.crt"
+_TOKEN = "/etc/parley/client.token"  # noqa: S105 - a path
+# Envoy sends a file's content as it is: the word Bearer, a blank and the token.
+_AUTHORIZATION = "/etc/parley/client.authorization"
+_TOKEN_SECRET = "parley_client_token"  # noqa: S105 - the name of a secret
 _TRUST_RELOAD = "600s"
 _ADMIN_PORT = 9901
 _CONTROL_PLANE = "parley_ads"
+
+
+_ENVOY_CREDENTIAL: Tree = {
+    "name": "envoy.filters.http.credential_injector",
+    "typed_config": {
+        "@type": "type.googleapis.com/envoy.extensions.filters.http.credential_injector.v3.CredentialInjector",
+        "overwrite": True,
+        "credential": {
+            "name": "envoy.http.injected_credentials.generic",
+            "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.http.injected_credentials.generic.v3.Generic",
+                "credential": {"name": _TOKEN_SECRET},
+            },
+        },
+    },
+}
+_ENVOY_CODEC: Tree = {
+    "name": "envoy.filters.http.upstream_codec",
+    "typed_config": {
+        "@type": "type.googleapis.com/envoy.extensions.filters.http.upstream_codec.v3.UpstreamCodec",
+    },
+}
 
 
 class Variant(StrEnum):
@@ -71,6 +97,7 @@ def grpc_bootstrap(config: Config, node: Node) -> Tree:
     server: Tree = {
         "server_uri": _address(config),
         "channel_creds": [_grpc_credentials(config)],
+        **_grpc_call_credentials(config),
         "server_features": ["xds_v3", "fail_on_data_errors", "resource_timer_is_transient_error"],
     }
     return {"xds_servers": [server], "node": _node(node)}
@@ -92,7 +119,7 @@ def envoy_bootstrap(config: Config, node: Node, variant: Variant) -> Tree:
             "cds_config": ads,
             "lds_config": ads,
         },
-        "static_resources": {"clusters": [_envoy_cluster(config)]},
+        "static_resources": {"clusters": [_envoy_cluster(config)], **_envoy_secrets(config)},
     }
 
 
@@ -126,6 +153,13 @@ def _grpc_credentials(config: Config) -> Tree:
     return {"type": "tls", "config": files}
 
 
+def _grpc_call_credentials(config: Config) -> Tree:
+    """A client token in a file, which gRPC reads as a JWT (A97). Never over a connection that others can read."""
+    if config.ads_auth is not AdsAuth.TOKEN:
+        return {}
+    return {"call_creds": [{"type": "jwt_token_file", "config": {"jwt_token_file": _TOKEN}}]}
+
+
 def _socket(host: str, port: int) -> Tree:
     return {"socket_address": {"address": host, "port_value": port}}
 
@@ -140,9 +174,13 @@ def _envoy_cluster(config: Config) -> Tree:
             "http2_protocol_options": {"connection_keepalive": {"interval": "15s", "timeout": "10s"}}
         },
     }
+    if config.ads_auth is AdsAuth.TOKEN:
+        protocol["http_filters"] = [_ENVOY_CREDENTIAL, _ENVOY_CODEC]
     cluster: Tree = {
         "name": _CONTROL_PLANE,
         "type": "STRICT_DNS",
+        # By default Envoy takes IPv6 addresses alone where a name has both, also where nobody listens there.
+        "dns_lookup_family": "V4_PREFERRED",
         "connect_timeout": "5s",
         "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": protocol},
         "load_assignment": {"cluster_name": _CONTROL_PLANE, "endpoints": [{"lb_endpoints": [endpoint]}]},
@@ -150,6 +188,12 @@ def _envoy_cluster(config: Config) -> Tree:
     if config.ads_tls is not None:
         cluster["transport_socket"] = {"name": "envoy.transport_sockets.tls", "typed_config": _envoy_tls(config, host)}
     return cluster
+
+
+def _envoy_secrets(config: Config) -> Tree:
+    if config.ads_auth is not AdsAuth.TOKEN:
+        return {}
+    return {"secrets": [{"name": _TOKEN_SECRET, "generic_secret": {"secret": {"filename": _AUTHORIZATION}}}]}
 
 
 def _envoy_tls(config: Config, host: str) -> Tree:

@@ -7,6 +7,7 @@ from controlplane.api.views.apply import ApplyView
 from controlplane.api.views.audit import AuditView
 from controlplane.api.views.bootstrap import BootstrapView
 from controlplane.api.views.changes import ChangeView
+from controlplane.api.views.client_tokens import ClientTokenListView, ClientTokenView
 from controlplane.api.views.clients import ClientListView, ClientView, SubscriptionListView
 from controlplane.api.views.environments import EnvironmentListView, EnvironmentView
 from controlplane.api.views.errors import ErrorView
@@ -48,6 +49,8 @@ urlpatterns: list[URLPattern] = [
     path("incidents/<slug:incident_id>/release", IncidentReleaseView.as_view()),
     path("tokens", TokenListView.as_view()),
     path("tokens/<int:token_id>", TokenView.as_view()),
+    path("client-tokens", ClientTokenListView.as_view()),
+    path("client-tokens/<int:token_id>", ClientTokenView.as_view()),
     path("audit", AuditView.as_view()),
     path("bootstrap/<slug:family>", BootstrapView.as_view()),
     path("errors/<slug:code>", ErrorView.as_view()),

@@ -34,6 +34,7 @@ class Environment(models.Model):
     key = models.CharField(max_length=63, unique=True)
     position = models.PositiveIntegerField(unique=True)
     selectors = models.JSONField(default=list)
+    node_ids = models.JSONField(default=list)
     default_effect = models.CharField(
         max_length=8, choices=[(value, value) for value in DEFAULT_EFFECTS], default=Effect.DENY.value
     )

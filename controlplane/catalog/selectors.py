@@ -36,13 +36,14 @@ class EnvironmentState:
     @property
     def choice(self) -> EnvironmentChoice:
         """What the choice of a stream's environment needs."""
-        return EnvironmentChoice(self.key, self.policy.selectors)
+        return EnvironmentChoice(self.key, self.policy.selectors, self.policy.node_ids)
 
 
 def environment_state(row: Environment) -> EnvironmentState:
     """The value of a row."""
     policy = EnvironmentPolicy(
         selectors=tuple(Selector(**selector) for selector in row.selectors),
+        node_ids=tuple(row.node_ids),
         default_effect=Effect(row.default_effect),
         quarantine=QuarantinePolicy(row.quarantine),
         hold=row.hold_reason,

@@ -124,10 +124,11 @@ def finding_from_json(data: Mapping[str, object]) -> Finding:
 @dataclass(frozen=True, slots=True)
 class EnvironmentPolicy:
     """What an operator decides about an environment (interfaces.md section 4). `hold`: why resource changes are
-    stopped, or empty.
+    stopped, or empty. `node_ids`: see xdscore.selectors.EnvironmentChoice.
     """
 
     selectors: tuple[Selector, ...] = ()
+    node_ids: tuple[str, ...] = ()
     default_effect: Effect = Effect.DENY
     quarantine: QuarantinePolicy = QuarantinePolicy.SUGGEST
     hold: str = ""

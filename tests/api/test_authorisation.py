@@ -69,6 +69,7 @@ def rows() -> Iterator[Row]:
     yield row("clients", "GET", "clients", EVERYBODY, scoped=False)
     yield row("incidents", "GET", "incidents", EVERYBODY, scoped=False)
     yield row("tokens", "GET", "tokens", EVERYBODY, scoped=False)
+    yield row("client-tokens", "GET", "client-tokens", EVERYBODY, scoped=False)
     yield row("audit", "GET", "audit", EVERYBODY, scoped=False)
     yield row("bootstrap/<slug:family>", "GET", "bootstrap/envoy?environment=prod&node_id=p-1", EVERYBODY)
     yield row("schema/", "GET", "schema/", EVERYBODY, scoped=False)
@@ -80,6 +81,8 @@ ELSEWHERE = {
     ("environments", "POST"): "test_create_environment__role_in_one_environment__403",
     ("tokens", "POST"): "tests/api/test_tokens.py",
     ("tokens/<int:token_id>", "DELETE"): "tests/api/test_tokens.py",
+    ("client-tokens", "POST"): "tests/api/test_client_tokens.py",
+    ("client-tokens/<int:token_id>", "DELETE"): "tests/api/test_client_tokens.py",
     ("environments/<part:environment_key>/snapshots/<int:epoch>", "GET"): "tests/api/test_facts.py",
     ("clients/<slug:client_id>", "GET"): "tests/api/test_facts.py",
     ("clients/<slug:client_id>/subscriptions", "GET"): "tests/api/test_facts.py",

@@ -1,5 +1,6 @@
 """An ADS server over real gRPC with an in-memory store behind `adsserver.ports`, for tests."""
 
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -14,8 +15,9 @@ from prometheus_client import CollectorRegistry
 from adsserver.config import AdsConfig
 from adsserver.engine.events import Fact, Respond
 from adsserver.metrics import Metrics
-from adsserver.ports import Directory, StreamInfo
+from adsserver.ports import ClientToken, Directory, StreamInfo
 from adsserver.server import AdsServer
+from controlplane.accounts.token_text import client_token_text, token_digest
 from tests.support.ads_fleet import MemoryFleet
 from xdscore.access import AccessTable, Effect
 from xdscore.resource_types import CLUSTER, ResourceType, by_url
@@ -77,6 +79,7 @@ class Catalogue:
     def __init__(self, contents: MemoryContents) -> None:
         self.contents = contents
         self.environments: tuple[EnvironmentChoice, ...] = (EnvironmentChoice("default", ()),)
+        self.tokens: dict[str, ClientToken] = {}
         self._snapshots: dict[str, Snapshot] = {}
         self._epoch = 0
 
@@ -107,7 +110,13 @@ class Catalogue:
 
     def directory(self) -> Directory:
         """What is published now."""
-        return Directory(self.environments, dict(self._snapshots))
+        return Directory(self.environments, dict(self._snapshots), dict(self.tokens))
+
+    def issue(self, subject: str, *, environment: str = "", expires_at: float = math.inf) -> str:
+        """A token of a data plane, good as of the next directory."""
+        text = client_token_text(expires_at=None)
+        self.tokens[token_digest(text)] = ClientToken(subject, environment, expires_at)
+        return text
 
 
 def name_of(message: Message) -> tuple[str, str]:

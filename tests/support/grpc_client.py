@@ -49,6 +49,7 @@ def grpc_client(bootstrap: dict[str, Any]) -> Iterator[GrpcClient]:
     environment = os.environ | {
         "GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps(bootstrap),
         "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING": "true",
+        "GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS": "true",
         "GRPC_VERBOSITY": "NONE",
     }
     command = [sys.executable, "-m", "tests.support.grpc_client"]

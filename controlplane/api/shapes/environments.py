@@ -15,6 +15,10 @@ from controlplane.catalog.models import DEFAULT_EFFECTS, ENVIRONMENT_KEY_PATTERN
 _MAX_SELECTORS: Final = 100
 _MAX_METADATA: Final = 16
 _MAX_METADATA_KEY_CHARS: Final = 64
+_NODE_IDS_HELP: Final = (
+    "Patterns over the node id of a client whose identity is verified; `{name}` is what follows the identity's last "
+    "slash. Empty: any node id."
+)
 _MAX_HOLD_CHARS: Final = 500  # the column
 
 
@@ -81,6 +85,12 @@ class EnvironmentPatchIn(StrictSerializer):
     """What to change about an environment; what is absent stays."""
 
     selectors = serializers.ListField(child=SelectorIn(), required=False, max_length=_MAX_SELECTORS)
+    node_ids = serializers.ListField(
+        child=GlobField(),
+        required=False,
+        max_length=_MAX_SELECTORS,
+        help_text=_NODE_IDS_HELP,
+    )
     default_effect = serializers.ChoiceField(choices=list(DEFAULT_EFFECTS), required=False)
     quarantine = serializers.ChoiceField(choices=[each.value for each in QuarantinePolicy], required=False)
     hold = Text(
@@ -111,6 +121,7 @@ class EnvironmentOut(serializers.Serializer[Any]):
     key = serializers.CharField()
     position = serializers.IntegerField(help_text="Environments are tried in this order.")
     selectors = SelectorOut(many=True)
+    node_ids = serializers.ListField(child=serializers.CharField(), help_text=_NODE_IDS_HELP)
     default_effect = serializers.ChoiceField(choices=list(DEFAULT_EFFECTS))
     quarantine = serializers.ChoiceField(choices=[each.value for each in QuarantinePolicy])
     hold = serializers.CharField(allow_null=True)

@@ -1,5 +1,6 @@
 """Tokens and the audit log."""
 
+import re
 from typing import Any
 
 from rest_framework import serializers
@@ -10,6 +11,7 @@ from controlplane.api.fields import StrictSerializer, Text, Time
 
 _ROLES = [role.value for role in Role]
 _MAX_SCOPES = 100
+_SUBJECT = r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}"
 
 
 class ScopeIn(StrictSerializer):
@@ -55,6 +57,52 @@ class TokenOut(serializers.Serializer[Any]):
 
 class TokenMadeOut(TokenOut):
     """A token at the only moment when it is told."""
+
+    token = serializers.CharField(help_text="Shown once; only its hash is stored.")
+
+
+class SubjectField(Text):
+    """Whom a token of a data plane names. A SPIFFE ID is proven by a certificate and by nothing else; a star would be
+    read as a pattern.
+    """
+
+    def to_internal_value(self, data: object) -> str:
+        """The subject."""
+        subject = super().to_internal_value(data)
+        if not re.fullmatch(_SUBJECT, subject) or subject.lower().startswith("spiffe:"):
+            raise ValidationError(
+                "A subject has 1 to 255 letters, digits and the characters . _ : / @ -, begins with a letter or digit, "
+                "and is no SPIFFE ID."
+            )
+        return subject
+
+
+class ClientTokenIn(StrictSerializer):
+    """A new token of data planes."""
+
+    subject = SubjectField(help_text="The identity of whoever has the token: what selectors and client groups match.")
+    environment = Text(allow_null=True, max_length=63, help_text="The only one it is good for; null: any.")
+    expires_at = Time(required=False, allow_null=True, default=None)
+
+
+class ClientTokenOut(serializers.Serializer[Any]):
+    """A token of data planes, without what makes it one."""
+
+    id = serializers.IntegerField()
+    subject = serializers.CharField()
+    environment = serializers.CharField(allow_null=True)
+    hint = serializers.CharField(help_text="How it ends, to recognise it by.")
+    usable = serializers.BooleanField(
+        help_text="It has not ended, and the selectors lead its subject to the environment it is good for."
+    )
+    created_by = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField(allow_null=True)
+    revoked_at = serializers.DateTimeField(allow_null=True)
+
+
+class ClientTokenMadeOut(ClientTokenOut):
+    """A token of data planes at the only moment when it is told."""
 
     token = serializers.CharField(help_text="Shown once; only its hash is stored.")
 

@@ -31,7 +31,9 @@ class BootstrapView(ApiView):
         description=(
             "gRPC clients of the C-core languages (C++, Python, Ruby, …) read the reasons Parley sends (xRFC TP3) only "
             "with the environment variable `GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=true`; without it they report "
-            "that the resource does not exist, after about 15 s."
+            "that the resource does not exist, after about 15 s. Where clients are known by tokens, they also need "
+            "`GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS=true` and TLS, and their token in `/etc/parley/client.token`; "
+            "Envoy's is in `/etc/parley/client.authorization`, behind the word `Bearer` and a blank."
         ),
         parameters=BOOTSTRAP_PARAMETERS,
         responses=described(200, TREE, 401, 404, 409, 422, 503, media=BOTH),
@@ -68,7 +70,5 @@ def _node(config: Config, node_id: str, environment: str) -> Node:
                 return node_for(node_id, environment, tuple(state.choice for state in environment_list()))
             except UnreachableError as error:
                 raise Conflict(str(error)) from None
-        case AdsAuth.MTLS:
+        case AdsAuth.MTLS | AdsAuth.TOKEN:
             return Node(node_id, environment)
-        case AdsAuth.TOKEN:
-            raise Conflict("This installation knows clients by tokens, which a bootstrap file cannot carry yet.")

@@ -33,6 +33,7 @@ from xdscore.selectors import Selector
 # Who may change what about an environment: which clients it takes, what they may read, what operating it needs.
 _ROLES: Final[dict[str, Role]] = {
     "selectors": Role.ADMIN,
+    "node_ids": Role.ADMIN,
     "default_effect": Role.ACCESS_EDITOR,
     "quarantine": Role.OPERATOR,
     "hold": Role.OPERATOR,
@@ -95,8 +96,8 @@ class EnvironmentView(ApiView):
         operation_id="environment_update",
         summary="Change policies of an environment",
         description=(
-            "Needs the role admin for `selectors`, access-editor for `default_effect`, operator for `quarantine` and "
-            "`hold`."
+            "Needs the role admin for `selectors` and `node_ids`, access-editor for `default_effect`, operator for "
+            "`quarantine` and `hold`."
         ),
         request=body_of_shape(EnvironmentPatchIn),
         responses=described(200, EnvironmentWrittenOut, 400, 401, 403, 404, 409, 413, 415, 422, 503),
@@ -142,6 +143,7 @@ def environment_json(state: EnvironmentState) -> dict[str, object]:
         "key": state.key,
         "position": state.position,
         "selectors": [each.as_json() for each in state.policy.selectors],
+        "node_ids": list(state.policy.node_ids),
         "default_effect": state.policy.default_effect.value,
         "quarantine": state.policy.quarantine.value,
         "hold": state.policy.hold or None,
@@ -156,6 +158,8 @@ def _policy(before: EnvironmentPolicy, values: dict[str, Any]) -> EnvironmentPol
     changed: dict[str, Any] = {}
     if "selectors" in values:
         changed["selectors"] = tuple(Selector(**selector) for selector in values["selectors"])
+    if "node_ids" in values:
+        changed["node_ids"] = tuple(values["node_ids"])
     if "default_effect" in values:
         changed["default_effect"] = Effect(values["default_effect"])
     if "quarantine" in values:

@@ -3,6 +3,7 @@
 from django.db import models, transaction
 
 from controlplane.accounts.principal import SYSTEM, Principal
+from controlplane.accounts.services import environment_forget
 from controlplane.append_only import maintenance
 from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.models import Environment
@@ -65,6 +66,7 @@ def environment_delete(*, key: str, actor: Principal, request_id: str = "") -> N
         raise Conflict("The environment 'default' takes every client that no selector claims, and cannot be deleted.")
     with maintenance():
         environment.delete()
+    environment_forget(environment=key, actor=actor, request_id=request_id)
     audit_record(actor=actor.name, verb="environment.deleted", subject=key, environment=key, request_id=request_id)
 
 
@@ -107,6 +109,7 @@ def _policy_change(environment: Environment, verb: str, actor: Principal, reques
 def _columns(policy: EnvironmentPolicy) -> dict[str, object]:
     return {
         "selectors": [selector.as_json() for selector in policy.selectors],
+        "node_ids": list(policy.node_ids),
         "default_effect": policy.default_effect.value,
         "quarantine": policy.quarantine.value,
         "hold_reason": policy.hold,

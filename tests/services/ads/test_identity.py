@@ -79,11 +79,6 @@ def test_same_node__id_or_cluster_changed__is_refused(later: NodeFacts) -> None:
         same_node(NodeFacts("n", "c"), later)
 
 
-def test_config__mode_that_is_not_there_yet__is_refused() -> None:
-    with pytest.raises(AdsConfigError, match="PARLEY_ADS_AUTH=token is not available"):
-        config(auth=AuthMode.TOKEN).check()
-
-
 def test_config__mtls_without_what_it_needs__is_refused(tmp_path: object) -> None:
     files = TlsFiles(config().home, config().home, config().home)
 

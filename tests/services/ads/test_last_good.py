@@ -15,13 +15,15 @@ from django.conf import LazySettings
 from django.db import connection
 from structlog.typing import EventDict
 
-from adsserver.ports import Directory
+from adsserver.ports import ClientToken, Directory
 from adsserver.store import disk, last_good
 from adsserver.store.contents import ContentMemory
 from adsserver.store.disk_format import SavedSnapshot, decode_directory
 from adsserver.store.last_good import LastGood
 from adsserver.store.loader import Loader
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.services import client_token_create, client_token_revoke
+from controlplane.accounts.token_text import token_digest
 from controlplane.builder.services import builds_sweep
 from controlplane.catalog.models import Blob, Environment
 from controlplane.catalog.sealing import key_ring
@@ -294,6 +296,21 @@ def test_start__one_environment_was_damaged__the_other_is_served(cache: Path) ->
         replica = Replica(cache).look()
 
     assert set(replica.directory.snapshots) == {"shop"}
+
+
+def test_tokens__issued_and_revoked__reach_the_directory_and_the_disk(cache: Path) -> None:
+    put(cluster())
+    token, text = client_token_create(subject="pay", environment="default", actor=DANA)
+    replica = Replica(cache).look()
+
+    expected = {token_digest(text): ClientToken("pay", "default")}
+    assert replica.directory.tokens == expected
+    with database_away():
+        assert Replica(cache).look().directory.tokens == expected
+
+    client_token_revoke(token=token, actor=DANA)
+    assert replica.look().directory.tokens == {}
+    assert text.encode() not in b"".join(file.read_bytes() for file in cache.rglob("*") if file.is_file())
 
 
 def test_start__keys_are_others__nothing_is_served(cache: Path, settings: LazySettings) -> None:

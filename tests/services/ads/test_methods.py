@@ -10,9 +10,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from adsserver.config import AdsConfigError, AuthMode
-from adsserver.identity import Peer, UnauthenticatedError, identification
-from tests.support.ads import Running, config, running
+from adsserver.identity import Caller, Peer, UnauthenticatedError
+from tests.support.ads import Running, running
 
 V3 = "/envoy.service.{}.v3.{}DiscoveryService/"
 SERVICES = {
@@ -65,10 +64,10 @@ async def test_methods__enumerated__are_exactly_these(run: Running) -> None:
 
 @pytest.mark.parametrize("path", METHODS)
 async def test_methods__caller_is_nobody_we_know__unauthenticated(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def deny(_: Peer) -> str:
+    def deny(_: Peer) -> Caller:
         raise UnauthenticatedError("not you")
 
-    monkeypatch.setattr("adsserver.server.identification", lambda _: deny)
+    monkeypatch.setattr("adsserver.server.identification", lambda *_: deny)
     async with running() as run:
         run.publish()
 
@@ -118,8 +117,3 @@ async def test_reflection__lists_and_describes__every_service(run: Running) -> N
 
     assert listed == {service.strip("/") for service in SERVICES}
     assert undescribed == []
-
-
-def test_identification__mode_that_cannot_be_enforced__is_refused() -> None:
-    with pytest.raises(AdsConfigError, match="token"):
-        identification(config(auth=AuthMode.TOKEN))

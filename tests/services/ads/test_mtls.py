@@ -1,21 +1,26 @@
 """mTLS over real handshakes: only a certificate of our authority with one SPIFFE ID of our trust domain is served."""
 
-import os
-from collections.abc import AsyncIterator
+import asyncio
+import datetime as dt
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
+from cryptography.x509.oid import ExtendedKeyUsageOID
 from envoy.service.discovery.v3 import discovery_pb2
 
 from adsserver.config import AdsConfigError, AuthMode, TlsFiles
 from adsserver.server import AdsServer
+from tests.services.ads.test_methods import METHODS
 from tests.support.ads import Running, config, raw_call, running
-from tests.support.certificates import Authority
+from tests.support.certificates import MINUTE, Authority, server_files, write_pair
 from xdscore.resource_types import CLUSTER
 from xdscore.selectors import EnvironmentChoice, Selector
 
 METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
+NAMED = [("grpc.ssl_target_name_override", "ads.example"), ("grpc.use_local_subchannel_pool", 1)]
 PAY = "spiffe://td.example/ns/prod/sa/pay"
 
 
@@ -26,19 +31,7 @@ def authority() -> Authority:
 
 @pytest.fixture
 def files(tmp_path: Path, authority: Authority) -> TlsFiles:
-    made = TlsFiles(tmp_path / "server.pem", tmp_path / "server.key", tmp_path / "ca.pem")
-    write_pair(made, authority.issue(common_name="server", dns="ads.example"))
-    assert made.client_ca is not None
-    made.client_ca.write_bytes(authority.pem())
-    return made
-
-
-def write_pair(files: TlsFiles, pair: tuple[bytes, bytes]) -> None:
-    """Replace key and certificate as a rotation does: each at once."""
-    for path, data in zip((files.key, files.certificate), pair, strict=True):
-        fresh = path.with_suffix(".new")
-        fresh.write_bytes(data)
-        os.replace(fresh, path)  # noqa: PTH105 - the call that a rotation makes
+    return server_files(tmp_path, authority, "ads.example")
 
 
 @pytest.fixture
@@ -50,22 +43,25 @@ async def run(files: TlsFiles) -> AsyncIterator[Running]:
 
 
 async def connect(
-    run: Running, authority: Authority, pair: tuple[bytes, bytes] | None, node_id: str = "n"
+    run: Running, authority: Authority, pair: tuple[bytes, bytes] | None, *, method: str = METHOD
 ) -> grpc.StatusCode:
-    """How a stream with this client certificate ends; OK when it was served."""
+    """How a call with this client certificate ends; OK when it was served."""
+    return await asyncio.to_thread(_connect, run.address, authority.pem(), pair, method)
+
+
+def _connect(address: str, trust: bytes, pair: tuple[bytes, bytes] | None, method: str) -> grpc.StatusCode:
+    # The blocking client: grpc.aio's reports INTERNAL when its write crosses the server's refusal.
     key, certificate = pair or (None, None)
-    credentials = grpc.ssl_channel_credentials(authority.pem(), key, certificate)
-    options = [("grpc.ssl_target_name_override", "ads.example"), ("grpc.use_local_subchannel_pool", 1)]
-    async with grpc.aio.secure_channel(run.address, credentials, options=options) as channel:
-        call = raw_call(channel, METHOD, timeout=5)
-        request = discovery_pb2.DiscoveryRequest(type_url=CLUSTER.url, node={"id": node_id})
+    credentials = grpc.ssl_channel_credentials(trust, key, certificate)
+    request = discovery_pb2.DiscoveryRequest(type_url=CLUSTER.url, node={"id": "n"}).SerializeToString()
+    with grpc.secure_channel(address, credentials, options=NAMED) as channel:
+        untyped: Any = channel
+        call = untyped.stream_stream(method)(iter([request]), timeout=5)
         try:
-            await call.write(request.SerializeToString())
-            if isinstance(await call.read(), bytes):
-                return grpc.StatusCode.OK
-        except grpc.aio.AioRpcError as error:
-            return error.code()
-        return await call.code()
+            next(call)
+        except grpc.RpcError:
+            return grpc.StatusCode(call.code().value)
+        return grpc.StatusCode.OK
 
 
 async def test_mtls__single_spiffe_id_of_our_domain__is_served_and_recorded(run: Running, authority: Authority) -> None:
@@ -73,30 +69,73 @@ async def test_mtls__single_spiffe_id_of_our_domain__is_served_and_recorded(run:
     assert run.facts.opened_streams[0].identity == PAY
 
 
-@pytest.mark.parametrize(
-    ("uris", "common_name"),
-    [
-        ([PAY, "spiffe://td.example/ns/prod/sa/other"], "client"),
-        (["spiffe://td.example.evil/ns/prod/sa/pay"], "client"),
-        (["https://td.example/pay"], "client"),
-        ([], PAY),
-    ],
-    ids=["two ids", "other domain", "no spiffe", "common name only"],
-)
-async def test_mtls__certificate_that_proves_nothing__is_refused(
-    run: Running, authority: Authority, uris: list[str], common_name: str
-) -> None:
-    pair = authority.issue(*uris, common_name=common_name)
+Hostile = Callable[[Authority], tuple[bytes, bytes] | None]
 
-    assert await connect(run, authority, pair) is grpc.StatusCode.UNAUTHENTICATED
+# What gRPC lets through the handshake, and identity must refuse.
+PROVE_NOTHING: dict[str, Hostile] = {
+    "two SPIFFE ids": lambda ours: ours.issue(PAY, "spiffe://td.example/ns/prod/sa/other"),
+    "the same SPIFFE id twice": lambda ours: ours.issue(PAY, PAY),
+    "a SPIFFE id and another URI": lambda ours: ours.issue(PAY, "https://td.example/pay"),
+    "trust domain as a prefix": lambda ours: ours.issue("spiffe://td.example.evil/ns/prod/sa/pay"),
+    "trust domain as a suffix": lambda ours: ours.issue("spiffe://evil.td.example/ns/prod/sa/pay"),
+    "trust domain in other case": lambda ours: ours.issue("spiffe://TD.example/ns/prod/sa/pay"),
+    "percent encoding": lambda ours: ours.issue("spiffe://td.example/ns/prod/sa/p%61y"),
+    "dot segments": lambda ours: ours.issue("spiffe://td.example/ns/prod/sa/x/../pay"),
+    "no path": lambda ours: ours.issue("spiffe://td.example"),
+    "other scheme": lambda ours: ours.issue("https://td.example/ns/prod/sa/pay"),
+    "common name only": lambda ours: ours.issue(common_name=PAY),
+    "host name and mail only": lambda ours: ours.issue(dns="td.example", mail="pay@td.example"),
+}
+# What no handshake succeeds with.
+NO_HANDSHAKE: dict[str, Hostile] = {
+    "no certificate": lambda _ours: None,
+    "other authority": lambda _ours: Authority("theirs").issue(PAY),
+    "other authority of our name": lambda _ours: Authority("ours").issue(PAY),
+    "expired": lambda ours: ours.issue(PAY, begins=-5 * MINUTE, ends=-MINUTE),
+    "not valid yet": lambda ours: ours.issue(PAY, begins=5 * MINUTE),
+    "for servers only": lambda ours: ours.issue(PAY, usage=ExtendedKeyUsageOID.SERVER_AUTH),
+}
+
+
+@pytest.mark.parametrize("hostile", PROVE_NOTHING.values(), ids=PROVE_NOTHING)
+async def test_mtls__certificate_that_proves_nothing__is_refused_on_every_method(
+    run: Running, authority: Authority, hostile: Hostile
+) -> None:
+    pair = hostile(authority)
+
+    found = {await connect(run, authority, pair, method=method) for method in METHODS}
+
+    assert found == {grpc.StatusCode.UNAUTHENTICATED}
+    assert run.facts.opened_streams == []
+    assert run.facts.responses == []
+
+
+@pytest.mark.parametrize("hostile", NO_HANDSHAKE.values(), ids=NO_HANDSHAKE)
+async def test_mtls__certificate_that_is_not_ours_or_not_in_force__no_handshake(
+    run: Running, authority: Authority, hostile: Hostile
+) -> None:
+    pair = hostile(authority)
+
+    assert await connect(run, authority, pair) is grpc.StatusCode.UNAVAILABLE
     assert run.facts.opened_streams == []
 
 
-async def test_mtls__no_certificate_or_one_of_another_authority__no_handshake(
+async def test_mtls__certificate_ends_while_its_stream_is_open__ends_the_stream(
     run: Running, authority: Authority
 ) -> None:
-    assert await connect(run, authority, None) is grpc.StatusCode.UNAVAILABLE
-    assert await connect(run, authority, Authority("theirs").issue(PAY)) is grpc.StatusCode.UNAVAILABLE
+    key, certificate = authority.issue(PAY, ends=dt.timedelta(seconds=1.5))
+    credentials = grpc.ssl_channel_credentials(authority.pem(), key, certificate)
+    async with grpc.aio.secure_channel(run.address, credentials, options=NAMED) as channel:
+        call = raw_call(channel, METHOD)
+        await call.write(discovery_pb2.DiscoveryRequest(type_url=CLUSTER.url, node={"id": "n"}).SerializeToString())
+        assert isinstance(await call.read(), bytes)
+
+        run.server._callers.sweep()
+        assert not call.done()
+        await asyncio.sleep(1.5)
+        run.server._callers.sweep()
+
+        assert await call.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
 async def test_mtls__node_fields__do_not_choose_the_environment(run: Running, authority: Authority) -> None:

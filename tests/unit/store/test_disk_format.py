@@ -1,11 +1,13 @@
 """What is read from disk is what was written, or refused (reliability P10, threat 19)."""
 
+import math
 from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adsserver.ports import ClientToken
 from adsserver.store.disk_format import (
     CacheRefused,
     Part,
@@ -32,12 +34,16 @@ globs = st.none() | texts
 selectors = st.builds(
     Selector, identity=globs, node_id=globs, node_cluster=globs, metadata=st.dictionaries(texts, texts, max_size=2)
 )
-choices = st.builds(EnvironmentChoice, texts, st.lists(selectors, max_size=2).map(tuple))
+choices = st.builds(
+    EnvironmentChoice, texts, st.lists(selectors, max_size=2).map(tuple), st.lists(texts, max_size=2).map(tuple)
+)
+tokens = st.builds(ClientToken, texts, texts, st.just(math.inf) | st.floats(0, 1e10))
 snapshots = st.builds(SavedSnapshot, texts, st.integers(0, 2**63), texts, texts, texts)
 directories = st.builds(
     SavedDirectory,
     st.lists(choices, max_size=3).map(tuple),
     st.dictionaries(texts, snapshots, max_size=3),
+    st.dictionaries(texts, tokens, max_size=3),
     st.just(2.5),
 )
 

