@@ -1,6 +1,7 @@
 """A real proxyless gRPC client in a process of its own: C-core reads its bootstrap once per process.
 
-Run as a script it is that client: it makes each call it reads on standard input and prints one JSON line about it.
+Run as a script it is that client: it makes the calls it reads on standard input, a question a line, and answers
+in JSON.
 """
 
 import json
@@ -8,15 +9,19 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 import grpc
+import grpc_csds
+from envoy.admin.v3 import config_dump_shared_pb2
 
 ROOT = Path(__file__).parents[2]
+_MAX_CALLS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,18 @@ class Outcome:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Believed:
+    """What the client's own CSDS says of one resource: its state (ClientResourceStatus), the error and the version of
+    what it was told last, and the version of the content in use, empty without one.
+    """
+
+    state: str
+    details: str
+    version: str
+    in_use: str
+
+
 @dataclass(slots=True)
 class GrpcClient:
     """Calls through `xds:///` targets."""
@@ -36,19 +53,36 @@ class GrpcClient:
 
     def call(self, target: str, text: str = "hello", *, timeout_s: float = 10.0) -> Outcome:
         """One unary call to a target such as `xds:///echo.demo`."""
+        self.begin([target], text, timeout_s=timeout_s)
+        return self.finish([target])[target]
+
+    def begin(self, targets: Iterable[str], text: str = "hello", *, timeout_s: float = 10.0) -> None:
+        """Start one call to each target; `finish` has their outcomes."""
+        self._ask({"begin": list(targets), "text": text, "timeout_s": timeout_s})
+
+    def finish(self, targets: Iterable[str]) -> dict[str, Outcome]:
+        """The outcomes of calls that were begun, once all of them have one."""
+        answers = self._ask({"finish": list(targets)})
+        return {target: Outcome(**outcome) for target, outcome in answers.items()}
+
+    def status(self) -> dict[tuple[str, str], Believed]:
+        """By type URL and name, what the client believes. Each target asks by itself: names should be its own."""
+        return {(type_url, name): Believed(**believed) for type_url, name, believed in self._ask({"status": True})}
+
+    def _ask(self, question: dict[str, object]) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"target": target, "text": text, "timeout_s": timeout_s}) + "\n")
+        self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
-        return Outcome(**json.loads(self._process.stdout.readline()))
+        return json.loads(self._process.stdout.readline())
 
 
 @contextmanager
-def grpc_client(bootstrap: dict[str, Any]) -> Iterator[GrpcClient]:
-    """A client with this bootstrap, with TP3 switched on as C-core wants it."""
+def grpc_client(bootstrap: dict[str, Any], *, tp3: bool = True) -> Iterator[GrpcClient]:
+    """A client with this bootstrap; `tp3` switches `resource_errors` on as C-core wants it."""
     environment = os.environ | {
         "GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps(bootstrap),
-        "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING": "true",
+        "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING": "true" if tp3 else "false",
         "GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS": "true",
         "GRPC_VERBOSITY": "NONE",
     }
@@ -62,29 +96,61 @@ def grpc_client(bootstrap: dict[str, Any]) -> Iterator[GrpcClient]:
             process.kill()
 
 
-def simple_bootstrap(*, ads_port: int, node_id: str) -> dict[str, Any]:
+def simple_bootstrap(
+    *, ads_port: int, node_id: str, cluster: str = "", features: Sequence[str] = ("fail_on_data_errors",)
+) -> dict[str, Any]:
     """Insecure ADS on loopback."""
     server = {
         "server_uri": f"127.0.0.1:{ads_port}",
         "channel_creds": [{"type": "insecure"}],
-        "server_features": ["xds_v3", "fail_on_data_errors"],
+        "server_features": ["xds_v3", *features],
     }
-    return {"xds_servers": [server], "node": {"id": node_id}}
+    return {"xds_servers": [server], "node": {"id": node_id, "cluster": cluster}}
 
 
 def _serve(lines: IO[str]) -> None:
+    calls: dict[str, Future[dict[str, object]]] = {}
     channels: dict[str, grpc.Channel] = {}
-    for line in lines:
-        call = json.loads(line)
-        channel = channels.setdefault(call["target"], grpc.insecure_channel(call["target"]))
-        started = time.monotonic()
-        try:
-            answer = channel.unary_unary("/demo.Echo/Say", None, None)(call["text"].encode(), timeout=call["timeout_s"])
-            code, text = "OK", answer.decode()
-        except grpc.RpcError as error:
-            code, text = error.code().name, error.details()
-        sys.stdout.write(json.dumps({"code": code, "text": text, "seconds": time.monotonic() - started}) + "\n")
-        sys.stdout.flush()
+    with ThreadPoolExecutor(_MAX_CALLS) as threads:
+        for line in lines:
+            question = json.loads(line)
+            answer: object = None
+            for target in question.get("begin", ()):
+                if target not in channels:
+                    channels[target] = grpc.insecure_channel(target)
+                calls[target] = threads.submit(_call, channels[target], question["text"], question["timeout_s"])
+            if "finish" in question:
+                answer = {target: calls.pop(target).result() for target in question["finish"]}
+            if "status" in question:
+                answer = _status()
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
+
+
+def _call(channel: grpc.Channel, text: str, timeout_s: float) -> dict[str, object]:
+    started = time.monotonic()
+    try:
+        answer = channel.unary_unary("/demo.Echo/Say", None, None)(text.encode(), timeout=timeout_s)
+        code, words = "OK", answer.decode()
+    except grpc.RpcError as error:
+        code, words = error.code().name, error.details()
+    return {"code": code, "text": words, "seconds": time.monotonic() - started}
+
+
+def _status() -> list[tuple[str, str, dict[str, str]]]:
+    response = grpc_csds.ClientStatusDiscoveryServiceServicer.FetchClientStatus(None, None)
+    return [
+        (each.type_url, each.name, _believed(each)) for client in response.config for each in client.generic_xds_configs
+    ]
+
+
+def _believed(each: Any) -> dict[str, str]:
+    return {
+        "state": config_dump_shared_pb2.ClientResourceStatus.Name(each.client_status),
+        "details": each.error_state.details,
+        "version": each.error_state.version_info or each.version_info,
+        "in_use": each.version_info if each.HasField("xds_config") else "",
+    }
 
 
 if __name__ == "__main__":
