@@ -1,0 +1,151 @@
+"""gRPC's own xDS client refuses something, or forgets an error: what it is sent, and what goes on (B7, F9, F10; N3)."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+
+import pytest
+from envoy.config.cluster.v3 import cluster_pb2
+from google.protobuf.message import Message
+
+from tests.support.ads import config
+from tests.support.ads_thread import AdsThread, serving_ads
+from tests.support.backends import grpc_backend
+from tests.support.grpc_client import GrpcClient, grpc_client, simple_bootstrap
+from tests.support.waiting import eventually
+from tests.support.xds_resources import api_listener, assignment, eds_cluster, route
+from xdscore.resource_types import CLUSTER
+
+pytestmark = [pytest.mark.xdist_group("grpc-rejections")]
+
+SOON_S = 2.0
+RECONNECTED_S = 10.0
+NAMES = [f"c{number:02}" for number in range(20)]
+BAD = NAMES[3]
+
+
+@pytest.fixture(scope="module")
+def backend() -> Iterator[int]:
+    with grpc_backend("parley") as port:
+        yield port
+
+
+@pytest.fixture(scope="module")
+def ads() -> Iterator[AdsThread]:
+    with serving_ads() as serving:
+        yield serving
+
+
+def client_of(ads: AdsThread, environment: str) -> AbstractContextManager[GrpcClient]:
+    bootstrap = simple_bootstrap(ads_port=ads.port, node_id=environment, cluster=environment, features=())
+    return grpc_client(bootstrap)
+
+
+def web(clusters: Sequence[Message], port: int) -> list[Message]:
+    """A target `web` that may go to any of these clusters."""
+    names = [str(cluster.name) for cluster in clusters]  # type: ignore[attr-defined]
+    made = route("web", "unused")
+    weighted = made.virtual_hosts[0].routes[0].route.weighted_clusters.clusters
+    for name in names:
+        weighted.add(name=name).weight.value = 1
+    return [api_listener("web", "web"), made, *clusters, *(assignment(name, port) for name in names)]
+
+
+def refused(name: str, seconds: int = 1) -> cluster_pb2.Cluster:
+    """A cluster of a load balancing policy that C-core does not have: it refuses this one, and names it."""
+    cluster = eds_cluster(name, f"{seconds}s")
+    cluster.lb_policy = cluster_pb2.Cluster.MAGLEV
+    return cluster
+
+
+def versions(client: GrpcClient) -> dict[str, str]:
+    """The version of the response that each cluster in use came with."""
+    return {name: each.in_use for (url, name), each in client.status().items() if url == CLUSTER.url}
+
+
+def states(client: GrpcClient) -> dict[str, str]:
+    return {name: each.state for (url, name), each in client.status().items() if url == CLUSTER.url}
+
+
+def test_rejected__cluster__is_sent_once_in_5_s_and_the_fix_at_once(ads: AdsThread, backend: int) -> None:
+    ads.publish("once", *web([eds_cluster("a")], backend))
+    with client_of(ads, "once") as client:
+        assert client.call("xds:///web").code == "OK"
+
+        ads.publish("once", *web([refused("a")], backend))
+        eventually(lambda: states(client), lambda got: got == {"a": "NACKED"}, within_s=SOON_S)
+        time.sleep(5)
+        (rejection,) = ads.rejections("once")
+        sent = sum(rejection.suspects[0] in response.resources for _, response in ads.responses("once"))
+        still = client.call("xds:///web").code
+
+        ads.publish("once", *web([eds_cluster("a", "9s")], backend))
+        eventually(lambda: states(client), lambda got: got == {"a": "ACKED"}, within_s=SOON_S)
+
+    # Without fail_on_data_errors a client goes on with what it has.
+    assert (sent, still) == (1, "OK")
+
+
+def test_rejected__one_of_20_clusters__the_other_19_go_on_also_on_a_new_stream(ads: AdsThread, backend: int) -> None:
+    def publish(seconds: int, bad: Message, proven: Sequence[Message] = ()) -> None:
+        clusters = [bad if name == BAD else eds_cluster(name, f"{seconds}s") for name in NAMES]
+        ads.publish("twenty", *web(clusters, backend), proven=proven)
+
+    def all_but_bad_are(client: GrpcClient, state: str, before: dict[str, str]) -> bool:
+        good = {name for name in NAMES if name != BAD}
+        found = states(client)
+        return all(found[name] == state and versions(client)[name] != before[name] for name in good)
+
+    publish(1, eds_cluster(BAD))
+    with client_of(ads, "twenty") as client:
+        assert client.call("xds:///web").code == "OK"
+        for seconds in (2, 3):
+            before = versions(client)
+            publish(seconds, refused(BAD))
+            eventually(partial(all_but_bad_are, client, "ACKED", before), within_s=SOON_S)
+
+        publish(3, refused(BAD), proven=[eds_cluster(BAD)])
+        ads.restart()
+        eventually(lambda: len(ads.streams("twenty")), lambda count: count > 1, within_s=RECONNECTED_S)
+        before = versions(client)
+        publish(4, refused(BAD), proven=[eds_cluster(BAD)])
+        eventually(partial(all_but_bad_are, client, "ACKED", before), within_s=SOON_S)
+
+        assert client.call("xds:///web").code == "OK"
+        assert "DOES_NOT_EXIST" not in states(client).values()
+
+
+@pytest.mark.parametrize(("repeat_errors", "state"), [(True, "RECEIVED_ERROR"), (False, "DOES_NOT_EXIST")])
+def test_error__neighbour_changes__is_forgotten_unless_it_is_repeated(
+    backend: int, repeat_errors: bool, state: str
+) -> None:
+    # A fact about C-core, and why PARLEY_REPEAT_ERRORS is what it is (F9): should this fail, a new version remembers.
+    with serving_ads(config(repeat_errors=repeat_errors)) as ads:
+        ads.publish("repeat", *web([eds_cluster("a"), eds_cluster("b")], backend))
+        parents = web([eds_cluster("a"), eds_cluster("b")], backend)[:2]
+        with client_of(ads, "repeat") as client:
+            assert client.call("xds:///web").code == "OK"
+            ads.publish("repeat", *parents, eds_cluster("b"), assignment("b", backend))
+            eventually(lambda: states(client)["a"], lambda got: got == "RECEIVED_ERROR", within_s=SOON_S)
+            before = versions(client)["b"]
+
+            ads.publish("repeat", *parents, eds_cluster("b", "2s"), assignment("b", backend))
+            eventually(lambda: versions(client)["b"], lambda version: version != before, within_s=SOON_S)
+
+            assert states(client)["a"] == state
+
+
+def test_error__new_stream__is_told_again(ads: AdsThread, backend: int) -> None:
+    ads.publish("again", *web([eds_cluster("a")], backend)[:2])
+    with client_of(ads, "again") as client:
+        first = client.call("xds:///web")
+        heard = len(ads.responses("again"))
+
+        ads.restart()
+        eventually(lambda: len(ads.streams("again")), lambda count: count > 1, within_s=RECONNECTED_S)
+        eventually(lambda: any(r.errors for _, r in ads.responses("again")[heard:]), within_s=SOON_S)
+
+        # F10: without it a client that has no copy would forget the reason after 15 s.
+        assert states(client) == {"a": "RECEIVED_ERROR"}
+        assert client.call("xds:///web").text == first.text
