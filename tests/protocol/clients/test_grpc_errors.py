@@ -186,7 +186,7 @@ def heard_of_errors(client: Client, process: GrpcClient, cases: Sequence[Case]) 
 
 
 @every_case
-def test_grpc__resource_in_error_from_the_start__fails_at_once_with_the_reason_or_after_15_s_without(
+def test_grpc__resource_in_error_from_the_start__fails_with_the_reason_or_after_15_s_without(
     story: Story, client: Client, case: Case
 ) -> None:
     start = story[client, case]["start"]
@@ -196,8 +196,8 @@ def test_grpc__resource_in_error_from_the_start__fails_at_once_with_the_reason_o
         assert (start.call.code, start.believed.state) == ("OK", "ACKED")
     elif client.tp3:
         assert start.call.code == "UNAVAILABLE"
+        # Had its timer fired first, it would say "does not exist".
         assert f"{case.code.name} [XDS" in start.call.text
-        assert start.call.seconds < DOES_NOT_EXIST_S / 5
         assert (start.believed.state, start.believed.in_use) == ("RECEIVED_ERROR", "")
         assert start.believed.details in start.call.text
     else:
