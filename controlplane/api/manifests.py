@@ -16,7 +16,7 @@ from controlplane.catalog.values import Existing, Expectation, Put, ResourceCont
 from controlplane.errors import InputInvalid, InputTooLarge, NotFound
 from xdscore.findings import Finding, has_errors
 from xdscore.names import name_problem
-from xdscore.resource_types import by_word
+from xdscore.resource_types import ResourceType, by_word
 from xdscore.schema import (
     Expected,
     Manifest,
@@ -113,13 +113,22 @@ def puts_of(read: ManifestsRead, *, expect: Expectation = Existing.ANY) -> tuple
 
 def manifest_of(content: ResourceContent) -> dict[str, Tree]:
     """The manifest that would store this content again; no secret is in it."""
+    return _manifest(content.kind, content.name, content.any_bytes, content.ttl_ms)
+
+
+def manifest_of_parsed(parsed: ParsedResource) -> dict[str, Tree]:
+    """The manifest that would be read back once this is stored; no secret is in it."""
+    return _manifest(parsed.type, parsed.name, parsed.any_bytes, parsed.ttl_ms)
+
+
+def _manifest(kind: ResourceType, name: str, any_bytes: bytes, ttl_ms: int) -> dict[str, Tree]:
     keyed_hash = key_ring().keyed_hash
-    bare = to_json(content.any_bytes, keyed_hash, ttl_ms=content.ttl_ms)
-    inner = bare.get("resource") if content.ttl_ms else bare
-    own_name = inner.get(content.kind.name_field) if isinstance(inner, dict) else None
-    if own_name == content.name:
+    bare = to_json(any_bytes, keyed_hash, ttl_ms=ttl_ms)
+    inner = bare.get("resource") if ttl_ms else bare
+    own_name = inner.get(kind.name_field) if isinstance(inner, dict) else None
+    if own_name == name:
         return bare
-    return to_json(content.any_bytes, keyed_hash, xds_name=content.name, ttl_ms=content.ttl_ms)
+    return to_json(any_bytes, keyed_hash, xds_name=name, ttl_ms=ttl_ms)
 
 
 def _parsed(manifest: Manifest, environment_key: str, expected: Expected) -> ParsedResource | Refused:

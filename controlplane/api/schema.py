@@ -92,6 +92,7 @@ WAIT: Final = [
 ]
 APPLY_PARAMETERS: Final = [
     _query("dry_run", OpenApiTypes.BOOL, "Say what would be done, by the same code, and leave nothing behind."),
+    _query("text", OpenApiTypes.BOOL, "With `dry_run`: each edit as a unified difference, too."),
     MESSAGE,
     _query("owner", OpenApiTypes.STR, "For plain manifests: whose they are."),
     _query("prune", OpenApiTypes.BOOL, "For plain manifests: delete what else this owner has."),

@@ -1,6 +1,6 @@
 """Reads of the catalogue. Never inside a transaction: on SQLite that would take the writer's lock (resolutions D6a)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -160,6 +160,21 @@ def resource_get(*, environment_key: str, kind: ResourceType, name: str) -> Reso
     if row is None:
         raise NotFound(f"There is no {kind.word} '{name}' in '{environment_key}'.")
     return resource_content(row, environment_key=environment_key)
+
+
+def resources_named(
+    *, environment_key: str, keys: Collection[tuple[str, str]]
+) -> Iterator[tuple[tuple[str, str], ResourceContent]]:
+    """Those of the (type word, name) pairs that are there, each with its bytes, in batches."""
+    wanted = sorted(keys)
+    for start in range(0, len(wanted), _BATCH):
+        batch = set(wanted[start : start + _BATCH])
+        rows = Resource.objects.filter(
+            environment__key=environment_key, deleted=False, name__in={name for _, name in batch}
+        ).select_related("head", "head__blob")
+        for row in rows:
+            if (row.type, row.name) in batch:
+                yield (row.type, row.name), resource_content(row, environment_key=environment_key)
 
 
 def resource_content(row: Resource, *, environment_key: str) -> ResourceContent:

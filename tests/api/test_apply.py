@@ -142,7 +142,32 @@ def test_apply__dry_run__says_what_apply_would_do_and_leaves_nothing(api: Caller
 
     assert stored() == before
     assert (planned.status, planned.json["changed"], planned.json["dry_run"]) == (200, True, True)
-    assert sorted(planned.json["diff"], key=str) == sorted(api.post(APPLY, body).json["edits"], key=str)
+    outcomes = [{key: edit[key] for key in ("type", "name", "action", "revision")} for edit in planned.json["diff"]]
+    assert sorted(outcomes, key=str) == sorted(api.post(APPLY, body).json["edits"], key=str)
+
+
+def test_apply__dry_run__says_which_fields_differ_and_with_text_how_a_review_reads_it(api: Caller) -> None:
+    api.post(APPLY, {"resources": [cluster("a"), cluster("b")]})
+    body = {"resources": [cluster("a", connect_timeout="9s")], "delete": [{"type": "cluster", "name": "b"}]}
+
+    diff = api.post(f"{APPLY}?dry_run=true&text=true", body).json["diff"]
+
+    by_name = {edit["name"]: edit for edit in diff}
+    assert by_name["a"]["fields"] == [{"pointer": "/connect_timeout", "before": "1s", "after": "9s"}]
+    assert by_name["a"]["fields_omitted"] == 0
+    assert "\n-connect_timeout: 1s\n+connect_timeout: 9s\n" in by_name["a"]["text"]
+    assert by_name["b"]["text"].startswith("--- a/cluster/b\n+++ /dev/null\n")
+    assert "fields" not in by_name["b"]
+
+
+def test_apply__dry_run_of_a_secret__shows_that_it_differs_and_nothing_of_it(api: Caller) -> None:
+    api.post(APPLY, {"resources": [tls_secret("s", "first-canary")]})
+
+    answer = api.post(f"{APPLY}?dry_run=true&text=true", {"resources": [tls_secret("s", "second-canary")]})
+
+    assert [edit["action"] for edit in answer.json["diff"]] == ["updated"]
+    assert answer.json["diff"][0]["fields"] != []
+    assert "canary" not in json.dumps(answer.json)
 
 
 def test_apply__dry_run_of_what_is_there__says_that_nothing_changes(api: Caller) -> None:

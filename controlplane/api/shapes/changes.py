@@ -76,12 +76,29 @@ class UnchangedOut(serializers.Serializer[Any]):
     changed = serializers.BooleanField()
 
 
+class FieldOut(serializers.Serializer[Any]):
+    """One value that would be another; null: none on that side."""
+
+    pointer = serializers.CharField(allow_blank=True, help_text="RFC 6901 pointer into the manifest.")
+    before = serializers.JSONField(allow_null=True)
+    after = serializers.JSONField(allow_null=True)
+
+
+class PlannedEditOut(EditOut):
+    """What would become of one resource, and of which of its fields."""
+
+    # A declared field hides no attribute: the metaclass takes it out of the class.
+    fields = FieldOut(many=True, required=False, help_text="Of an update: the first 200.")  # type: ignore[assignment]
+    fields_omitted = serializers.IntegerField(required=False, help_text="How many more there are.")
+    text = serializers.CharField(required=False, help_text="With `text=true`: a unified difference, as YAML.")
+
+
 class NotAppliedOut(serializers.Serializer[Any]):
     """Everything already was as asked; or, with `dry_run`, what an apply would do."""
 
     changed = serializers.BooleanField(help_text="Whether it would change anything.")
     dry_run = serializers.BooleanField(required=False)
-    diff = EditOut(many=True, required=False, help_text="With `dry_run`.")
+    diff = PlannedEditOut(many=True, required=False, help_text="With `dry_run`.")
     findings = FindingOut(many=True, required=False, help_text="With `dry_run`.")
 
 

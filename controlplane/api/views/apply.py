@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer
 from controlplane.api.bodies import documents_of, located_in, values_of
+from controlplane.api.differences import edits_json
 from controlplane.api.kinds import kind_named, type_words
 from controlplane.api.manifests import manifests_at, manifests_in, parsed_all, puts_of
 from controlplane.api.problems import finding_json
@@ -22,7 +23,7 @@ from controlplane.api.requests import request_id
 from controlplane.api.schema import APPLY_PARAMETERS, apply_body, described
 from controlplane.api.shapes.changes import ApplyIn, ChangeMadeOut, NotAppliedOut
 from controlplane.api.views.base import ApiView, principal_of
-from controlplane.api.views.changes import change_answer, edit_json
+from controlplane.api.views.changes import change_answer
 from controlplane.builder.selectors import generation_of_epoch
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import change_apply, change_plan
@@ -36,7 +37,7 @@ from xdscore.schema.codes import NAME_REFUSED, VALUE_REFUSED
 from xdscore.schema.positions import Path
 from xdscore.schema.text import Document
 
-PARAMETERS = ("dry_run", "message", "owner", "prune", "strict")
+PARAMETERS = ("dry_run", "message", "owner", "prune", "strict", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class ApplyView(ApiView):
         """All of it or nothing."""
         query = Query(request, PARAMETERS)
         dry_run = query.flag("dry_run")
+        text = query.flag("text")
         if query.flag("strict"):
             query.refuse("strict", "is not available yet", hint="Without it a missing reference is held at build.")
         wanted = _wanted(documents_of(request), query)
@@ -87,7 +89,7 @@ class ApplyView(ApiView):
                 {
                     "changed": bool(planned.edits),
                     "dry_run": True,
-                    "diff": [edit_json(edit) for edit in planned.edits],
+                    "diff": edits_json(planned.edits, environment_key=environment_key, parsed=read.parsed, text=text),
                     "findings": [finding_json(each) for each in (*wanted.notes, *planned.findings)],
                 }
             )

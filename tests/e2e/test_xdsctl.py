@@ -1,0 +1,323 @@
+"""Every command of xdsctl against a running Parley, with each exit status it can have (ux.md section 5)."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from tests.support.manifests import cluster, listener, route
+from tests.support.ports import free_ports
+from tests.support.stack import Parley, running_up
+from xdsctl.app import app
+
+DONE, NO, USAGE, NO_ANSWER, CONFLICT, UNDECIDED = range(6)
+
+
+@dataclass(frozen=True)
+class Said:
+    """How a command ended, and what it wrote where."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class Xdsctl:
+    """Runs commands with these variables and no others of its own."""
+
+    variables: dict[str, str]
+
+    def __call__(self, *arguments: str, stdin: str | None = None, **variables: str) -> Said:
+        result = CliRunner().invoke(app, list(arguments), input=stdin, env={**self.variables, **variables})
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Said(result.exit_code, result.stdout, result.stderr)
+
+    def epoch(self) -> int:
+        found = self("rollout", "history", "-o", "json").data
+        return max((row["epoch"] for row in found), default=0)
+
+
+@pytest.fixture(scope="module")
+def parley(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parley]:
+    with running_up(tmp_path_factory.mktemp("xdsctl") / "home") as running:
+        yield running
+
+
+@pytest.fixture
+def xdsctl(parley: Parley, tmp_path: Path) -> Xdsctl:
+    return Xdsctl(
+        {
+            "XDSCTL_SERVER": f"http://127.0.0.1:{parley.web_port}",
+            "XDSCTL_TOKEN": parley.token,
+            "XDSCTL_CONFIG": str(tmp_path / "contexts.json"),
+        }
+    )
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    folder = tmp_path / "resources"
+    folder.mkdir()
+    (folder / "clusters.yaml").write_text(yaml.safe_dump_all([cluster("pay"), cluster("cart")]))
+    (folder / "edge.json").write_text(json.dumps([route("edge", "pay"), listener("edge", "edge", 10000)]))
+    return folder
+
+
+def applied(xdsctl: Xdsctl, *resources: Any, more: tuple[str, ...] = ()) -> Said:
+    return xdsctl("apply", "-f", "-", "-m", "test", *more, stdin=yaml.safe_dump_all(resources))
+
+
+def test_apply__folder__one_change_and_then_nothing(xdsctl: Xdsctl, files: Path) -> None:
+    first = xdsctl("apply", "-f", str(files), "-m", "first", "--wait", "--timeout", "30s", "-o", "json")
+    again = xdsctl("apply", "-f", str(files))
+
+    assert (first.status, first.data["state"]) == (DONE, "settled") or first.data["state"] == "unchanged"
+    assert (again.status, again.err) == (DONE, "'default' already is as the files say.\n")
+
+
+def test_apply__mistakes_in_two_files__each_with_its_line_and_nothing_stored(xdsctl: Xdsctl, files: Path) -> None:
+    (files / "clusters.yaml").write_text("# ours\n" + yaml.safe_dump({**cluster("new"), "conect_timeout": "1s"}))
+    (files / "edge.json").write_text(json.dumps([{**route("edge", "pay"), "virtual_hosts": 7}], indent=1))
+
+    said = xdsctl("apply", "-f", str(files))
+
+    assert said.status == NO
+    assert "clusters.yaml:3:1: error XDS" in said.err
+    assert "Did you mean" in said.err
+    assert "edge.json:" in said.err
+    assert xdsctl("get", "cluster", "new").status == NO
+
+
+def test_apply__github_format__annotates_the_line(xdsctl: Xdsctl, files: Path) -> None:
+    (files / "clusters.yaml").write_text(yaml.safe_dump({**cluster("new"), "conect_timeout": "1s"}))
+
+    said = xdsctl("apply", "-f", str(files / "clusters.yaml"), "-o", "github")
+
+    assert said.status == NO
+    assert f"::error file={files}/clusters.yaml,line=2,col=1,title=XDS" in said.out
+
+
+def test_apply__base_that_moved__conflict_that_names_what_moved(xdsctl: Xdsctl) -> None:
+    applied(xdsctl, cluster("base"), more=("--wait", "--timeout", "30s"))
+    reviewed = xdsctl.epoch()
+    applied(xdsctl, cluster("base", connect_timeout="2s"), more=("--wait", "--timeout", "30s"))
+
+    said = applied(xdsctl, cluster("base", connect_timeout="3s"), more=("--base-epoch", str(reviewed)))
+
+    assert said.status == CONFLICT
+    assert "base" in said.err
+
+
+def test_apply__dry_run__changes_nothing(xdsctl: Xdsctl) -> None:
+    said = applied(xdsctl, cluster("dry"), more=("--dry-run", "server", "-o", "name"))
+
+    assert (said.status, said.out) == (DONE, "cluster/dry\n")
+    assert xdsctl("get", "cluster", "dry").status == NO
+
+
+def test_apply__time_runs_out__undecided(xdsctl: Xdsctl) -> None:
+    said = applied(xdsctl, cluster("late"), more=("--wait", "--timeout", "0s"))
+
+    assert said.status == UNDECIDED
+    assert "goes on without this command" in said.err
+
+
+def test_diff__something_differs__patch_and_status_1_else_0(xdsctl: Xdsctl) -> None:
+    applied(xdsctl, cluster("diff"))
+
+    changed = xdsctl("diff", "-f", "-", stdin=yaml.safe_dump(cluster("diff", connect_timeout="7s")))
+    same = xdsctl("diff", "-f", "-", stdin=yaml.safe_dump(cluster("diff")))
+
+    assert changed.status == NO
+    assert changed.out.startswith("--- a/cluster/diff\n+++ b/cluster/diff\n")
+    assert "\n-connect_timeout: 1s\n+connect_timeout: 7s\n" in changed.out
+    assert (same.status, same.out) == (DONE, "")
+
+
+@pytest.mark.parametrize("where", [(), ("--offline",)])
+def test_validate__sound_and_unsound__same_answers_with_and_without_server(
+    xdsctl: Xdsctl, files: Path, where: tuple[str, ...]
+) -> None:
+    sound = xdsctl("validate", "-f", str(files), *where)
+    (files / "bad.yaml").write_text(yaml.safe_dump({**cluster("x"), "conect_timeout": "1s"}))
+    unsound = xdsctl("validate", "-f", str(files), "-o", "json", *where)
+
+    assert (sound.status, sound.err) == (DONE, "4 resources checked: valid.\n")
+    assert (unsound.status, unsound.data["valid"]) == (NO, False)
+    assert [(each["line"], each["code"][:3]) for each in unsound.data["findings"]] == [(2, "XDS")]
+    assert unsound.data["findings"][0]["file"].endswith("bad.yaml")
+
+
+def test_validate__file_that_is_no_yaml__says_the_line(xdsctl: Xdsctl, tmp_path: Path) -> None:
+    (tmp_path / "broken.yaml").write_text("name: [\n")
+
+    said = xdsctl("validate", "-f", str(tmp_path / "broken.yaml"), "--offline")
+
+    assert said.status == NO
+    assert "broken.yaml:" in said.err
+
+
+@pytest.mark.parametrize("form", ["table", "wide", "json", "yaml", "name", "github"])
+def test_get__any_format__same_status(xdsctl: Xdsctl, form: str) -> None:
+    applied(xdsctl, cluster("formed"))
+
+    assert xdsctl("get", "cluster", "formed", "-o", form).status == DONE
+    assert xdsctl("get", "cluster", "nobody", "-o", form).status == NO
+
+
+def test_get__list_as_yaml__is_what_apply_takes(xdsctl: Xdsctl) -> None:
+    applied(xdsctl, cluster("copied"))
+
+    listed = xdsctl("get", "-o", "yaml")
+    again = xdsctl("apply", "-f", "-", stdin=listed.out)
+
+    assert "copied" in listed.out
+    assert (again.status, again.err) == (DONE, "'default' already is as the files say.\n")
+
+
+def test_describe_history_edit_delete__one_resource_through_its_life(xdsctl: Xdsctl, tmp_path: Path) -> None:
+    applied(xdsctl, cluster("life"))
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\nsed -i "s/connect_timeout: 1s/connect_timeout: 5s/" "$1"\n')
+    editor.chmod(0o755)
+
+    edited = xdsctl("edit", "cluster", "life", "-m", "slower", EDITOR=str(editor), VISUAL="")
+    described = xdsctl("describe", "cluster", "life")
+    history = xdsctl("history", "cluster", "life", "-o", "json")
+    deleted = xdsctl("delete", "cluster", "life")
+
+    assert (edited.status, described.status, history.status, deleted.status) == (DONE, DONE, DONE, DONE)
+    assert "connect_timeout: 5s" in described.out
+    assert [row["message"] for row in history.data] == ["slower", "test"]
+    assert xdsctl("get", "cluster", "life").status == NO
+    assert xdsctl("delete", "cluster", "life").status == NO
+
+
+def test_edit__mistake__keeps_the_text_and_says_where(xdsctl: Xdsctl, tmp_path: Path) -> None:
+    applied(xdsctl, cluster("careful"))
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\necho "conect_timeout: 2s" >> "$1"\n')
+    editor.chmod(0o755)
+
+    said = xdsctl("edit", "cluster", "careful", EDITOR=str(editor), VISUAL="")
+
+    assert said.status == NO
+    kept = Path(said.err.rsplit("Your text is in '", 1)[1].split("'", 1)[0])
+    assert "conect_timeout: 2s" in kept.read_text()
+    kept.unlink()
+
+
+def test_rollout__status_and_history__of_a_change(xdsctl: Xdsctl) -> None:
+    made = applied(xdsctl, cluster("rolled"), more=("-o", "name")).out.strip()
+
+    waited = xdsctl("rollout", "status", made, "--wait", "--timeout", "30s", "-o", "json")
+
+    assert (waited.status, waited.data["id"]) == (DONE, made)
+    assert xdsctl("rollout", "history").out.startswith("EPOCH")
+    assert xdsctl("rollout", "status", "00000000-0000-0000-0000-000000000000").status == NO
+
+
+def test_clients_and_incidents__none_yet__say_so(xdsctl: Xdsctl) -> None:
+    for command in (("clients", "list"), ("ps",), ("incidents", "list")):
+        said = xdsctl(*command)
+        assert (said.status, said.out, said.err) == (DONE, "", "Nothing found.\n")
+    assert xdsctl("clients", "describe", "nobody").status == NO
+    assert xdsctl("incidents", "show", "nothing").status == NO
+
+
+def test_bootstrap__grpc__is_json_and_names_the_switch(xdsctl: Xdsctl) -> None:
+    said = xdsctl("bootstrap", "grpc", "--client", "me")
+
+    assert said.data["node"]["id"] == "me"
+    assert "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=true" in said.err
+
+
+def test_doctor__all_well_bad_token_no_server__0_1_3(xdsctl: Xdsctl) -> None:
+    (port,) = free_ports(1)
+
+    well = xdsctl("doctor")
+    stranger = xdsctl("doctor", "--token", "nonsense")
+    nobody = xdsctl("doctor", "--server", f"http://127.0.0.1:{port}")
+
+    assert (well.status, stranger.status, nobody.status) == (DONE, NO, NO_ANSWER)
+    assert "FAIL  token" in stranger.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("get",),
+        ("describe", "cluster", "a"),
+        ("history", "cluster", "a"),
+        ("delete", "cluster", "a"),
+        ("edit", "cluster", "a"),
+        ("rollout", "status", "00000000-0000-0000-0000-000000000000"),
+        ("rollout", "history"),
+        ("rollout", "undo", "--to", "1", "--reason", "x"),
+        ("clients", "list"),
+        ("clients", "describe", "a"),
+        ("incidents", "list"),
+        ("incidents", "resolve", "a"),
+        ("snapshot", "export", "1"),
+        ("bootstrap", "envoy", "--client", "a"),
+    ],
+)
+def test_any_command__server_is_away__one_sentence_and_3(xdsctl: Xdsctl, command: tuple[str, ...]) -> None:
+    (port,) = free_ports(1)
+
+    said = xdsctl(*command, "--server", f"http://127.0.0.1:{port}")
+
+    assert said.status == NO_ANSWER
+    assert said.err.startswith(f"error: http://127.0.0.1:{port} does not answer: ")
+    assert said.err.count("\n") == 1
+
+
+def test_context__set_use_login_remove__are_kept_in_a_private_file(
+    xdsctl: Xdsctl, parley: Parley, tmp_path: Path
+) -> None:
+    url = f"http://127.0.0.1:{parley.web_port}"
+    bare = {"XDSCTL_SERVER": "", "XDSCTL_TOKEN": ""}
+
+    assert xdsctl("get", **bare).status == USAGE
+    assert xdsctl("context", "set", "here", "--url", url, **bare).status == DONE
+    assert xdsctl("login", stdin=f"{parley.token}\n", **bare).status == DONE
+    assert xdsctl("get", **bare).status == DONE
+    assert xdsctl("login", stdin="wrong\n", **bare).status == NO_ANSWER
+    assert (tmp_path / "contexts.json").stat().st_mode & 0o777 == 0o600
+    assert parley.token not in xdsctl("context", "list", "-o", "json").out
+    assert xdsctl("context", "use", "elsewhere").status == USAGE
+    assert xdsctl("context", "remove", "here").status == DONE
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("nonsense",), ("get", "--nonsense"), ("apply",), ("apply", "-f", "nowhere.yaml"), ("rollout", "undo")],
+)
+def test_wrong_usage__2(xdsctl: Xdsctl, arguments: tuple[str, ...]) -> None:
+    assert xdsctl(*arguments).status == USAGE
+
+
+def test_refusal__token_that_may_not__3_and_the_role_it_needs(xdsctl: Xdsctl, parley: Parley) -> None:
+    made = parley.call("POST", "/tokens", {"name": "reader", "scopes": [{"role": "viewer", "environment": "default"}]})
+
+    said = xdsctl("apply", "-f", "-", "--token", made.body["token"], stdin=yaml.safe_dump(cluster("no")))
+
+    assert said.status == NO_ANSWER
+    assert "editor" in said.err
+
+
+def test_output__quiet_and_no_color__only_data(xdsctl: Xdsctl) -> None:
+    said = xdsctl("incidents", "list", "--quiet", "--no-color")
+
+    assert (said.out, said.err) == ("", "")

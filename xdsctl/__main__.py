@@ -1,0 +1,5 @@
+"""`python -m xdsctl`."""
+
+from xdsctl.app import main
+
+main()

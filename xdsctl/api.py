@@ -1,0 +1,181 @@
+"""The REST API over HTTP. Every refusal becomes a CommandError with the exit status of its kind (ux.md section 5).
+
+A request that the server asks to send again (429, 503 with Retry-After) is sent again a few times; one that nobody
+answered is not: whoever runs the command knows better whether to wait.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx
+
+from xdsctl import __version__
+from xdsctl.exits import CommandError, Exit, JsonObject, NoAnswerError, Remark
+from xdsctl.settings import Context
+
+_CONNECT_S: Final = 5.0
+_READ_S: Final = 90.0  # longer than the longest wait the server grants
+_TRIES: Final = 4
+_LONGEST_PAUSE_S: Final = 10.0
+_PREFIX: Final = "/api/v1"
+
+Parameters = Mapping[str, str | int | bool | None]
+
+
+class Api:
+    """One server, one token."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        headers = {"User-Agent": f"xdsctl/{__version__}", "Accept": "application/json"}
+        if context.token:
+            headers["Authorization"] = f"Bearer {context.token}"
+        self._http = httpx.Client(
+            base_url=context.server,
+            headers=headers,
+            timeout=httpx.Timeout(_READ_S, connect=_CONNECT_S),
+            follow_redirects=False,
+        )
+
+    def get(self, path: str, **parameters: str | int | bool | None) -> Any:
+        """What is there, as JSON."""
+        return _json(self.request("GET", path, parameters=parameters))
+
+    def pages(self, path: str, **parameters: str | int | bool | None) -> Iterator[JsonObject]:
+        """Every item of a list, page after page."""
+        page = self.get(path, **{"limit": 1_000, **parameters})
+        while True:
+            yield from page["results"]
+            following = page.get("next")
+            if not following:
+                return
+            # Only the query is the server's word: behind a proxy it may know itself by another name.
+            page = _json(self._sent("GET", f"{_PREFIX}{path}", httpx.URL(following).params, None, {}))
+
+    def post(self, path: str, body: object, **parameters: str | int | bool | None) -> Any:
+        """The answer to a command, as JSON; None when there is none."""
+        return _json(self.request("POST", path, body=body, parameters=parameters))
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        parameters: Parameters | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Any request below `/api/v1`. Raises CommandError unless it succeeded."""
+        given = {key: _spelled(value) for key, value in (parameters or {}).items() if value not in (None, "")}
+        return self._sent(method, f"{_PREFIX}{path}", httpx.QueryParams(given), body, headers or {})
+
+    def probe(self, path: str) -> httpx.Response:
+        """GET of a path of the server itself, whatever it answers. Raises NoAnswerError."""
+        return self._once("GET", path, httpx.QueryParams(), None, {})
+
+    def environment(self, rest: str = "") -> str:
+        """The path of the chosen environment."""
+        return f"/environments/{segment(self.context.environment)}{rest}"
+
+    def resource(self, word: str, name: str, rest: str = "") -> str:
+        """The path of a resource of the chosen environment."""
+        return self.environment(f"/resources/{segment(word)}/{segment(name)}{rest}")
+
+    def _sent(
+        self, method: str, path: str, query: httpx.QueryParams, body: object, headers: Mapping[str, str]
+    ) -> httpx.Response:
+        response = self._once(method, path, query, body, headers)
+        for _ in range(_TRIES - 1):
+            pause = _pause(response)
+            if pause is None:
+                break
+            time.sleep(pause)
+            response = self._once(method, path, query, body, headers)
+        if response.is_success:
+            return response
+        raise _refusal(response, self.context.server)
+
+    def _once(
+        self, method: str, path: str, query: httpx.QueryParams, body: object, headers: Mapping[str, str]
+    ) -> httpx.Response:
+        try:
+            return self._http.request(method, path, params=query, json=body, headers=dict(headers))
+        except httpx.HTTPError as error:
+            reason = str(error) or type(error).__name__
+            raise NoAnswerError(
+                f"{self.context.server} does not answer: {reason}. Is Parley running there? --server, {_HINT}"
+            ) from error
+
+
+_HINT: Final = "XDSCTL_SERVER or the context name another one."
+
+
+def segment(text: str) -> str:
+    """`text` as one part of a path: names of resources hold slashes and question marks."""
+    return quote(text, safe="")
+
+
+def _spelled(value: str | int | bool | None) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _pause(response: httpx.Response) -> float | None:
+    """How long the server asks to wait before the next try; None when it does not, or asks for too much."""
+    asked = response.headers.get("Retry-After", "")
+    if response.status_code not in {429, 503} or not asked.isdecimal() or int(asked) > _LONGEST_PAUSE_S:
+        return None
+    return float(asked)
+
+
+def _json(response: httpx.Response) -> Any:
+    if not response.content:
+        return None
+    try:
+        return response.json()
+    except ValueError as error:
+        raise NoAnswerError(
+            f"{response.url.host} answered with something that is not JSON. Is it a Parley server?"
+        ) from error
+
+
+def _refusal(response: httpx.Response, server: str) -> CommandError:
+    document = _problem(response)
+    detail = str(document.get("detail") or f"{response.status_code} {response.reason_phrase}")
+    match response.status_code:
+        case 400 | 404 | 405 | 410 | 413 | 415 | 422:
+            exit_status = Exit.NO
+        case 409 | 412 | 428:
+            exit_status = Exit.CONFLICT
+        case 401:
+            exit_status = Exit.NO_ANSWER
+            detail = f"{detail} --token, XDSCTL_TOKEN or the context names the token."
+        case _:
+            exit_status = Exit.NO_ANSWER
+    if not document:
+        detail = f"{server} answered {response.status_code} {response.reason_phrase}. Is it a Parley server?"
+    remarks = [remark_of(each) for each in document.get("errors", ())]
+    return CommandError(exit_status, detail, remarks=remarks, document=document or None)
+
+
+def _problem(response: httpx.Response) -> JsonObject:
+    if response.headers.get("Content-Type", "").partition(";")[0] != "application/problem+json":
+        return {}
+    try:
+        found = response.json()
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def remark_of(finding: JsonObject) -> Remark:
+    """A finding of the API. Its line is one of the body that was sent, which is nobody's file: `files` knows better."""
+    resource = finding.get("resource") or {}
+    return Remark(
+        code=finding["code"],
+        severity=finding["severity"],
+        detail=finding["detail"],
+        hint=finding.get("hint", ""),
+        resource=f"{resource['type']}/{resource['name']}" if resource else "",
+    )

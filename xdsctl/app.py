@@ -1,0 +1,96 @@
+"""All commands in one tree, and the options that every one of them takes."""
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from xdsctl import __version__
+from xdsctl.commands import clients, contexts, doctor, incidents, manifests, resources, rollout, snapshots
+from xdsctl.output import Format, Printer
+from xdsctl.session import Session
+from xdsctl.settings import ENVIRONMENT_VARIABLE, SERVER_VARIABLE, TOKEN_VARIABLE, Context
+
+EPILOG = (
+    "Exit status: 0 done, 1 the answer is no, 2 wrong usage, 3 no answer from the server, 4 conflict, 5 time ran out."
+)
+
+
+class _GlobalOptions(TyperGroup):
+    """Takes the options of every command wherever they stand, as people type them: `xdsctl get cluster -o json`."""
+
+    _WITH_VALUE = frozenset({"--server", "--token", "--context", "--environment", "-e", "--output", "-o"})
+    _FLAGS = frozenset({"--no-color", "--quiet", "-q"})
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Move them to the front."""
+        ours: list[str] = []
+        theirs: list[str] = []
+        rest = iter(args)
+        for each in rest:
+            if each == "--":
+                theirs += [each, *rest]
+            elif each in self._FLAGS or (each.partition("=")[0] in self._WITH_VALUE and "=" in each):
+                ours.append(each)
+            elif each in self._WITH_VALUE:
+                ours += [each, *_next(rest)]
+            else:
+                theirs.append(each)
+        return super().parse_args(ctx, ours + theirs)
+
+
+def _next(rest: Any) -> list[str]:
+    value = next(rest, None)
+    return [] if value is None else [value]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"xdsctl {__version__}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    name="xdsctl",
+    cls=_GlobalOptions,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    epilog=EPILOG,
+    help="Look at, change and understand what a Parley control plane serves.",
+)
+
+
+@app.callback(epilog=EPILOG)
+def root(  # noqa: PLR0913, PLR0917 - each is an option of the command line
+    ctx: typer.Context,
+    server: Annotated[str, typer.Option(help="The server's address.", envvar=SERVER_VARIABLE, show_default=False)] = "",
+    token: Annotated[
+        str, typer.Option(help="An API token; better in the variable.", envvar=TOKEN_VARIABLE, show_default=False)
+    ] = "",
+    environment: Annotated[
+        str,
+        typer.Option("--environment", "-e", help="The environment.", envvar=ENVIRONMENT_VARIABLE, show_default=False),
+    ] = "",
+    context: Annotated[str, typer.Option(help="A context that was set before.", show_default=False)] = "",
+    output: Annotated[Format, typer.Option("--output", "-o", help="How data is written.")] = Format.TABLE,
+    no_color: Annotated[bool, typer.Option("--no-color", help="Plain text. NO_COLOR says the same.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only data and errors.")] = False,
+    version: Annotated[  # noqa: ARG001 - its callback answers
+        bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    """Look at, change and understand what a Parley control plane serves.
+
+    These options may stand anywhere on the command line.
+    """
+    ctx.obj = Session(Printer(output, color=not no_color, quiet=quiet), Context(server, token, environment), context)
+
+
+for _module in (manifests, resources, rollout, clients, incidents, snapshots, doctor, contexts):
+    _module.register(app)
+
+
+def main() -> None:
+    """The program."""
+    app(prog_name="xdsctl")

@@ -1,0 +1,1 @@
+"""One module per noun; each has `register`, which adds its commands to the tree."""

@@ -1,0 +1,124 @@
+"""`clients`: who is connected, and what each was told."""
+
+from typing import Annotated, Final
+
+import typer
+
+from xdsctl.exits import Exit, JsonObject, Outcome
+from xdsctl.output import Column, ago
+from xdsctl.session import Session, command, session_of
+
+Client = Annotated[str, typer.Argument(metavar="CLIENT", help="A client's id, or its node id.")]
+
+
+def _worst(row: JsonObject) -> str:
+    states = [each["state"] for each in row["types"]]
+    return next((state for state in ("nacked", "sent", "requested") if state in states), "acked" if states else "")
+
+
+_COLUMNS: Final = (
+    Column("ID", lambda row: row["id"]),
+    Column("NODE", lambda row: row["node_id"]),
+    Column("IDENTITY", lambda row: row["identity"] or "(not verified)"),
+    Column("FAMILY", lambda row: row["family"]),
+    Column("STREAMS", lambda row: row["streams"]),
+    Column("STATE", _worst),
+    Column("SEEN", lambda row: ago(row["last_seen"])),
+    Column("ENVIRONMENT", lambda row: row["environment"], wide=True),
+    Column("CLUSTER", lambda row: row["node_cluster"], wide=True),
+    Column("VERSION", lambda row: f"{row['user_agent']} {row['user_agent_version']}".strip(), wide=True),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    clients = typer.Typer(no_args_is_help=True, help="Who is connected, and what each was told.")
+    clients.command("list")(listed)
+    clients.command()(describe)
+    clients.command()(diff)
+    app.add_typer(clients, name="clients")
+    app.command("ps")(listed)
+
+
+@command
+def listed(
+    ctx: typer.Context,
+    everybody: Annotated[bool, typer.Option("--all", help="Those that left within a day, too.")] = False,
+) -> None:
+    """List clients, a line each. 'ps' is short for it."""
+    session = session_of(ctx)
+    found = session.api.pages("/clients", environment=session.context.environment, connected=not everybody)
+    session.printer.rows(found, _COLUMNS, lambda row: str(row["id"]))
+
+
+@command
+def describe(ctx: typer.Context, client: Client) -> None:
+    """Show one client: its streams, and what it asks for, was sent and said."""
+    session = session_of(ctx)
+    found = _whole(session, client)
+    session.printer.document(found, lambda: _description(found), name=found["id"])
+
+
+@command
+def diff(ctx: typer.Context, client: Client, other: Client) -> Outcome:
+    """Compare what two clients ask for and run. Exit status 1 when they differ."""
+    session = session_of(ctx)
+    sides = [_by_type(_whole(session, each)) for each in (client, other)]
+    words = sorted(set(sides[0]) | set(sides[1]))
+    rows = [
+        {"type": word, "one": sides[0].get(word, ""), "other": sides[1].get(word, "")}
+        for word in words
+        if sides[0].get(word) != sides[1].get(word)
+    ]
+    columns = (
+        Column("TYPE", lambda row: row["type"]),
+        Column(client, lambda row: row["one"]),
+        Column(other, lambda row: row["other"]),
+    )
+    session.printer.rows(rows, columns, lambda row: str(row["type"]))
+    return Outcome(Exit.NO if rows else Exit.DONE, "" if rows else "They run the same.")
+
+
+def client_id(session: Session, client: str) -> str:
+    """The id of a client that was named by its id or its node id."""
+    named = list(session.api.pages("/clients", environment=session.context.environment, node_id=client))
+    # Several identities may declare one node id; the one that was seen last is the one that is meant.
+    return str(max(named, key=lambda row: row["last_seen"])["id"]) if named else client
+
+
+def _whole(session: Session, client: str) -> JsonObject:
+    identity = client_id(session, client)
+    found: JsonObject = session.api.get(f"/clients/{identity}")
+    subscriptions = session.api.get(f"/clients/{identity}/subscriptions")["results"]
+    return {**found, "subscriptions": subscriptions}
+
+
+def _by_type(client: JsonObject) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in client["subscriptions"]:
+        names = "*" if each["wildcard"] else ",".join(sorted(each["names"]))
+        found[each["type"]] = f"{names} {each['state']} {each['acked'] or '-'}"
+    return found
+
+
+def _description(client: JsonObject) -> str:
+    lines = [
+        f"Id:           {client['id']}",
+        f"Node:         {client['node_id']}",
+        f"Identity:     {client['identity'] or '(not verified)'}",
+        f"Environment:  {client['environment']}",
+        f"Cluster:      {client['node_cluster'] or '-'}",
+        f"Client:       {client['family']} {client['user_agent_version']}",
+        f"Seen:         {ago(client['first_seen'])} first, {ago(client['last_seen'])} last",
+        "Streams:",
+    ]
+    for stream in client["recent_streams"]:
+        ended = f"ended {ago(stream['closed_at'])}: {stream['cause']}" if stream["closed_at"] else "open"
+        lines.append(f"  {stream['id']}  {stream['variant']}  from {stream['peer'] or '?'}  {ended}")
+    lines.append("Subscriptions:")
+    for each in client["subscriptions"]:
+        names = "everything" if each["wildcard"] else ", ".join(each["names"])
+        lines.append(
+            f"  {each['type']}: {each['state']}, sent {each['sent'] or '-'}, acked {each['acked'] or '-'}: {names}"
+        )
+    return "\n".join(lines)

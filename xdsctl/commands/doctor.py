@@ -1,0 +1,121 @@
+"""`doctor`: can this machine work with that server, and if not, what to do about it."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import httpx
+import typer
+
+from xdsctl.api import Api
+from xdsctl.exits import CommandError, Exit, JsonObject, NoAnswerError, Outcome
+from xdsctl.output import Column
+from xdsctl.session import Session, command, session_of
+
+_API_VERSION: Final = "1"
+_SKEW_S: Final = 5.0  # more than this and "how long ago" is a lie; certificates start to matter at minutes
+_OK: Final = "ok"
+_BAD: Final = "FAIL"
+_ODD: Final = "warn"
+
+_COLUMNS: Final = (
+    Column("", lambda row: row["state"]),
+    Column("CHECK", lambda row: row["check"]),
+    Column("FOUND", lambda row: row["found"]),
+    Column("DO", lambda row: row["fix"]),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(doctor)
+
+
+@command
+def doctor(ctx: typer.Context) -> Outcome:
+    """Check the way to the server, the token, the clocks and the server's own health. Exit status 1 when one fails."""
+    session = session_of(ctx)
+    rows = list(_checks(session))
+    session.printer.rows(rows, _COLUMNS, lambda row: str(row["check"]))
+    failed = [row for row in rows if row["state"] == _BAD]
+    if any(row["check"] == "server" for row in failed):
+        return Outcome(Exit.NO_ANSWER, "The server does not answer.")
+    return Outcome(Exit.NO if failed else Exit.DONE, f"{len(failed)} of {len(rows)} checks failed." if failed else "")
+
+
+def _checks(session: Session) -> Iterator[JsonObject]:
+    context = session.context
+    api = session.api
+    try:
+        alive = api.probe("/healthz")
+    except NoAnswerError as error:
+        yield _row(_BAD, "server", error.text, "Start it, or name another with --server.")
+        return
+    yield _row(_OK, "server", f"{context.server} answers", "")
+    yield _clocks(alive)
+    yield _version(alive)
+    yield from _health(api)
+    yield _token(api)
+    yield _environment(api)
+
+
+def _clocks(response: httpx.Response) -> JsonObject:
+    try:
+        theirs = parsedate_to_datetime(response.headers["Date"])
+    except (KeyError, ValueError):
+        return _row(_ODD, "clocks", "the server does not say what time it is", "Look at the proxy in front of it.")
+    # A Date counts whole seconds.
+    skew = max(0.0, abs((datetime.now(UTC) - theirs).total_seconds()) - 1)
+    found = f"{skew:.0f} s apart"
+    if skew > _SKEW_S:
+        return _row(_ODD, "clocks", found, "Set both by NTP: times and certificates are judged by them.")
+    return _row(_OK, "clocks", found, "")
+
+
+def _version(response: httpx.Response) -> JsonObject:
+    theirs = response.headers.get("API-Version", _API_VERSION)
+    if theirs != _API_VERSION:
+        return _row(
+            _BAD, "version", f"the server speaks version {theirs} of the API", "Install the xdsctl of its release."
+        )
+    return _row(_OK, "version", f"API version {theirs}", "")
+
+
+def _health(api: Api) -> Iterator[JsonObject]:
+    ready = api.probe("/readyz")
+    lines = ready.text.strip().splitlines()
+    if ready.status_code != httpx.codes.OK:
+        yield _row(_BAD, "ready", lines[0] if lines else str(ready.status_code), "The server's log says more.")
+        return
+    for line in lines[1:]:
+        what, _, state = line.partition(": ")
+        good = state == _OK
+        fix = "" if good else "Changes are published all the same, only later; look at this process."
+        yield _row(_OK if good else _ODD, what, state, fix)
+
+
+def _token(api: Api) -> JsonObject:
+    if not api.context.token:
+        return _row(_BAD, "token", "none is given", "Set XDSCTL_TOKEN, or run 'xdsctl login'.")
+    try:
+        api.get("/environments", limit=1)
+    except CommandError as error:
+        return _row(_BAD, "token", error.text, "Make one in the console, or ask an administrator.")
+    return _row(_OK, "token", "accepted", "")
+
+
+def _environment(api: Api) -> JsonObject:
+    try:
+        found = api.get(api.environment())
+    except CommandError as error:
+        return _row(_BAD, "environment", error.text, "Name another with --environment; 'xdsctl get' needs one.")
+    if found["hold"]:
+        return _row(_ODD, "environment", f"'{found['key']}' is held: {found['hold']}", "Release the hold to apply.")
+    behind = found["generation"] - found["built_generation"]
+    told = f"'{found['key']}' at epoch {found['epoch']}" + (f", {behind} changes to build" if behind else "")
+    return _row(_OK, "environment", told, "")
+
+
+def _row(state: str, check: str, found: str, fix: str) -> JsonObject:
+    return {"state": state, "check": check, "found": found, "fix": fix}

@@ -1,0 +1,120 @@
+"""`incidents`: what clients refuse, and what is done about it."""
+
+from typing import Annotated, Final
+
+import typer
+
+from xdsctl.exits import JsonObject, Outcome
+from xdsctl.follow import incident_sentence
+from xdsctl.output import Column, ago
+from xdsctl.session import command, session_of
+
+Incident = Annotated[str, typer.Argument(metavar="INCIDENT", help="The incident's id.")]
+Reason = Annotated[str, typer.Option(help="Why; kept with the change.")]
+
+_COLUMNS: Final = (
+    Column("ID", lambda row: row["id"]),
+    Column("STATE", lambda row: row["state"]),
+    Column("RESOURCE", lambda row: f"{row['type']}/{row['name'] or '?'}"),
+    Column("CLIENTS", lambda row: f"{row['clients']['nacked']} of {row['clients']['sent']}"),
+    Column("CONFIDENCE", lambda row: row["confidence"]),
+    Column("MESSAGE", lambda row: row["message"]),
+    Column("CHANGE", lambda row: row["change"], wide=True),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    incidents = typer.Typer(no_args_is_help=True, help="What clients refuse, and what is done about it.")
+    incidents.command("list")(listed)
+    incidents.command()(show)
+    incidents.command()(acknowledge)
+    incidents.command()(resolve)
+    incidents.command()(archive)
+    incidents.command()(quarantine)
+    incidents.command()(release)
+    app.add_typer(incidents, name="incidents")
+
+
+@command
+def listed(
+    ctx: typer.Context,
+    state: Annotated[
+        str, typer.Option(help="open, acknowledged, resolved or ignored; all of them when empty.")
+    ] = "open",
+) -> None:
+    """List incidents, the one refused last first."""
+    session = session_of(ctx)
+    found = session.api.pages("/incidents", environment=session.context.environment, state=state)
+    session.printer.rows(found, _COLUMNS, lambda row: str(row["id"]))
+
+
+@command
+def show(ctx: typer.Context, incident: Incident) -> None:
+    """Show an incident: who refuses what, in whose words, since which change."""
+    session = session_of(ctx)
+    found = session.api.get(f"/incidents/{incident}")
+    session.printer.document(found, lambda: _description(found), name=found["id"])
+
+
+@command
+def acknowledge(ctx: typer.Context, incident: Incident) -> Outcome:
+    """Say that somebody looks after it."""
+    return _state(ctx, incident, "acknowledged")
+
+
+@command
+def resolve(ctx: typer.Context, incident: Incident) -> Outcome:
+    """Say that it is over; a refusal of a later epoch opens it again."""
+    return _state(ctx, incident, "resolved")
+
+
+@command
+def archive(ctx: typer.Context, incident: Incident) -> Outcome:
+    """Ignore it from now on."""
+    return _state(ctx, incident, "ignored")
+
+
+@command
+def quarantine(ctx: typer.Context, incident: Incident, reason: Reason) -> Outcome:
+    """Publish the last acknowledged revision in place of the refused one."""
+    return _done(ctx, incident, "quarantine", reason)
+
+
+@command
+def release(ctx: typer.Context, incident: Incident, reason: Reason) -> Outcome:
+    """Publish the refused revision again."""
+    return _done(ctx, incident, "release", reason)
+
+
+def _state(ctx: typer.Context, incident: str, state: str) -> Outcome:
+    session = session_of(ctx)
+    found = session.api.request("PATCH", f"/incidents/{incident}", body={"state": state}).json()
+    session.printer.document(found, lambda: f"{found['id']} {found['state']}", name=found["id"])
+    return Outcome()
+
+
+def _done(ctx: typer.Context, incident: str, action: str, reason: str) -> Outcome:
+    session = session_of(ctx)
+    made = session.api.post(f"/incidents/{incident}/{action}", {"reason": reason})
+    session.printer.document(made, lambda: f"change {made['id']}" if made.get("id") else "unchanged")
+    return Outcome(text="" if made.get("id") else "It was so already.")
+
+
+def _description(incident: JsonObject) -> str:
+    lines = [
+        f"Incident:     {incident['id']}  {incident['state']}{'  quarantined' if incident['quarantined'] else ''}",
+        f"What:         {incident_sentence(incident)}",
+        f"Confidence:   {incident['confidence']}",
+        f"Revision:     r{incident['revision']} by {incident['author'] or '?'}, change {incident['change'] or '?'}",
+        f"Seen:         {ago(incident['first_at'])} first, {ago(incident['last_at'])} last",
+        f"Suspects:     {', '.join(incident['suspects']) or '-'}",
+        "Clients:",
+        *(
+            f"  {each['node_id']} {each['identity'] or '(not verified)'}  r{each['revision']}  {each['count']} times"
+            for each in incident["refusing"]
+        ),
+        "Their words:",
+        *(f"  {ago(each['at'])}  {each['node_id']}: {each['text']}" for each in incident["samples"]),
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,178 @@
+"""`validate`, `diff`, `apply`: from files to the fleet, one step at a time or in one."""
+
+from enum import Enum
+from typing import Annotated, Final
+
+import typer
+
+from xdscore.codes import CATALOGUE
+from xdscore.schema import Refused, parse
+from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, Remark
+from xdsctl.files import Manifests, manifests_read, remark_in
+from xdsctl.follow import Tolerance, follow
+from xdsctl.output import Column, Format, remark_json
+from xdsctl.session import Session, command, session_of
+
+Files = Annotated[
+    list[str], typer.Option("--filename", "-f", help="A file, a folder, or - for standard input. May be repeated.")
+]
+Owner = Annotated[str, typer.Option(help="Whose resources these are; what --prune goes by.", show_default=False)]
+Prune = Annotated[bool, typer.Option("--prune", help="Delete what the owner has and the files do not name.")]
+BaseEpoch = Annotated[
+    int, typer.Option(min=0, help="Refuse if resources changed since this epoch: what was reviewed is what is applied.")
+]
+
+_ORDER: Final = ("note", "warning", "error")
+_EDIT_COLUMNS: Final = (
+    Column("ACTION", lambda row: row["action"]),
+    Column("TYPE", lambda row: row["type"]),
+    Column("NAME", lambda row: row["name"]),
+    Column("REVISION", lambda row: f"r{row['revision']}"),
+)
+
+
+class FailLevel(Enum):
+    """From which severity on findings make `validate` say no."""
+
+    NOTE = "note"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class DryRun(Enum):
+    """Where an apply without effect is carried out."""
+
+    NONE = "none"
+    SERVER = "server"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(validate)
+    app.command()(diff)
+    app.command()(apply)
+
+
+@command
+def validate(
+    ctx: typer.Context,
+    filename: Files,
+    offline: Annotated[bool, typer.Option("--offline", help="Ask no server: the same rules run here.")] = False,
+    fail_level: Annotated[FailLevel, typer.Option(help="From which severity on the answer is no.")] = FailLevel.ERROR,
+) -> Outcome:
+    """Say everything that is wrong with manifests, with file and line. Exit status 1 when something is."""
+    session = session_of(ctx)
+    manifests = manifests_read(filename)
+    remarks = [*manifests.notes, *(_checked_here(manifests) if offline else _checked_there(session, manifests))]
+    refused = any(_ORDER.index(each.severity) >= _ORDER.index(fail_level.value) for each in remarks)
+    if session.printer.form in {Format.JSON, Format.YAML}:
+        session.printer.data({"valid": not refused, "findings": [remark_json(each) for each in remarks]})
+        remarks = []
+    count = len(manifests.items)
+    text = f"{_resources(count)} checked: {'refused' if refused else 'valid'}."
+    return Outcome(Exit.NO if refused else Exit.DONE, text, tuple(remarks))
+
+
+@command
+def diff(ctx: typer.Context, filename: Files, owner: Owner = "", prune: Prune = False) -> Outcome:
+    """Show what an apply would change, field by field. Exit status 1 when there are differences."""
+    session = session_of(ctx)
+    manifests = manifests_read(filename)
+    planned = _planned(session, manifests, _body(manifests, owner=owner, prune=prune), text=True)
+    edits: list[JsonObject] = planned["diff"]
+    remarks = tuple(manifests.remark(each) for each in planned["findings"])
+    if session.printer.form is Format.NAME:
+        session.printer.rows(edits, _EDIT_COLUMNS, lambda row: f"{row['type']}/{row['name']}")
+    else:
+        session.printer.document(planned, lambda: "".join(each["text"] for each in edits).rstrip("\n"))
+    if not edits:
+        return Outcome(text="No difference.", remarks=remarks)
+    return Outcome(Exit.NO, f"{_resources(len(edits))} would change.", remarks)
+
+
+@command
+def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
+    ctx: typer.Context,
+    filename: Files,
+    message: Annotated[str, typer.Option("--message", "-m", help="Why; kept with the change.")] = "",
+    owner: Owner = "",
+    prune: Prune = False,
+    base_epoch: BaseEpoch = 0,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse references to what does not exist.")] = False,
+    dry_run: Annotated[DryRun, typer.Option(help="Say what would happen and do nothing.")] = DryRun.NONE,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the fleet has taken it, or has not.")] = False,
+    timeout: Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.")] = "5m",
+    fail_on: Annotated[
+        str, typer.Option(help="What makes a rollout fail: nack, and silent or silent>N% of the clients.")
+    ] = "nack",
+) -> Outcome:
+    """Make the environment hold what the files say, as one change: all of it or nothing."""
+    session = session_of(ctx)
+    tolerance = Tolerance.of(fail_on, timeout)
+    manifests = manifests_read(filename)
+    body = _body(manifests, owner=owner, prune=prune, message=message, base_epoch=base_epoch)
+    session.printer.remarks(manifests.notes)
+    if dry_run is DryRun.SERVER:
+        planned = _planned(session, manifests, body, strict=strict)
+        session.printer.rows(planned["diff"], _EDIT_COLUMNS, lambda row: f"{row['type']}/{row['name']}")
+        remarks = tuple(manifests.remark(each) for each in planned["findings"])
+        return Outcome(text=f"{_resources(len(planned['diff']))} would change; nothing was done.", remarks=remarks)
+    made = _sent(session, manifests, body, strict=strict)
+    if not made.get("id"):
+        session.printer.document(made, lambda: "unchanged")
+        return Outcome(text=f"'{session.context.environment}' already is as the files say.")
+    session.printer.remarks(manifests.remark(each) for each in made["findings"])
+    if wait:
+        return follow(session, made["id"], tolerance)
+    session.printer.document(made, lambda: f"change {made['id']}", name=made["id"])
+    return Outcome(text=f"{_resources(made['edit_count'])} changed. 'xdsctl rollout status {made['id']}' follows it.")
+
+
+def _body(
+    manifests: Manifests, *, owner: str = "", prune: bool = False, message: str = "", base_epoch: int = 0
+) -> JsonObject:
+    body: JsonObject = {"resources": manifests.trees, "message": message, "prune": prune}
+    if owner:
+        body["owner"] = owner
+    if base_epoch:
+        body["base_epoch"] = base_epoch
+    return body
+
+
+def _sent(session: Session, manifests: Manifests, body: JsonObject, **parameters: bool) -> JsonObject:
+    api = session.api
+    try:
+        answer: JsonObject = api.post(api.environment("/apply"), body, **parameters)
+    except CommandError as error:
+        raise manifests.located(error) from error
+    return answer
+
+
+def _planned(session: Session, manifests: Manifests, body: JsonObject, **parameters: bool) -> JsonObject:
+    return _sent(session, manifests, body, dry_run=True, **parameters)
+
+
+def _checked_there(session: Session, manifests: Manifests) -> list[Remark]:
+    answer = session.api.post("/validate", {"resources": manifests.trees})
+    return [manifests.remark(each) for each in answer["findings"]]
+
+
+def _checked_here(manifests: Manifests) -> list[Remark]:
+    remarks: list[Remark] = []
+    first: dict[tuple[str, str], str] = {}
+    for item in manifests.items:
+        found = parse(item.manifest)
+        remarks += [remark_in(item.file, finding) for finding in found.findings]
+        if isinstance(found, Refused):
+            continue
+        key = (found.type.word, found.name)
+        if key in first:
+            word, name = key
+            twice = CATALOGUE["XDS3006"].finding("", word=word, name=name, hint=f"{first[key]} has it, too.")
+            remarks.append(remark_in(item.file, item.manifest.located(twice, ())))
+        first.setdefault(key, item.file)
+    return remarks
+
+
+def _resources(count: int) -> str:
+    return f"{count:,} resource{'' if count == 1 else 's'}"

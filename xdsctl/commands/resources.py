@@ -1,0 +1,195 @@
+"""`get`, `describe`, `history`, `edit`, `delete`: one resource, or a list of them."""
+
+import os
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+import yaml
+
+from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, UsageError
+from xdsctl.files import manifests_read
+from xdsctl.output import Column, Format, ago
+from xdsctl.session import command, session_of
+
+Type = Annotated[str, typer.Argument(metavar="TYPE", help="A type's short word, e.g. cluster.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The resource's name, as clients ask for it.")]
+Message = Annotated[str, typer.Option("--message", "-m", help="Why; kept with the change.")]
+
+_EDITOR: Final = "vi"
+
+
+def _state(row: JsonObject) -> str:
+    if row["quarantined"]:
+        return "quarantined"
+    return "acked" if row["proven"] else "new"
+
+
+_COLUMNS: Final = (
+    Column("TYPE", lambda row: row["type"]),
+    Column("NAME", lambda row: row["name"]),
+    Column("REVISION", lambda row: f"r{row['revision']}"),
+    Column("STATE", _state),
+    Column("OWNER", lambda row: row["owner"]),
+    Column("UPDATED", lambda row: ago(row["updated_at"])),
+    Column("VERSION", lambda row: row["version"], wide=True),
+    Column("FINDINGS", lambda row: row["findings"], wide=True),
+)
+_HISTORY_COLUMNS: Final = (
+    Column("REVISION", lambda row: f"r{row['revision']}"),
+    Column("WHEN", lambda row: ago(row["created_at"])),
+    Column("AUTHOR", lambda row: row["author"]),
+    Column("STATE", lambda row: "deleted" if row["deleted"] else _state(row)),
+    Column("MESSAGE", lambda row: row["message"]),
+    Column("CHANGE", lambda row: row["change"], wide=True),
+    Column("CONTENT", lambda row: row["content_hash"], wide=True),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(get)
+    app.command()(describe)
+    app.command()(history)
+    app.command()(edit)
+    app.command()(delete)
+
+
+@command
+def get(
+    ctx: typer.Context,
+    type: Annotated[str, typer.Argument(metavar="[TYPE]", help="A type's short word; all types without it.")] = "",  # noqa: A002
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="One resource.", show_default=False)] = "",
+    owner: Annotated[str, typer.Option(help="Only what this owner has.", show_default=False)] = "",
+) -> None:
+    """List resources, or print one as the manifest that would store it again.
+
+    With -o yaml or json a list holds whole manifests: 'xdsctl get -o yaml | xdsctl -e other apply -f -' copies them.
+    """
+    session = session_of(ctx)
+    if name:
+        manifest = session.api.get(session.api.resource(type, name))
+        session.printer.document(manifest, lambda: _yaml(manifest), name=f"{type}/{name}")
+        return
+    whole = session.printer.form in {Format.JSON, Format.YAML}
+    found = session.api.pages(session.api.environment("/resources"), type=type, owner=owner, manifests=whole)
+    if whole:
+        session.printer.data([row["manifest"] for row in found])
+    else:
+        session.printer.rows(found, _COLUMNS, lambda row: f"{row['type']}/{row['name']}")
+
+
+@command
+def describe(ctx: typer.Context, type: Type, name: Name) -> None:  # noqa: A002
+    """Show everything that is known about one resource: content, findings, history, incidents."""
+    session = session_of(ctx)
+    api = session.api
+    manifest = api.get(api.resource(type, name))
+    revisions = list(api.get(api.resource(type, name, "/revisions"), limit=10)["results"])
+    incidents = [
+        each
+        for each in api.pages("/incidents", environment=api.context.environment, state="open")
+        if (each["type"], each["name"]) == (type, name)
+    ]
+    content = {"type": type, "name": name, "manifest": manifest, "revisions": revisions, "incidents": incidents}
+    session.printer.document(content, lambda: _description(content), name=f"{type}/{name}")
+
+
+@command
+def history(ctx: typer.Context, type: Type, name: Name) -> None:  # noqa: A002
+    """List the revisions of a name, newest first."""
+    session = session_of(ctx)
+    found = session.api.pages(session.api.resource(type, name, "/revisions"))
+    session.printer.rows(found, _HISTORY_COLUMNS, lambda row: f"r{row['revision']}")
+
+
+@command
+def edit(ctx: typer.Context, type: Type, name: Name, message: Message = "") -> Outcome:  # noqa: A002
+    """Open a resource in $EDITOR and store what was saved, unless somebody else changed it meanwhile."""
+    session = session_of(ctx)
+    path = session.api.resource(type, name)
+    response = session.api.request("GET", path)
+    before = _yaml(response.json())
+    file = _draft(before)
+    _edited(file)
+    if file.read_text("utf-8") == before:
+        file.unlink()
+        return Outcome(text="Nothing was changed.")
+    # From here on the file stays until it is stored: what somebody typed is not thrown away for a mistake.
+    try:
+        manifests = manifests_read([str(file)])
+        if len(manifests.items) != 1:
+            raise UsageError(f"'{file}' must hold one resource; it holds {len(manifests.items)}.")
+        made = session.api.request(
+            "PUT",
+            path,
+            body=manifests.trees[0],
+            parameters={"message": message},
+            headers={"If-Match": response.headers["ETag"]},
+        ).json()
+    except CommandError as error:
+        error.text = f"{error.text} Your text is in '{file}'."
+        raise
+    file.unlink()
+    session.printer.document(made, lambda: f"change {made['id']}", name=str(made.get("id", "")))
+    return Outcome(text="Saved; it is published within seconds.")
+
+
+@command
+def delete(ctx: typer.Context, type: Type, name: Name, message: Message = "") -> Outcome:  # noqa: A002
+    """Take a resource out of the environment."""
+    session = session_of(ctx)
+    made = session.api.request("DELETE", session.api.resource(type, name), parameters={"message": message}).json()
+    session.printer.document(made, lambda: f"change {made['id']}", name=made["id"])
+    return Outcome(text=f"The {type} '{name}' is deleted; clients learn it within seconds.")
+
+
+def _yaml(manifest: object) -> str:
+    return yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=120).rstrip("\n")
+
+
+def _description(content: JsonObject) -> str:
+    revisions, incidents = content["revisions"], content["incidents"]
+    current = revisions[0]
+    lines = [
+        f"Type:       {content['type']}",
+        f"Name:       {content['name']}",
+        f"Revision:   r{current['revision']}, {ago(current['created_at'])}, by {current['author']}",
+        f"State:      {_state(current)}",
+        f"Change:     {current['change']}  {current['message']}",
+        "Findings:   " + ("none" if not current["findings"] else ""),
+        *(f"  {each['severity']} {each['code']}: {each['detail']}" for each in current["findings"]),
+        "Incidents:  " + ("none open" if not incidents else ""),
+        *(
+            f"  {each['id']} {each['clients']['nacked']} of {each['clients']['sent']} clients refuse it"
+            for each in incidents
+        ),
+        "History:",
+        *(
+            f"  r{each['revision']}  {ago(each['created_at'])}  {each['author']}  {each['message']}"
+            for each in revisions
+        ),
+        "Manifest:",
+        *(f"  {line}" for line in _yaml(content["manifest"]).split("\n")),
+    ]
+    return "\n".join(lines)
+
+
+def _draft(text: str) -> Path:
+    with tempfile.NamedTemporaryFile("w", prefix="xdsctl-", suffix=".yaml", delete=False, encoding="utf-8") as file:
+        file.write(text)
+    return Path(file.name)
+
+
+def _edited(file: Path) -> None:
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _EDITOR
+    try:
+        ended = subprocess.run([*shlex.split(editor), str(file)], check=False)  # noqa: S603 - the user's own editor
+    except OSError as error:
+        file.unlink()
+        raise UsageError(f"The editor '{editor}' cannot be started: {error.strerror}. Set EDITOR.") from error
+    if ended.returncode:
+        raise CommandError(Exit.NO, f"The editor ended with status {ended.returncode}; nothing was sent.")

@@ -1,0 +1,80 @@
+"""`rollout`: how far one change has come, and the way back."""
+
+from typing import Annotated
+
+import typer
+
+from xdsctl.exits import Outcome
+from xdsctl.follow import Tolerance, follow, summary
+from xdsctl.output import Column, ago
+from xdsctl.session import command, session_of
+
+ChangeId = Annotated[str, typer.Argument(metavar="CHANGE", help="The change's id, as apply prints it.")]
+
+_COLUMNS = (
+    Column("EPOCH", lambda row: row["epoch"]),
+    Column("PUBLISHED", lambda row: ago(row["published_at"])),
+    Column("RESOURCES", lambda row: sum(row["counts"].values())),
+    Column("GENERATION", lambda row: row["generation"], wide=True),
+    Column("LINEAGE", lambda row: row["lineage"], wide=True),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    rollout = typer.Typer(no_args_is_help=True, help="Follow a change through the fleet, or go back.")
+    rollout.command()(status)
+    rollout.command()(history)
+    rollout.command()(undo)
+    app.add_typer(rollout, name="rollout")
+
+
+@command
+def status(
+    ctx: typer.Context,
+    change: ChangeId,
+    wait: Annotated[bool, typer.Option("--wait", help="Until it is decided.")] = False,
+    timeout: Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.")] = "5m",
+    fail_on: Annotated[str, typer.Option(help="What makes it fail: nack, silent, silent>N%.")] = "nack",
+) -> Outcome | None:
+    """Show how far a change has come: published, acknowledged, refused, by how many clients."""
+    session = session_of(ctx)
+    if wait:
+        return follow(session, change, Tolerance.of(fail_on, timeout))
+    found = session.api.get(f"/changes/{change}")
+    session.printer.document(found, lambda: summary(found), name=change)
+    return None
+
+
+@command
+def history(ctx: typer.Context) -> None:
+    """List the snapshots of the environment, newest first: what 'undo' can go back to."""
+    session = session_of(ctx)
+    found = session.api.pages(session.api.environment("/snapshots"))
+    session.printer.rows(found, _COLUMNS, lambda row: str(row["epoch"]))
+
+
+@command
+def undo(
+    ctx: typer.Context,
+    to: Annotated[int, typer.Option("--to", min=1, help="The epoch to go back to.")],
+    reason: Annotated[str, typer.Option(help="Why; kept with the change.")],
+    no_hold: Annotated[bool, typer.Option("--no-hold", help="Let the next apply change things at once.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Until the fleet has taken it.")] = False,
+    timeout: Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.")] = "5m",
+) -> Outcome:
+    """Make the resources what they were at an epoch, as a new change, and hold the environment there.
+
+    Access rules stay as they are. A hold refuses further applies until somebody releases it.
+    """
+    session = session_of(ctx)
+    tolerance = Tolerance.of("nack", timeout)
+    body = {"to_epoch": to, "reason": reason, "hold": not no_hold}
+    made = session.api.post(session.api.environment("/rollback"), body)
+    if not made.get("id"):
+        session.printer.document(made, lambda: "unchanged")
+        return Outcome(text=f"The resources already are as at epoch {to}.")
+    if wait:
+        return follow(session, made["id"], tolerance)
+    session.printer.document(made, lambda: f"change {made['id']}", name=made["id"])
+    return Outcome(text=f"Back to epoch {to}." + ("" if no_hold else " The environment is held now."))

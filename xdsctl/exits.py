@@ -1,0 +1,81 @@
+"""What a command's exit status means, and the errors that lead to it (ux.md section 5).
+
+The status never depends on the output format.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+JsonObject = dict[str, Any]
+
+
+class Exit(IntEnum):
+    """Why a command ended."""
+
+    DONE = 0  # also "yes" and "no difference"
+    NO = 1  # the answer is no: differences, findings, a refused change, a failed rollout
+    USAGE = 2
+    NO_ANSWER = 3  # network, authentication, a fault of the server: worth trying again
+    CONFLICT = 4  # a moved base, a hold, a lost If-Match: look again first
+    UNDECIDED = 5  # time ran out
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A finding with the file it is about; `file` is empty where none is."""
+
+    code: str
+    severity: str
+    detail: str
+    hint: str = ""
+    resource: str = ""
+    file: str = ""
+    line: int = 0
+    column: int = 0
+
+    @property
+    def place(self) -> str:
+        """`file:line:column`, as far as it is known."""
+        known = [self.file] if self.file else []
+        if self.line:
+            known += [str(self.line), str(self.column)]
+        return ":".join(known)
+
+
+class CommandError(Exception):
+    """A command that cannot go on: one sentence, what else is known, and the exit status."""
+
+    def __init__(
+        self, exit_status: Exit, text: str, *, remarks: Sequence[Remark] = (), document: JsonObject | None = None
+    ) -> None:
+        super().__init__(text)
+        self.exit_status = exit_status
+        self.text = text
+        self.remarks = tuple(remarks)
+        # What a program may read of it, where the server sent something.
+        self.document = document
+
+
+class UsageError(CommandError):
+    """The command line, or a file it names, cannot be used."""
+
+    def __init__(self, text: str, *, remarks: Sequence[Remark] = ()) -> None:
+        super().__init__(Exit.USAGE, text, remarks=remarks)
+
+
+class NoAnswerError(CommandError):
+    """Nobody answered, or nobody who may."""
+
+    def __init__(self, text: str, *, document: JsonObject | None = None) -> None:
+        super().__init__(Exit.NO_ANSWER, text, document=document)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command that was carried out ended, with a sentence for standard error."""
+
+    exit_status: Exit = Exit.DONE
+    text: str = ""
+    remarks: tuple[Remark, ...] = field(default=())

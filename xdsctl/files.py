@@ -1,0 +1,113 @@
+"""Manifests from files, folders and standard input; and findings of the server led back to the line of a file.
+
+Read by `xdscore.schema`, so a file is understood here exactly as the server would understand it.
+"""
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from xdscore.findings import Finding
+from xdscore.schema import Manifest, Media, Tree, read_manifests
+from xdscore.schema.positions import path_of
+from xdsctl.api import remark_of
+from xdsctl.exits import CommandError, Exit, JsonObject, Remark, UsageError
+
+STDIN: Final = "-"
+_STDIN_NAME: Final = "<stdin>"
+_SUFFIXES: Final = {".yaml": Media.YAML, ".yml": Media.YAML, ".json": Media.JSON}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One manifest and the file it stands in."""
+
+    file: str
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """What the files hold, in the order in which it is sent."""
+
+    items: tuple[Item, ...]
+    notes: tuple[Remark, ...] = ()
+
+    @property
+    def trees(self) -> list[dict[str, Tree]]:
+        """The resources of a request's body."""
+        return [item.manifest.tree for item in self.items]
+
+    def remark(self, finding: JsonObject) -> Remark:
+        """A finding about `/resources/N/…` of a body made of `trees`, with its place in its file."""
+        remark = remark_of(finding)
+        parts = finding.get("pointer", "").split("/", 3)
+        if len(parts) < 3 or parts[1] != "resources" or not parts[2].isdecimal() or int(parts[2]) >= len(self.items):
+            return remark
+        item = self.items[int(parts[2])]
+        rest = f"/{parts[3]}" if len(parts) > 3 else ""
+        manifest = item.manifest
+        inside = manifest.path + path_of(rest, manifest.tree)
+        line, column = manifest.positions.at(inside[manifest.skip :])
+        return replace(remark, file=item.file, line=line, column=column)
+
+    def located(self, error: CommandError) -> CommandError:
+        """The same refusal, with its findings placed in the files."""
+        found: Sequence[Any] = (error.document or {}).get("errors", ())
+        remarks = [self.remark(each) for each in found]
+        return CommandError(error.exit_status, error.text, remarks=remarks, document=error.document)
+
+
+def manifests_read(paths: Iterable[str]) -> Manifests:
+    """Every manifest of these files and folders. Raises UsageError for what cannot be read, with every problem."""
+    items: list[Item] = []
+    remarks: list[Remark] = []
+    notes: list[Remark] = []
+    for name, media, body in _bodies(paths):
+        manifests, findings = read_manifests(body, media)
+        items += [Item(name, manifest) for manifest in manifests]
+        # Without a manifest the findings say why; with some they are only worth knowing.
+        (notes if manifests else remarks).extend(remark_in(name, finding) for finding in findings)
+    if remarks:
+        raise CommandError(Exit.NO, _count(len(remarks), "problem") + " in what was read.", remarks=remarks)
+    return Manifests(tuple(items), tuple(notes))
+
+
+def remark_in(file: str, finding: Finding) -> Remark:
+    """A finding of `xdscore` about a file."""
+    about = f"{finding.resource_type}/{finding.resource_name}" if finding.resource_type else ""
+    return Remark(
+        finding.code, finding.severity.value, finding.detail, finding.hint, about, file, finding.line, finding.column
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _bodies(paths: Iterable[str]) -> Iterable[tuple[str, Media, bytes]]:
+    for path in paths:
+        if path == STDIN:
+            # JSON is YAML too, and what comes through a pipe has no name to tell.
+            yield _STDIN_NAME, Media.YAML, sys.stdin.buffer.read()
+        else:
+            for file in _files(Path(path)):
+                yield str(file), _SUFFIXES.get(file.suffix.lower(), Media.YAML), _content(file)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = sorted(each for each in path.rglob("*") if each.suffix.lower() in _SUFFIXES and each.is_file())
+    if not found:
+        raise UsageError(f"'{path}' holds no file that ends in {', '.join(_SUFFIXES)}.")
+    return found
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"'{file}' cannot be read: {error.strerror}.") from error

@@ -1,0 +1,110 @@
+"""Waits for what the fleet says to a change, and stops at the first fact that decides."""
+
+import re
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from xdsctl.exits import Exit, JsonObject, Outcome, UsageError
+from xdsctl.session import Session
+
+_LONGEST_WAIT_S: Final = 20
+_TIME: Final = re.compile(r"(\d{1,6})(ms|s|m|h)?")
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SILENT: Final = re.compile(r"silent(?:>(\d{1,3})%)?")
+_ENDED: Final = frozenset({"settled", "unchanged", "superseded", "failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """What makes a rollout fail, and how long to wait. `silent_share`: more than this share of clients; 1: never."""
+
+    seconds: float
+    nack: bool
+    silent_share: float
+
+    @staticmethod
+    def of(fail_on: str, timeout: str) -> "Tolerance":
+        """From `nack,silent>2%` and `5m`. Raises UsageError."""
+        nack, share = False, 1.0
+        for part in fail_on.split(","):
+            silent = _SILENT.fullmatch(part.strip())
+            if part.strip() == "nack":
+                nack = True
+            elif silent:
+                share = int(silent[1] or 0) / 100
+            elif part.strip():
+                raise UsageError(f"--fail-on does not know '{part.strip()}'; it takes nack, silent and silent>N%.")
+        return Tolerance(seconds_of(timeout, "--timeout"), nack, share)
+
+
+def seconds_of(text: str, option: str) -> float:
+    """A time like 90s, 5m or 500ms. Raises UsageError."""
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise UsageError(f"{option} must be a time like 90s, 5m or 1h; '{text}' is none.")
+    return int(match[1]) * _UNITS[match[2] or "s"]
+
+
+def follow(session: Session, change_id: str, tolerance: Tolerance) -> Outcome:
+    """Wait for a change and say how it went. The change is the data; why it failed is its incident's sentence."""
+    printer = session.printer
+    deadline = time.monotonic() + tolerance.seconds
+    with printer.progress(f"waiting for the fleet to take change {change_id}"):
+        change = _read(session, change_id, wait_s=0)
+        while not _decided(change, tolerance) and (left := deadline - time.monotonic()) > 0:
+            change = _read(session, change_id, wait_s=max(1, min(_LONGEST_WAIT_S, int(left))))
+    printer.document(change, lambda: summary(change), name=change["id"])
+    return _outcome(change, tolerance)
+
+
+def _read(session: Session, change_id: str, *, wait_s: int) -> JsonObject:
+    parameters = {"wait": f"{wait_s}s", "for": "settled"} if wait_s else {}
+    found: JsonObject = session.api.get(f"/changes/{change_id}", **parameters)
+    return found
+
+
+def summary(change: JsonObject) -> str:
+    """A change as lines of text."""
+    counts = change["counts"]
+    lines = [
+        f"change   {change['id']}",
+        f"state    {change['state']}" + (f", epoch {change['epoch']}" if change["epoch"] else ""),
+        f"author   {change['author']}" + (f": {change['message']}" if change["message"] else ""),
+        f"clients  {counts['clients']}: {counts['acked']} acked, {counts['nacked']} nacked, {counts['silent']} silent",
+    ]
+    lines += [f"held     {each['type']}/{each['name']}: {each['reason']}" for each in change["held"]]
+    lines += [f"incident {each['id']} {incident_sentence(each)}" for each in change["incidents"]]
+    return "\n".join(lines)
+
+
+def incident_sentence(incident: JsonObject) -> str:
+    """An incident in one sentence: what is refused, by how many, in whose words."""
+    named = f"{incident['type']} '{incident['name']}'" if incident["name"] else f"a {incident['type']} nobody names"
+    clients = incident["clients"]
+    return f"{named} is refused by {clients['nacked']} of {clients['sent']} clients: {incident['message']}"
+
+
+def _decided(change: JsonObject, tolerance: Tolerance) -> bool:
+    return change["state"] in _ENDED or (tolerance.nack and _refused(change))
+
+
+def _refused(change: JsonObject) -> bool:
+    return change["counts"]["nacked"] > 0 or bool(change["incidents"])
+
+
+def _outcome(change: JsonObject, tolerance: Tolerance) -> Outcome:
+    counts, state = change["counts"], change["state"]
+    if tolerance.nack and _refused(change):
+        told = "; ".join(incident_sentence(each) for each in change["incidents"])
+        return Outcome(Exit.NO, told or f"{counts['nacked']} of {counts['clients']} clients refuse it.")
+    if state == "failed":
+        return Outcome(Exit.NO, f"The change was not published: {change['detail']}")
+    if state not in _ENDED:
+        return Outcome(Exit.UNDECIDED, f"Time ran out while the change is {state}; it goes on without this command.")
+    if counts["silent"] > tolerance.silent_share * counts["clients"]:
+        return Outcome(Exit.NO, f"{counts['silent']} of {counts['clients']} clients did not answer.")
+    held = f"; {len(change['held'])} resources are held back" if change["held"] else ""
+    return Outcome(
+        text=f"Epoch {change['epoch']} serves it{held}." if change["epoch"] else "No client sees a difference."
+    )

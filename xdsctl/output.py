@@ -1,0 +1,209 @@
+"""What is written where: data to standard output in the format asked for, everything else to standard error.
+
+Texts from the server may hold what others wrote: nothing that a terminal would obey passes (reliability threat 15).
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, Final
+
+import yaml
+from rich.console import Console
+from rich.text import Text
+
+from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, Remark
+
+_MAX_CELL_CHARS: Final = 80
+_STYLES: Final = {
+    "error": "red",
+    "warning": "yellow",
+    "note": "dim",
+    "FAIL": "red",
+    "nacked": "red",
+    "open": "red",
+    "failed": "red",
+    "created": "green",
+    "updated": "yellow",
+    "deleted": "red",
+    "acked": "green",
+    "ok": "green",
+}
+_GITHUB: Final = {"error": "error", "warning": "warning", "note": "notice"}
+
+
+class Format(Enum):
+    """How data is written."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+    GITHUB = "github"  # workflow annotations
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table; `wide` ones are left out unless asked for."""
+
+    title: str
+    read: Callable[[JsonObject], object]
+    wide: bool = False
+
+
+class Printer:
+    """Writes for one command."""
+
+    def __init__(self, form: Format = Format.TABLE, *, color: bool = True, quiet: bool = False) -> None:
+        self.form = form
+        self._quiet = quiet
+        plain = not color or "NO_COLOR" in os.environ
+        self._out = Console(no_color=plain, highlight=False, soft_wrap=True, emoji=False)
+        self._err = Console(no_color=plain, highlight=False, soft_wrap=True, emoji=False, stderr=True)
+
+    def rows(self, items: Iterable[JsonObject], columns: Sequence[Column], name: Callable[[JsonObject], str]) -> None:
+        """A list of things."""
+        found = list(items)
+        match self.form:
+            case Format.JSON | Format.YAML:
+                self.data(found)
+            case Format.NAME:
+                for each in found:
+                    self._write(self._out, name(each))
+            case _:
+                shown = [column for column in columns if not column.wide or self.form is Format.WIDE]
+                self._table(
+                    [column.title for column in shown], [[column.read(each) for column in shown] for each in found]
+                )
+                if not found:
+                    self.say("Nothing found.")
+
+    def document(self, content: object, text: Callable[[], str], *, name: str = "") -> None:
+        """One thing: as data where data is asked for, else as the text that `text` makes."""
+        match self.form:
+            case Format.JSON | Format.YAML:
+                self.data(content)
+            case Format.NAME if name:
+                self._write(self._out, name)
+            case _:
+                self.text(text())
+
+    def data(self, content: object) -> None:
+        """JSON or YAML, with the server's own member names."""
+        if self.form is Format.YAML:
+            sys.stdout.write(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120))
+        else:
+            json.dump(content, sys.stdout, indent=2, ensure_ascii=False)
+            sys.stdout.write("\n")
+
+    def text(self, text: str) -> None:
+        """Lines of text, as data."""
+        for line in text.splitlines():
+            self._write(self._out, line)
+
+    def say(self, text: str) -> None:
+        """A sentence about the data, unless --quiet."""
+        if not self._quiet and text:
+            self._write(self._err, text)
+
+    def outcome(self, outcome: Outcome) -> None:
+        """How the command ended."""
+        self.remarks(outcome.remarks)
+        self.say(outcome.text)
+
+    def error(self, error: CommandError) -> None:
+        """Why the command did not go on: never hidden, and as data too where a program reads."""
+        if self.form in {Format.JSON, Format.YAML} and error.document is not None:
+            self.data(error.document)
+        self.remarks(error.remarks)
+        label = "usage" if error.exit_status is Exit.USAGE else "error"
+        self._write(self._err, f"{label}: {error.text}", word=label)
+
+    def remarks(self, remarks: Iterable[Remark]) -> None:
+        """Findings: a line each on standard error, or annotations on standard output."""
+        for remark in remarks:
+            if self.form is Format.GITHUB:
+                print(annotation(remark))
+                continue
+            about = remark.place or remark.resource
+            head = f"{about}: " if about else ""
+            tail = f" {remark.hint}" if remark.hint else ""
+            self._write(
+                self._err, f"{head}{remark.severity} {remark.code}: {remark.detail}{tail}", word=remark.severity
+            )
+
+    def progress(self, text: str) -> AbstractContextManager[Any]:
+        """Shows that something is waited for, where somebody looks."""
+        if self._quiet or not sys.stderr.isatty():
+            return nullcontext()
+        return self._err.status(harmless(text))
+
+    def _table(self, titles: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        if not rows:
+            return
+        cells = [list(titles)] + [[_cell(value, wide=self.form is Format.WIDE) for value in row] for row in rows]
+        widths = [max(len(row[index]) for row in cells) for index in range(len(titles))]
+        for row in cells:
+            line = Text()
+            for cell, width in zip(row, widths, strict=True):
+                line.append(cell.ljust(width), style=_STYLES.get(cell, ""))
+                line.append("  ")
+            line.rstrip()
+            self._out.print(line)
+
+    def _write(self, console: Console, line: str, *, word: str = "") -> None:
+        text = Text(harmless(line))
+        if word:
+            text.highlight_words([word], _STYLES.get(word, "red"), case_sensitive=True)
+        console.print(text)
+
+
+def harmless(text: str) -> str:
+    """`text` without what a terminal would obey or what would turn it around: escapes in place of characters."""
+    return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
+
+
+def annotation(remark: Remark) -> str:
+    """A finding as a workflow command, which shows it at its line of the file."""
+    place = [f"file={_property(remark.file)}"] if remark.file else []
+    if remark.line:
+        place += [f"line={remark.line}", f"col={remark.column}"]
+    place.append(f"title={_property(remark.code)}")
+    message = f"{remark.resource}: {remark.detail}" if remark.resource else remark.detail
+    message = f"{message} {remark.hint}".rstrip()
+    return f"::{_GITHUB[remark.severity]} {','.join(place)}::{_message(message)}"
+
+
+def remark_json(remark: Remark) -> JsonObject:
+    """A finding as data; what is not known is left out."""
+    return {key: value for key, value in asdict(remark).items() if value}
+
+
+def ago(moment: str | None) -> str:
+    """How long ago an RFC 3339 moment was."""
+    if not moment:
+        return "never"
+    seconds = int((datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds())
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= size:
+            return f"{seconds // size}{unit} ago"
+    return f"{max(seconds, 0)}s ago"
+
+
+def _cell(value: object, *, wide: bool) -> str:
+    text = harmless("-" if value in (None, "") else "yes" if value is True else "no" if value is False else str(value))
+    return text if wide or len(text) <= _MAX_CELL_CHARS else text[: _MAX_CELL_CHARS - 1] + "…"
+
+
+def _message(text: str) -> str:
+    return harmless(text).replace("%", "%25")
+
+
+def _property(text: str) -> str:
+    return _message(text).replace(":", "%3A").replace(",", "%2C")

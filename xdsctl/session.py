@@ -1,0 +1,67 @@
+"""What every command has at hand: the printer and the server; and how its outcome becomes an exit status."""
+
+import os
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+import typer
+
+from xdsctl.api import Api
+from xdsctl.exits import CommandError, Exit, Outcome
+from xdsctl.output import Printer
+from xdsctl.settings import Context, context_chosen
+
+P = ParamSpec("P")
+
+
+class Session:
+    """One run of xdsctl."""
+
+    def __init__(self, printer: Printer, options: Context, context_name: str) -> None:
+        self.printer = printer
+        self._options = options
+        self._context_name = context_name
+        self._api: Api | None = None
+
+    @property
+    def api(self) -> Api:
+        """The server. Raises UsageError when none is named."""
+        if self._api is None:
+            self._api = Api(self.context)
+        return self._api
+
+    @property
+    def context(self) -> Context:
+        """Which server, token and environment. Raises UsageError when no server is named."""
+        return context_chosen(self._options, self._context_name)
+
+
+def command(work: Callable[Concatenate[typer.Context, P], Outcome | None]) -> Callable[..., None]:
+    """A command whose outcome or error is written and becomes the exit status."""
+
+    @wraps(work)
+    def run(ctx: typer.Context, *args: P.args, **kwargs: P.kwargs) -> None:
+        session = session_of(ctx)
+        try:
+            outcome = work(ctx, *args, **kwargs) or Outcome()
+            session.printer.outcome(outcome)
+        except CommandError as error:
+            session.printer.error(error)
+            raise typer.Exit(error.exit_status) from error
+        except BrokenPipeError as error:
+            # Whoever read has read enough; Python would complain again when it flushes at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(Exit.DONE) from error
+        raise typer.Exit(outcome.exit_status)
+
+    return run
+
+
+def session_of(ctx: typer.Context) -> Session:
+    """The session that the root command made."""
+    found = ctx.find_object(Session)
+    if found is None:
+        raise RuntimeError("a command outside of xdsctl's root")
+    return found

@@ -1,0 +1,133 @@
+"""Which server, with which token, in which environment: options first, then variables, then the chosen context.
+
+Contexts are kept in one JSON file that only its owner may read, because tokens stand in it.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from urllib.parse import urlsplit
+
+from xdsctl.exits import UsageError
+
+SERVER_VARIABLE = "XDSCTL_SERVER"
+TOKEN_VARIABLE = "XDSCTL_TOKEN"  # noqa: S105 - the name of a variable
+ENVIRONMENT_VARIABLE = "XDSCTL_ENVIRONMENT"
+CONTEXT_VARIABLE = "XDSCTL_CONTEXT"
+FILE_VARIABLE = "XDSCTL_CONFIG"
+DEFAULT_ENVIRONMENT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One server as its user knows it. Empty: not said."""
+
+    server: str = ""
+    token: str = field(default="", repr=False)
+    environment: str = ""
+
+    def over(self, other: "Context") -> "Context":
+        """The one, completed by the other."""
+        return Context(self.server or other.server, self.token or other.token, self.environment or other.environment)
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """All contexts by name, and the one in use; empty when none is."""
+
+    current: str = ""
+    by_name: Mapping[str, Context] = field(default_factory=dict)
+
+    def named(self, name: str) -> Context:
+        """One of them. Raises UsageError."""
+        try:
+            return self.by_name[name]
+        except KeyError:
+            known = ", ".join(sorted(self.by_name)) or "none yet"
+            raise UsageError(
+                f"There is no context '{name}'. Known: {known}. Add one with 'xdsctl context set {name} --server URL'."
+            ) from None
+
+    def with_context(self, name: str, context: Context) -> "Contexts":
+        """These and one more, which is used from now on if it is the first."""
+        return Contexts(self.current or name, {**self.by_name, name: context})
+
+    def using(self, name: str) -> "Contexts":
+        """These with another in use. Raises UsageError."""
+        self.named(name)
+        return replace(self, current=name)
+
+    def without(self, name: str) -> "Contexts":
+        """These without one. Raises UsageError."""
+        self.named(name)
+        kept = {key: value for key, value in self.by_name.items() if key != name}
+        return Contexts("" if self.current == name else self.current, kept)
+
+
+def contexts_path(variables: Mapping[str, str] = os.environ) -> Path:
+    """Where contexts are kept."""
+    named = variables.get(FILE_VARIABLE)
+    if named:
+        return Path(named)
+    base = variables.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(base) / "xdsctl" / "contexts.json"
+
+
+def contexts_read(path: Path) -> Contexts:
+    """What the file says; nothing when there is none. Raises UsageError for one that cannot be used."""
+    try:
+        data = json.loads(path.read_bytes())
+        by_name = {str(name): Context(**values) for name, values in data["contexts"].items()}
+        return Contexts(str(data["current"]), by_name)
+    except FileNotFoundError:
+        return Contexts()
+    except OSError as error:
+        raise UsageError(f"The contexts in '{path}' cannot be read: {error.strerror}.") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"'{path}' is not a file of contexts. Mend or remove it; 'xdsctl context set' makes it."
+        ) from error
+
+
+def contexts_write(path: Path, contexts: Contexts) -> None:
+    """Replace the file in one step. Raises UsageError."""
+    body = {
+        "current": contexts.current,
+        "contexts": {name: asdict(context) for name, context in sorted(contexts.by_name.items())},
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # A temporary file is its owner's alone from the start.
+        with NamedTemporaryFile("w", dir=path.parent, prefix=".contexts-", delete=False, encoding="utf-8") as file:
+            json.dump(body, file, indent=2)
+        Path(file.name).replace(path)
+    except OSError as error:
+        raise UsageError(f"The contexts cannot be written to '{path}': {error.strerror}.") from error
+
+
+def context_chosen(options: Context, name: str, variables: Mapping[str, str] = os.environ) -> Context:
+    """The context of one command: `options` say most, `name` is --context. Raises UsageError without a server."""
+    said = Context(
+        variables.get(SERVER_VARIABLE, ""),
+        variables.get(TOKEN_VARIABLE, ""),
+        variables.get(ENVIRONMENT_VARIABLE, ""),
+    )
+    known = contexts_read(contexts_path(variables))
+    wanted = name or variables.get(CONTEXT_VARIABLE, "") or known.current
+    chosen = options.over(said).over(known.named(wanted) if wanted else Context())
+    if not chosen.server:
+        raise UsageError(
+            f"No server is named. Give --server, set {SERVER_VARIABLE}, or run 'xdsctl context set NAME --server URL'."
+        )
+    return replace(chosen, server=server_url(chosen.server), environment=chosen.environment or DEFAULT_ENVIRONMENT)
+
+
+def server_url(text: str) -> str:
+    """The address of a server without what is behind its host. Raises UsageError."""
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise UsageError(f"'{text}' is not the address of a server; write it like https://parley.example.")
+    return text.rstrip("/").removesuffix("/api/v1")
