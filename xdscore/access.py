@@ -9,7 +9,7 @@ every published name and stores it with the name (`Served.rules`); a pattern is 
 ask for and may not read, whether or not they exist, so that both take the same time.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -114,13 +114,16 @@ class AccessTable:
         It ends with the first rule that speaks of every client, for no rule behind that one is ever asked.
         """
         found = []
-        for position in self._compiled.index.matching(name):
-            rule = self.rules[position]
+        for rule in self.matching(name):
             if rule.covers(kind):
                 found.append(rule.number)
                 if not rule.client_groups:
                     break
         return tuple(found)
+
+    def matching(self, name: str) -> Iterator[Rule]:
+        """The rules whose pattern matches this name, in order, whatever type and clients they speak of."""
+        return (self.rules[position] for position in self._compiled.index.matching(name))
 
     def knows(self, numbers: Iterable[int]) -> bool:
         """Whether all of these are numbers of its rules."""

@@ -131,6 +131,9 @@ class Limits:
     change_wait_s: int = _limit(60, "s", 1, 600, "Longest `?wait=` of a request.", "U25")
     change_waiters: int = _limit(200, "requests", 1, 100_000, "Requests that may wait at once.", "U25")
     rules_per_environment: int = _limit(5_000, "rules", 1, 100_000, "Access rules of an environment.", "(e)")
+    client_groups_per_environment: int = _limit(
+        1_000, "groups", 1, 10_000, "Client groups of an environment; a new stream is tried against each.", "(e), D16"
+    )
     pattern_chars: int = _limit(256, "characters", 1, 256, "Length of a name pattern; the database's limit too.", "(e)")
     pattern_wildcards: int = _limit(2, "wildcards", 0, 8, "Wildcards of a name pattern.", "(e)")
     regex_chars: int = _limit(1_024, "characters", 1, 65_536, "Length of a regular expression (RE2 only).", "(e)")

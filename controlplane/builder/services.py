@@ -5,13 +5,17 @@ from collections.abc import Callable
 
 import structlog
 from django.conf import settings
+from django.db import transaction
 
+from controlplane.access.selectors import access_table_read
 from controlplane.builder.claims import claim
 from controlplane.builder.debounce import wait_for_quiet
 from controlplane.builder.models import Build, BuildOutcome
 from controlplane.builder.stages.fallback import resolve_entries
+from controlplane.builder.stages.permit import permit
 from controlplane.catalog.selectors import environment_generations, environments_due
 from controlplane.catalog.state import catalog_state_read
+from controlplane.databases import READER
 from controlplane.snapshots.services import PublishOutcome, snapshot_publish
 
 log = structlog.get_logger(__name__)
@@ -45,19 +49,28 @@ def build(*, environment_id: int) -> None:
     once.
     """
     watch = _Stopwatch(time.monotonic)
-    state = catalog_state_read(environment_id=environment_id)
-    if state is None or state.generation <= state.built_generation:
+    # One transaction, one moment: heads and rules never come from different generations (resolutions D6).
+    with transaction.atomic(using=READER):
+        state = catalog_state_read(environment_id=environment_id)
+        access = (
+            access_table_read(environment_id=environment_id, default=state.default_effect, using=READER)
+            if state
+            else None
+        )
+    if state is None or access is None or state.generation <= state.built_generation:
         return
     watch.lap("read")
     try:
         entries, held = resolve_entries(state.heads)
         watch.lap("resolve")
+        permitted = permit(entries, access)
+        watch.lap("permit")
         published = snapshot_publish(
             environment_id=environment_id,
             environment_key=state.environment,
             generation=state.generation,
-            entries=entries,
-            access=state.access,
+            entries=permitted.entries,
+            access=permitted.table,
         )
         watch.lap("publish")
     except Exception as error:

@@ -19,6 +19,7 @@ class ChangeKind(Enum):
     RESOURCES = "resources"
     POLICY = "policy"
     QUARANTINE = "quarantine"
+    ACCESS = "access"
 
 
 class QuarantinePolicy(Enum):

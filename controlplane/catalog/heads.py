@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from xdscore.access import AccessTable
+from xdscore.access import Effect
 from xdscore.snapshot import Content, EntryKey
 
 
@@ -25,4 +25,4 @@ class CatalogState:
     generation: int
     built_generation: int
     heads: tuple[Head, ...]
-    access: AccessTable
+    default_effect: Effect

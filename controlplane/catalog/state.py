@@ -9,7 +9,7 @@ from django.db import models, transaction
 from controlplane.catalog.heads import CatalogState, Head
 from controlplane.catalog.models import Environment, Quarantine, Resource
 from controlplane.databases import READER
-from xdscore.access import AccessTable, Effect
+from xdscore.access import Effect
 from xdscore.snapshot import Content
 
 # How many deletions are remembered as "was removed" (XDS2102), newest first; older ones read "is not published".
@@ -27,7 +27,7 @@ def catalog_state_read(*, environment_id: int) -> CatalogState | None:
             generation=environment.generation,
             built_generation=environment.built_generation,
             heads=(*_present(environment_id), *_removed(environment_id)),
-            access=AccessTable(default=Effect(environment.default_effect)),
+            default_effect=Effect(environment.default_effect),
         )
 
 

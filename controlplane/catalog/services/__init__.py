@@ -13,14 +13,17 @@ from controlplane.catalog.services.environments import (
     environment_update,
 )
 from controlplane.catalog.services.quarantines import proofs_record, quarantine_open, quarantine_release
+from controlplane.catalog.services.writing import change_start, environment_lock
 
 __all__ = [
     "blobs_write",
     "change_apply",
     "change_plan",
+    "change_start",
     "environment_create",
     "environment_default_ensure",
     "environment_delete",
+    "environment_lock",
     "environment_publish_fence",
     "environment_publish_lock",
     "environment_update",

@@ -1,0 +1,62 @@
+"""What must hold of a group or a rule before it is written. Pure: all findings at once, with pointers into the body."""
+
+from collections.abc import Collection, Iterator
+
+from controlplane.access.values import GroupDraft, RuleDraft
+from xdscore.client_groups import Trust
+from xdscore.codes import CATALOGUE
+from xdscore.findings import Finding
+from xdscore.limits import Limits
+
+PATTERN_REFUSED = CATALOGUE["XDS2150"]
+GROUP_UNKNOWN = CATALOGUE["XDS2151"]
+VERIFIED_DECLARES = CATALOGUE["XDS2152"]
+
+
+def pattern_problem(pattern: str, limits: Limits) -> str:
+    """Why this cannot be a pattern, as the end of a sentence; empty when it can (reliability threat 13)."""
+    if pattern == "":
+        return "is empty and matches nothing"
+    if len(pattern) > limits.pattern_chars:
+        return f"has {len(pattern)} characters; at most {limits.pattern_chars} are allowed"
+    if pattern.count("*") > limits.pattern_wildcards:
+        return f"has {pattern.count('*')} stars; at most {limits.pattern_wildcards} are allowed"
+    if not pattern.isprintable():
+        return "holds a character that cannot be printed"
+    return ""
+
+
+def group_findings(draft: GroupDraft, limits: Limits) -> tuple[Finding, ...]:
+    """What is wrong with a group."""
+    return tuple(_group_findings(draft, limits))
+
+
+def rule_findings(
+    draft: RuleDraft, known_groups: Collection[str], environment_key: str, limits: Limits
+) -> tuple[Finding, ...]:
+    """What is wrong with a rule."""
+    return tuple(_rule_findings(draft, known_groups, environment_key, limits))
+
+
+def _group_findings(draft: GroupDraft, limits: Limits) -> Iterator[Finding]:
+    for place, matcher in enumerate(draft.matchers):
+        pointer = f"/matchers/{place}"
+        if draft.trust is Trust.VERIFIED and matcher.declares:
+            yield VERIFIED_DECLARES.finding(pointer)
+        for field, pattern in matcher.as_json().items():
+            values = pattern.values() if isinstance(pattern, dict) else [pattern]
+            for value in values:
+                problem = pattern_problem(str(value), limits)
+                if problem:
+                    yield PATTERN_REFUSED.finding(f"{pointer}/{field}", pattern=value, problem=problem)
+
+
+def _rule_findings(
+    draft: RuleDraft, known_groups: Collection[str], environment_key: str, limits: Limits
+) -> Iterator[Finding]:
+    problem = pattern_problem(draft.pattern, limits)
+    if problem:
+        yield PATTERN_REFUSED.finding("/pattern", pattern=draft.pattern, problem=problem)
+    for place, key in enumerate(draft.client_groups):
+        if key not in known_groups:
+            yield GROUP_UNKNOWN.finding(f"/client_groups/{place}", group=key, environment=environment_key)

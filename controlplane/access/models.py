@@ -1,0 +1,133 @@
+"""The tables of access (resolutions part 5). Private to this app's services and selectors."""
+
+from enum import Enum
+
+from django.db import models
+from django.utils import timezone
+
+from controlplane.access.choices import EditAction, EditSubject
+from controlplane.append_only import AppendOnly
+from xdscore.access import Effect
+from xdscore.client_groups import Trust
+
+# The column's width; what an operator may write is a limit (`pattern_chars`).
+PATTERN_CHARS = 256
+KEY_CHARS = 63
+MESSAGE_CHARS = 200
+
+
+def _values(kind: type[Enum]) -> list[str]:
+    return [str(member.value) for member in kind]
+
+
+def _choices(kind: type[Enum]) -> list[tuple[str, str]]:
+    return [(value, value) for value in _values(kind)]
+
+
+class ClientGroup(models.Model):
+    """Clients that any of the matchers fits."""
+
+    environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="client_groups")
+    key = models.CharField(max_length=KEY_CHARS)
+    matchers = models.JSONField(default=list)
+    trust = models.CharField(max_length=16, choices=_choices(Trust))
+
+    class Meta:
+        """A key names one group of an environment."""
+
+        constraints = (
+            models.UniqueConstraint(fields=("environment", "key"), name="client_group_key_once"),
+            models.CheckConstraint(condition=models.Q(trust__in=_values(Trust)), name="client_group_trust_known"),
+        )
+
+    def __str__(self) -> str:
+        """Its key."""
+        return self.key
+
+
+class AccessRule(models.Model):
+    """One rule. The first by position that covers the type, matches the name and speaks of the client decides."""
+
+    environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="access_rules")
+    position = models.PositiveIntegerField()
+    types = models.JSONField(default=list)
+    pattern = models.CharField(max_length=PATTERN_CHARS)
+    effect = models.CharField(max_length=8, choices=_choices(Effect))
+    message = models.CharField(max_length=MESSAGE_CHARS, blank=True, default="")
+    enabled = models.BooleanField(default=True)
+    client_groups: "models.ManyToManyField[ClientGroup, AccessRuleGroup]" = models.ManyToManyField(
+        ClientGroup, through="AccessRuleGroup", related_name="rules"
+    )
+
+    class Meta:
+        """Positions are sparse, and each is one rule's."""
+
+        constraints = (
+            models.UniqueConstraint(fields=("environment", "position"), name="access_rule_position_once"),
+            models.CheckConstraint(condition=models.Q(effect__in=_values(Effect)), name="access_rule_effect_known"),
+        )
+
+    def __str__(self) -> str:
+        """Its effect and pattern."""
+        return f"{self.effect} {self.pattern}"
+
+
+class AccessRuleGroup(models.Model):
+    """A group that a rule speaks of. It cannot go before the rule: a rule without groups speaks of everybody."""
+
+    rule = models.ForeignKey(AccessRule, on_delete=models.CASCADE, related_name="group_links")
+    group = models.ForeignKey(ClientGroup, on_delete=models.RESTRICT, related_name="rule_links")
+
+    class Meta:
+        """A rule mentions a group once."""
+
+        constraints = (models.UniqueConstraint(fields=("rule", "group"), name="access_rule_group_once"),)
+
+    def __str__(self) -> str:
+        """Which of both."""
+        return f"rule {self.rule_id} of group {self.group_id}"
+
+
+class AccessCase(models.Model):
+    """What an operator expects of the rules, tried at every change of them. `required`: a change that breaks it is
+    refused.
+    """
+
+    environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="access_cases")
+    client = models.JSONField(default=dict)
+    type = models.CharField(max_length=16)
+    name = models.CharField(max_length=1024)
+    expect = models.CharField(max_length=8, choices=_choices(Effect))
+    required = models.BooleanField(default=False)
+
+    class Meta:
+        """A known effect."""
+
+        constraints = (
+            models.CheckConstraint(condition=models.Q(expect__in=_values(Effect)), name="access_case_effect_known"),
+        )
+
+    def __str__(self) -> str:
+        """What it expects of which name."""
+        return f"{self.expect} {self.type} {self.name}"
+
+
+class AccessEdit(AppendOnly):
+    """What a change did to one group or rule: its state before and after, null where there was none. The history."""
+
+    change = models.ForeignKey("catalog.Change", on_delete=models.CASCADE, related_name="access_edits")
+    subject = models.CharField(max_length=8, choices=_choices(EditSubject))
+    subject_id = models.BigIntegerField()
+    action = models.CharField(max_length=8, choices=_choices(EditAction))
+    before = models.JSONField(null=True)
+    after = models.JSONField(null=True)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        """Read by what it is about."""
+
+        indexes = (models.Index(fields=("subject", "subject_id", "id"), name="access_edit_of_subject"),)
+
+    def __str__(self) -> str:
+        """What was done."""
+        return f"{self.subject} {self.subject_id} {self.action}"

@@ -1,0 +1,80 @@
+"""What a list of access rules leaves to be desired: rules that never decide, cases that come out otherwise. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from controlplane.access.values import Case, CaseResult, SavedCase
+from xdscore.access import AccessTable, Rule
+from xdscore.codes import CATALOGUE
+from xdscore.findings import Finding, Severity
+from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
+from xdscore.selectors import ClientFacts
+
+SHADOWED = CATALOGUE["XDS2153"]
+NOBODY = CATALOGUE["XDS2154"]
+CASE_BROKEN = CATALOGUE["XDS2155"]
+
+# Stands for whatever a star may stand for: no pattern holds it, because it cannot be printed. A pattern that matches
+# another one in which it stands for the stars matches everything that the other one does, and only such a pattern does.
+_ANYTHING = "\uffff"
+
+
+def rules_shadowed(table: AccessTable) -> tuple[Finding, ...]:
+    """Rules that can never decide, because one rule before them takes every client, type and name they speak of."""
+    found = []
+    for rule in table.rules:
+        kinds = [kind for kind in RESOURCE_TYPES if rule.covers(kind)]
+        for earlier in table.matching(rule.pattern.replace("*", _ANYTHING)):
+            if earlier.number == rule.number:
+                break
+            if _takes_all_of(earlier, rule, kinds):
+                found.append(SHADOWED.finding("", rule=rule.number, pattern=rule.pattern, before=earlier.number))
+                break
+    return tuple(found)
+
+
+def rules_for_nobody(table: AccessTable, clients: Sequence[ClientFacts]) -> tuple[Finding, ...]:
+    """Rules that speak of groups none of these clients belongs to."""
+    inhabited = {group.key for group in table.groups if any(group.has(client) for client in clients)}
+    return tuple(
+        NOBODY.finding("", rule=rule.number, pattern=rule.pattern, groups=", ".join(sorted(rule.client_groups)))
+        for rule in table.rules
+        if rule.client_groups and inhabited.isdisjoint(rule.client_groups)
+    )
+
+
+def case_run(table: AccessTable, environment_key: str, case: Case) -> CaseResult:
+    """What the rules say of a case."""
+    audience = table.audience(environment_key, case.client)
+    verdict = table.verdict(audience, by_word[case.type], case.name)
+    return CaseResult(case, verdict.effect, verdict.rule, verdict.message)
+
+
+def cases_broken(
+    before: AccessTable, after: AccessTable, environment_key: str, saved: Iterable[SavedCase]
+) -> tuple[Finding, ...]:
+    """The cases that the rules after a change do not keep. An ERROR is a required one that they kept before: a change
+    is not refused for what was broken already.
+    """
+    found = []
+    for each in saved:
+        result = case_run(after, environment_key, each.case)
+        if result.ok:
+            continue
+        finding = CASE_BROKEN.finding(
+            "",
+            case=each.id,
+            type=each.case.type,
+            name=each.case.name,
+            expect=each.case.expect.value,
+            effect=result.effect.value,
+            by=f"rule {result.rule}" if result.rule else "the environment's default",
+        )
+        refuses = each.required and case_run(before, environment_key, each.case).ok
+        found.append(finding if refuses else replace(finding, severity=Severity.WARNING))
+    return tuple(found)
+
+
+def _takes_all_of(earlier: Rule, rule: Rule, kinds: Sequence[ResourceType]) -> bool:
+    speaks_of_all = not earlier.client_groups or (rule.client_groups and rule.client_groups <= earlier.client_groups)
+    return bool(speaks_of_all) and all(earlier.covers(kind) for kind in kinds)

@@ -1,0 +1,148 @@
+"""Reads of access: groups, rules, cases, and the table they make."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from django.db import models
+
+from controlplane.access.choices import EditAction, EditSubject
+from controlplane.access.models import AccessCase, AccessEdit, AccessRule, ClientGroup
+from controlplane.access.review import case_run, rules_shadowed
+from controlplane.access.values import (
+    Case,
+    CaseResult,
+    EditDone,
+    GroupDraft,
+    GroupState,
+    RuleDraft,
+    RuleState,
+    SavedCase,
+)
+from controlplane.catalog.selectors import environment_get
+from controlplane.errors import NotFound
+from xdscore.access import AccessTable, Effect
+from xdscore.client_groups import Trust
+from xdscore.findings import Finding
+from xdscore.selectors import ClientFacts, Selector
+
+
+def access_table_read(*, environment_id: int, default: Effect, using: str = "default") -> AccessTable:
+    """The access table of an environment as the rows say it now. Called by the builder in its read transaction."""
+    groups = ClientGroup.objects.using(using).filter(environment_id=environment_id).order_by("key")
+    rules = rule_rows(using=using).filter(environment_id=environment_id, enabled=True)
+    drafts = tuple(group_state(row).draft.group for row in groups)
+    return AccessTable(default, drafts, tuple(rule_state(row).rule for row in rules))
+
+
+def access_table(*, environment_key: str) -> AccessTable:
+    """The same by the environment's key. Raises NotFound."""
+    environment = environment_get(key=environment_key)
+    return access_table_read(environment_id=environment.id, default=environment.policy.default_effect)
+
+
+def group_list(*, environment_key: str) -> models.QuerySet[ClientGroup]:
+    """The client groups of an environment by key; `group_state` turns each into a value."""
+    return ClientGroup.objects.filter(environment__key=environment_key).order_by("key")
+
+
+def group_get(*, environment_key: str, key: str) -> GroupState:
+    """One group by its key or, where no key is like that, by its id. Raises NotFound."""
+    rows = group_list(environment_key=environment_key)
+    row = rows.filter(key=key).first()
+    if row is None and key.isascii() and key.isdigit() and len(key) < 18:
+        row = rows.filter(pk=int(key)).first()
+    if row is None:
+        raise NotFound(f"There is no client group '{key}' in '{environment_key}'.")
+    return group_state(row)
+
+
+def group_state(row: ClientGroup) -> GroupState:
+    """The value of a row."""
+    matchers = tuple(Selector(**matcher) for matcher in row.matchers)
+    return GroupState(row.pk, GroupDraft(row.key, matchers, Trust(row.trust)))
+
+
+def rule_rows(*, using: str = "default") -> models.QuerySet[AccessRule]:
+    """Rules in their order, with what `rule_state` needs."""
+    return AccessRule.objects.using(using).order_by("position").prefetch_related("client_groups")
+
+
+def rule_list(*, environment_key: str) -> models.QuerySet[AccessRule]:
+    """The rules of an environment in their order; `rule_state` turns each into a value."""
+    return rule_rows().filter(environment__key=environment_key)
+
+
+def rule_get(*, environment_key: str, rule_id: int) -> RuleState:
+    """One rule. Raises NotFound."""
+    row = rule_list(environment_key=environment_key).filter(pk=rule_id).first()
+    if row is None:
+        raise NotFound(f"There is no access rule {rule_id} in '{environment_key}'.")
+    return rule_state(row)
+
+
+def rule_state(row: AccessRule) -> RuleState:
+    """The value of a row of `rule_rows`."""
+    draft = RuleDraft(
+        effect=Effect(row.effect),
+        pattern=row.pattern,
+        position=row.position,
+        client_groups=tuple(sorted(group.key for group in row.client_groups.all())),
+        types=tuple(row.types),
+        message=row.message,
+        enabled=row.enabled,
+    )
+    return RuleState(row.pk, draft)
+
+
+def rules_review(*, environment_key: str) -> tuple[Finding, ...]:
+    """What the rules as a whole leave to be desired, as far as they alone tell. Raises NotFound."""
+    return rules_shadowed(access_table(environment_key=environment_key))
+
+
+def case_list(*, environment_key: str) -> models.QuerySet[AccessCase]:
+    """The saved cases of an environment, oldest first; `case_state` turns each into a value."""
+    return AccessCase.objects.filter(environment__key=environment_key).order_by("pk")
+
+
+def case_state(row: AccessCase) -> SavedCase:
+    """The value of a row."""
+    return SavedCase(row.pk, Case(ClientFacts(**row.client), row.type, row.name, Effect(row.expect)), row.required)
+
+
+def client_json(client: ClientFacts) -> dict[str, object]:
+    """The facts that are given, as JSON."""
+    return {field: value for field, value in asdict(client).items() if value}
+
+
+def cases_try(*, environment_key: str, cases: tuple[Case, ...]) -> tuple[CaseResult, ...]:
+    """What the rules as they are now say of these cases; nothing is kept. Raises NotFound."""
+    table = access_table(environment_key=environment_key)
+    return tuple(case_run(table, environment_key, case) for case in cases)
+
+
+def edit_list(
+    *, environment_key: str, subject: EditSubject | None = None, subject_id: int | None = None
+) -> models.QuerySet[AccessEdit]:
+    """What was done to groups and rules, newest first; `edit_done` turns each into a value."""
+    rows = AccessEdit.objects.filter(change__environment__key=environment_key).select_related("change")
+    if subject is not None:
+        rows = rows.filter(subject=subject.value)
+    if subject_id is not None:
+        rows = rows.filter(subject_id=subject_id)
+    return rows.order_by("-pk")
+
+
+def edit_done(row: AccessEdit) -> EditDone:
+    """The value of a row of `edit_list`."""
+    before: Mapping[str, object] | None = row.before
+    after: Mapping[str, object] | None = row.after
+    return EditDone(
+        change_id=str(row.change.public_id),
+        author=row.change.author,
+        at=row.at,
+        subject=EditSubject(row.subject),
+        subject_id=row.subject_id,
+        action=EditAction(row.action),
+        before=before,
+        after=after,
+    )

@@ -1,0 +1,297 @@
+"""Writes client groups, access rules and the cases they are tried against.
+
+Each write of a group or a rule is a change: it locks the environment, counts its generation and leads to a build
+(resolutions U3, D6). Before it is committed, the saved cases are tried against the rules as they would be.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from django.conf import settings
+from django.db import models, transaction
+
+from controlplane.access.checks import group_findings, rule_findings
+from controlplane.access.choices import EditAction, EditSubject
+from controlplane.access.models import AccessCase, AccessEdit, AccessRule, AccessRuleGroup, ClientGroup
+from controlplane.access.review import cases_broken, rules_shadowed
+from controlplane.access.selectors import (
+    access_table,
+    access_table_read,
+    case_list,
+    case_state,
+    client_json,
+    group_get,
+    rule_get,
+)
+from controlplane.access.values import AccessWritten, Case, GroupDraft, GroupState, RuleDraft, RuleState, SavedCase
+from controlplane.accounts.principal import Principal
+from controlplane.catalog.choices import ChangeKind
+from controlplane.catalog.models import Environment
+from controlplane.catalog.services import change_start, environment_lock
+from controlplane.errors import Conflict, InputInvalid, NotFound
+from controlplane.journal.services import audit_record
+from xdscore.access import AccessTable, Effect
+from xdscore.findings import Finding, has_errors
+from xdscore.limits import Limits
+
+# Between two rules that are added behind each other, so that others fit between them.
+_POSITION_STEP = 10
+# More would be tried at every change of a rule, under the environment's lock.
+_MAX_CASES = 1_000
+
+
+@transaction.atomic(durable=True)
+def group_create(*, environment_key: str, draft: GroupDraft, actor: Principal, request_id: str = "") -> AccessWritten:
+    """A new client group. Raises NotFound, Conflict (the key is taken, or there are too many) and InputInvalid."""
+    writing = _Writing(environment_key, actor, request_id)
+    _refuse_if(group_findings(draft, _limits()))
+    existing = ClientGroup.objects.filter(environment=writing.environment)
+    if existing.filter(key=draft.key).exists():
+        raise Conflict(f"There is a client group '{draft.key}' in '{environment_key}' already. Nothing was changed.")
+    if existing.count() >= _limits().client_groups_per_environment:
+        raise Conflict(f"'{environment_key}' has as many client groups as are allowed. Nothing was changed.")
+    row = ClientGroup.objects.create(environment=writing.environment, **_group_columns(draft))
+    return writing.finish(EditSubject.GROUP, row.pk, EditAction.CREATED, None, draft.as_json())
+
+
+@transaction.atomic(durable=True)
+def group_update(
+    *, environment_key: str, key: str, draft: GroupDraft, actor: Principal, request_id: str = ""
+) -> AccessWritten:
+    """Make a group this; one that it already is makes no change. Raises NotFound, Conflict and InputInvalid."""
+    writing = _Writing(environment_key, actor, request_id)
+    before = group_get(environment_key=environment_key, key=key)
+    _refuse_if(group_findings(draft, _limits()))
+    if before.draft == draft:
+        return AccessWritten(before.id, draft.as_json(), "")
+    namesakes = ClientGroup.objects.filter(environment=writing.environment, key=draft.key).exclude(pk=before.id)
+    if namesakes.exists():
+        raise Conflict(f"There is a client group '{draft.key}' in '{environment_key}' already. Nothing was changed.")
+    ClientGroup.objects.filter(pk=before.id).update(**_group_columns(draft))
+    return writing.finish(EditSubject.GROUP, before.id, EditAction.UPDATED, before.draft.as_json(), draft.as_json())
+
+
+@transaction.atomic(durable=True)
+def group_delete(*, environment_key: str, key: str, actor: Principal, request_id: str = "") -> AccessWritten:
+    """Remove a group. Raises NotFound, and Conflict while a rule speaks of it."""
+    writing = _Writing(environment_key, actor, request_id)
+    group: GroupState = group_get(environment_key=environment_key, key=key)
+    rules = AccessRuleGroup.objects.filter(group_id=group.id).order_by("rule").values_list("rule_id", flat=True)
+    if rules:
+        numbers = ", ".join(str(number) for number in rules[:10])
+        raise Conflict(f"Access rules speak of client group '{group.draft.key}': {numbers}. Nothing was changed.")
+    ClientGroup.objects.filter(pk=group.id).delete()
+    return writing.finish(EditSubject.GROUP, group.id, EditAction.DELETED, group.draft.as_json(), None)
+
+
+@transaction.atomic(durable=True)
+def rule_create(*, environment_key: str, draft: RuleDraft, actor: Principal, request_id: str = "") -> AccessWritten:
+    """A new rule, at its position or behind all others. Raises NotFound, Conflict (the position is taken, there are too
+    many rules, a required case would break) and InputInvalid.
+    """
+    writing = _Writing(environment_key, actor, request_id)
+    draft = _normal(draft)
+    _refuse_if(_rule_problems(writing, draft))
+    rules = AccessRule.objects.filter(environment=writing.environment)
+    if rules.count() >= _limits().rules_per_environment:
+        raise Conflict(f"'{environment_key}' has as many access rules as are allowed. Nothing was changed.")
+    if draft.position is None:
+        last = rules.aggregate(last=models.Max("position"))["last"]
+        draft = replace(draft, position=_POSITION_STEP if last is None else last + _POSITION_STEP)
+    _refuse_taken(writing, draft, None)
+    row = AccessRule.objects.create(environment=writing.environment, **_rule_columns(draft))
+    _link_groups(row.pk, writing, draft)
+    return writing.finish(EditSubject.RULE, row.pk, EditAction.CREATED, None, draft.as_json())
+
+
+@transaction.atomic(durable=True)
+def rule_update(
+    *, environment_key: str, rule_id: int, draft: RuleDraft, actor: Principal, request_id: str = ""
+) -> AccessWritten:
+    """Make a rule this; one that it already is makes no change. Raises what `rule_create` raises."""
+    writing = _Writing(environment_key, actor, request_id)
+    before: RuleState = rule_get(environment_key=environment_key, rule_id=rule_id)
+    draft = replace(draft, position=before.draft.position if draft.position is None else draft.position)
+    draft = _normal(draft)
+    _refuse_if(_rule_problems(writing, draft))
+    if before.draft == draft:
+        return AccessWritten(before.id, draft.as_json(), "")
+    _refuse_taken(writing, draft, before.id)
+    AccessRule.objects.filter(pk=before.id).update(**_rule_columns(draft))
+    AccessRuleGroup.objects.filter(rule_id=before.id).delete()
+    _link_groups(before.id, writing, draft)
+    return writing.finish(EditSubject.RULE, before.id, EditAction.UPDATED, before.draft.as_json(), draft.as_json())
+
+
+@transaction.atomic(durable=True)
+def rule_delete(*, environment_key: str, rule_id: int, actor: Principal, request_id: str = "") -> AccessWritten:
+    """Remove a rule. Raises NotFound, and Conflict when a required case would break."""
+    writing = _Writing(environment_key, actor, request_id)
+    rule = rule_get(environment_key=environment_key, rule_id=rule_id)
+    AccessRule.objects.filter(pk=rule.id).delete()
+    return writing.finish(EditSubject.RULE, rule.id, EditAction.DELETED, rule.draft.as_json(), None)
+
+
+def default_effect_check(*, environment_key: str, default: Effect) -> None:
+    """Try the saved cases against another default effect. Raises NotFound, and Conflict when a required one breaks."""
+    before = access_table(environment_key=environment_key)
+    _refuse_broken(before, replace(before, default=default), environment_key)
+
+
+@transaction.atomic(durable=True)
+def case_create(
+    *, environment_key: str, case: Case, required: bool, actor: Principal, request_id: str = ""
+) -> SavedCase:
+    """Keep a case, to be tried at every change of the rules. Raises NotFound, and Conflict when there are too many."""
+    environment = environment_lock(key=environment_key)
+    if case_list(environment_key=environment_key).count() >= _MAX_CASES:
+        raise Conflict(f"'{environment_key}' has {_MAX_CASES} access cases, as many as are allowed.")
+    row = AccessCase.objects.create(
+        environment=environment,
+        client=client_json(case.client),
+        type=case.type,
+        name=case.name,
+        expect=case.expect.value,
+        required=required,
+    )
+    _audit_case("access_case.created", row.pk, case, environment_key, actor, request_id)
+    return SavedCase(row.pk, case, required)
+
+
+@transaction.atomic(durable=True)
+def case_delete(*, environment_key: str, case_id: int, actor: Principal, request_id: str = "") -> SavedCase:
+    """Forget a case. Raises NotFound."""
+    environment_lock(key=environment_key)
+    row = case_list(environment_key=environment_key).filter(pk=case_id).first()
+    if row is None:
+        raise NotFound(f"There is no access case {case_id} in '{environment_key}'.")
+    saved = case_state(row)
+    row.delete()
+    _audit_case("access_case.deleted", case_id, saved.case, environment_key, actor, request_id)
+    return saved
+
+
+class _Writing:
+    """One write: the environment's lock first, the rules as they were, and at the end what makes it a change."""
+
+    def __init__(self, environment_key: str, actor: Principal, request_id: str) -> None:
+        self.environment = environment_lock(key=environment_key)
+        self._actor = actor
+        self._request_id = request_id
+        self._before = _table(self.environment)
+
+    @property
+    def group_ids(self) -> dict[str, int]:
+        """The groups of the environment by key."""
+        return dict(ClientGroup.objects.filter(environment=self.environment).values_list("key", "pk"))
+
+    def finish(
+        self,
+        subject: EditSubject,
+        subject_id: int,
+        action: EditAction,
+        before: Mapping[str, object] | None,
+        after: Mapping[str, object] | None,
+    ) -> AccessWritten:
+        """Try the cases, then record the change. Raises Conflict when a required case breaks."""
+        table = _table(self.environment)
+        warnings = _refuse_broken(self._before, table, self.environment.key)
+        verb = f"{'access_rule' if subject is EditSubject.RULE else 'client_group'}.{action.value}"
+        change = change_start(
+            environment=self.environment,
+            kind=ChangeKind.ACCESS,
+            actor=self._actor,
+            message=f"{verb} {subject_id}",
+            request_id=self._request_id,
+        )
+        AccessEdit.objects.create(
+            change=change,
+            subject=subject.value,
+            subject_id=subject_id,
+            action=action.value,
+            before=before,
+            after=after,
+        )
+        audit_record(
+            actor=self._actor.name,
+            verb=verb,
+            subject=f"{subject.value}/{subject_id}",
+            environment=self.environment.key,
+            request_id=self._request_id,
+            detail={"before": before, "after": after},
+        )
+        row = after if after is not None else before or {}
+        return AccessWritten(subject_id, row, str(change.public_id), (*warnings, *rules_shadowed(table)))
+
+
+def _table(environment: Environment) -> AccessTable:
+    return access_table_read(environment_id=environment.pk, default=Effect(environment.default_effect))
+
+
+def _refuse_broken(before: AccessTable, after: AccessTable, environment_key: str) -> tuple[Finding, ...]:
+    saved = [case_state(row) for row in case_list(environment_key=environment_key)]
+    findings = cases_broken(before, after, environment_key, saved)
+    if has_errors(findings):
+        raise Conflict("A required access case would not be kept any more. Nothing was changed.", findings=findings)
+    return findings
+
+
+def _refuse_if(findings: tuple[Finding, ...]) -> None:
+    if findings:
+        problems = "a problem" if len(findings) == 1 else f"{len(findings)} problems"
+        raise InputInvalid(f"The body has {problems}. Nothing was changed.", findings=findings)
+
+
+def _refuse_taken(writing: _Writing, draft: RuleDraft, rule_id: int | None) -> None:
+    rules = AccessRule.objects.filter(environment=writing.environment, position__in=[draft.position])
+    holder = next((rule for rule in rules if rule.pk != rule_id), None)
+    if holder is not None:
+        raise Conflict(
+            f"Position {draft.position} is that of access rule {holder.pk}. Take another, or move that rule first. "
+            "Nothing was changed."
+        )
+
+
+def _rule_problems(writing: _Writing, draft: RuleDraft) -> tuple[Finding, ...]:
+    return rule_findings(draft, writing.group_ids.keys(), writing.environment.key, _limits())
+
+
+def _normal(draft: RuleDraft) -> RuleDraft:
+    """Groups and types are sets."""
+    groups, types = tuple(sorted(set(draft.client_groups))), tuple(sorted(set(draft.types)))
+    return replace(draft, client_groups=groups, types=types)
+
+
+def _link_groups(rule_id: int, writing: _Writing, draft: RuleDraft) -> None:
+    ids = writing.group_ids
+    links = (AccessRuleGroup(rule_id=rule_id, group_id=ids[key]) for key in draft.client_groups)
+    AccessRuleGroup.objects.bulk_create(links)
+
+
+def _group_columns(draft: GroupDraft) -> dict[str, object]:
+    return draft.as_json()
+
+
+def _rule_columns(draft: RuleDraft) -> dict[str, object]:
+    return {column: value for column, value in draft.as_json().items() if column != "client_groups"}
+
+
+def _audit_case(verb: str, case_id: int, case: Case, environment_key: str, actor: Principal, request_id: str) -> None:
+    audit_record(
+        actor=actor.name,
+        verb=verb,
+        subject=f"case/{case_id}",
+        environment=environment_key,
+        request_id=request_id,
+        detail={
+            "client": client_json(case.client),
+            "type": case.type,
+            "name": case.name,
+            "expect": case.expect.value,
+        },
+    )
+
+
+def _limits() -> Limits:
+    limits: Limits = settings.PARLEY.limits
+    return limits

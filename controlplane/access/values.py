@@ -1,0 +1,138 @@
+"""What goes into and comes out of the services of access: values, no rows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from controlplane.access.choices import EditAction, EditSubject
+from xdscore.access import Effect, Rule
+from xdscore.client_groups import ClientGroup, Trust
+from xdscore.findings import Finding
+from xdscore.selectors import ClientFacts, Selector
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDraft:
+    """A client group as an operator says it."""
+
+    key: str
+    matchers: tuple[Selector, ...]
+    trust: Trust
+
+    @property
+    def group(self) -> ClientGroup:
+        """As the rules see it."""
+        return ClientGroup(self.key, self.matchers, self.trust)
+
+    def as_json(self) -> dict[str, object]:
+        """As the API and the history spell it."""
+        matchers = [matcher.as_json() for matcher in self.matchers]
+        return {"key": self.key, "matchers": matchers, "trust": self.trust.value}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """A client group as it is."""
+
+    id: int
+    draft: GroupDraft
+
+
+@dataclass(frozen=True, slots=True)
+class RuleDraft:
+    """An access rule as an operator says it. `position` None: behind all others."""
+
+    effect: Effect
+    pattern: str
+    position: int | None = None
+    client_groups: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    message: str = ""
+    enabled: bool = True
+
+    def as_json(self) -> dict[str, object]:
+        """As the API and the history spell it."""
+        return {
+            "position": self.position,
+            "client_groups": list(self.client_groups),
+            "types": list(self.types),
+            "pattern": self.pattern,
+            "effect": self.effect.value,
+            "message": self.message,
+            "enabled": self.enabled,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RuleState:
+    """An access rule as it is. Its id is the number by which people, explanations and results call it."""
+
+    id: int
+    draft: RuleDraft
+
+    @property
+    def rule(self) -> Rule:
+        """As the access table has it."""
+        draft = self.draft
+        groups, types = frozenset(draft.client_groups), frozenset(draft.types)
+        return Rule(self.id, draft.effect, draft.pattern, groups, types, draft.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a client is expected to be told about a name, whether or not the name exists."""
+
+    client: ClientFacts
+    type: str
+    name: str
+    expect: Effect
+
+
+@dataclass(frozen=True, slots=True)
+class SavedCase:
+    """A case that is tried at every change of the rules; a change that breaks a required one is refused."""
+
+    id: int
+    case: Case
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What came of a case: the effect, and the rule that said so (0: the environment's default)."""
+
+    case: Case
+    effect: Effect
+    rule: int
+    message: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is as expected."""
+        return self.effect is self.case.expect
+
+
+@dataclass(frozen=True, slots=True)
+class AccessWritten:
+    """The outcome of a write: what is there now (after a deletion: what was), the change it made (empty when nothing
+    had to change), and what the rules as a whole leave to be desired.
+    """
+
+    id: int
+    row: Mapping[str, object]
+    change_id: str
+    findings: tuple[Finding, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class EditDone:
+    """One entry of the history."""
+
+    change_id: str
+    author: str
+    at: datetime
+    subject: EditSubject
+    subject_id: int
+    action: EditAction
+    before: Mapping[str, object] | None
+    after: Mapping[str, object] | None
