@@ -8,9 +8,9 @@ from xdscore.codes import CATALOGUE
 from xdscore.findings import Finding
 from xdscore.limits import Limits
 
-PATTERN_REFUSED = CATALOGUE["XDS2150"]
-GROUP_UNKNOWN = CATALOGUE["XDS2151"]
-VERIFIED_DECLARES = CATALOGUE["XDS2152"]
+PATTERN_REFUSED = CATALOGUE["XDS3050"]
+GROUP_UNKNOWN = CATALOGUE["XDS3051"]
+VERIFIED_DECLARES = CATALOGUE["XDS3052"]
 
 
 def pattern_problem(pattern: str, limits: Limits) -> str:

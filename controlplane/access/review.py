@@ -10,9 +10,9 @@ from xdscore.findings import Finding, Severity
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
 from xdscore.selectors import ClientFacts
 
-SHADOWED = CATALOGUE["XDS2153"]
-NOBODY = CATALOGUE["XDS2154"]
-CASE_BROKEN = CATALOGUE["XDS2155"]
+SHADOWED = CATALOGUE["XDS3053"]
+NOBODY = CATALOGUE["XDS3054"]
+CASE_BROKEN = CATALOGUE["XDS3055"]
 
 # Stands for whatever a star may stand for: no pattern holds it, because it cannot be printed. A pattern that matches
 # another one in which it stands for the stars matches everything that the other one does, and only such a pattern does.

@@ -138,11 +138,11 @@ def test_rule__disabled__decides_nothing(database: str) -> None:
 @pytest.mark.parametrize(
     ("draft", "code", "pointer"),
     [
-        (RuleDraft(Effect.DENY, "a*b*c*d"), "XDS2150", "/pattern"),
-        (RuleDraft(Effect.DENY, ""), "XDS2150", "/pattern"),
-        (RuleDraft(Effect.DENY, "x" * 257), "XDS2150", "/pattern"),
-        (RuleDraft(Effect.DENY, "a\nb"), "XDS2150", "/pattern"),
-        (RuleDraft(Effect.DENY, "a", client_groups=("nobody",)), "XDS2151", "/client_groups/0"),
+        (RuleDraft(Effect.DENY, "a*b*c*d"), "XDS3050", "/pattern"),
+        (RuleDraft(Effect.DENY, ""), "XDS3050", "/pattern"),
+        (RuleDraft(Effect.DENY, "x" * 257), "XDS3050", "/pattern"),
+        (RuleDraft(Effect.DENY, "a\nb"), "XDS3050", "/pattern"),
+        (RuleDraft(Effect.DENY, "a", client_groups=("nobody",)), "XDS3051", "/client_groups/0"),
     ],
 )
 def test_rule__cannot_be_used__is_refused_with_the_place(
@@ -161,7 +161,7 @@ def test_group__verified_but_matched_by_what_clients_say__is_refused(database: s
     with pytest.raises(InputInvalid) as refused:
         group(draft)
 
-    assert [(finding.code, finding.pointer) for finding in refused.value.findings] == [("XDS2152", "/matchers/1")]
+    assert [(finding.code, finding.pointer) for finding in refused.value.findings] == [("XDS3052", "/matchers/1")]
 
 
 def test_group__that_rules_speak_of__cannot_be_deleted(database: str) -> None:
@@ -207,7 +207,7 @@ def test_saved_case__required_and_broken_by_a_rule__the_change_is_refused(databa
     with pytest.raises(Conflict) as refused:
         rule()
 
-    assert [finding.code for finding in refused.value.findings] == ["XDS2155"]
+    assert [finding.code for finding in refused.value.findings] == ["XDS3055"]
     assert not AccessRule.objects.exists()
 
 
@@ -217,7 +217,7 @@ def test_saved_case__not_required__the_change_goes_through_with_a_warning(databa
 
     made = rule()
 
-    assert [finding.code for finding in made.findings] == ["XDS2155"]
+    assert [finding.code for finding in made.findings] == ["XDS3055"]
 
 
 def test_saved_case__broken_before__does_not_stop_the_next_change(database: str) -> None:
@@ -226,7 +226,7 @@ def test_saved_case__broken_before__does_not_stop_the_next_change(database: str)
     made = rule(RuleDraft(Effect.ALLOW, "unrelated"))
 
     assert made.change_id
-    assert [finding.code for finding in made.findings] == ["XDS2155"]
+    assert [finding.code for finding in made.findings] == ["XDS3055"]
 
 
 def test_saved_case__broken_by_another_default__is_refused(database: str) -> None:

@@ -4,6 +4,8 @@ import pytest
 from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
 
+from controlplane.access.services import rule_create
+from controlplane.access.values import RuleDraft
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal
 from controlplane.append_only import guarded_models, maintenance
 from controlplane.catalog.models import Change, Revision
@@ -11,6 +13,7 @@ from controlplane.catalog.services import change_apply, environment_create, envi
 from controlplane.catalog.values import EnvironmentPolicy, Put
 from controlplane.journal.models import AuditEvent
 from tests.support.manifests import cluster, parsed
+from xdscore.access import Effect
 
 DANA = Principal("dana", ADMIN_SCOPES)
 
@@ -31,6 +34,7 @@ def test_guarded_models__history__is_among_them() -> None:
 @pytest.mark.parametrize("table", [model._meta.db_table for model in guarded_models()])
 def test_append_only__update_or_delete_by_sql__is_refused_and_leaves_the_rows(database: str, table: str) -> None:
     put("a")
+    rule_create(environment_key="default", draft=RuleDraft(Effect.DENY, "a"), actor=DANA)
 
     for statement in (f"UPDATE {table} SET id = id", f"DELETE FROM {table}"):  # noqa: S608  our own tables
         with pytest.raises(IntegrityError, match=f"rows of {table} are only ever added"):
