@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("catalog", "0003_change_kind_access"),
+        ("catalog", "0004_change_kind_access"),
     ]
 
     operations = [

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("catalog", "0002_build_facts"),
+        ("catalog", "0003_environment_node_ids"),
     ]
 
     operations = [
