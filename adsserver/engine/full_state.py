@@ -179,7 +179,10 @@ class FullState(SubStream):
         for member in suspects:
             if self.subscription.covers(member.name):
                 self._refused[member.name] = self._refused.get(member.name, frozenset()) | {member.content.version}
-        if entry.body is self._told:
+        if entry.body is not self._told:
+            self._told_view = ABSENT
+        elif changed:
+            # Otherwise what it refuses are our errors, or nothing new: said again, that would be refused again (F8).
             guilty = {member.name for member in suspects}
             gone = acknowledged.keys() - entry.body.named.keys()
             self._told = self._acknowledged_body
@@ -187,8 +190,6 @@ class FullState(SubStream):
             # The innocent of the response may not have been applied; after a decode failure nothing is (law 1).
             self._unsure = any(member.name not in guilty for member in changed) or bool(gone)
             self._loose |= {member.name for member in changed}
-        else:
-            self._told_view = ABSENT
         return suspects
 
     def _unproven(self, changed: tuple[NamedContent, ...]) -> tuple[NamedContent, ...]:

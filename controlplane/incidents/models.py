@@ -25,7 +25,8 @@ class Incident(models.Model):
     `revision` and `version` are the newest refused ones of `name`; `since` is when that revision was written, from when
     on sending counts. `change` and `author` made the first one refused since the incident opened. `suspects` ([name,
     version] each) stand in for `name` where nobody is named. `nacked` and `sent` are the impact when it was judged
-    last, at `judged_at`; until `settles_at` it is judged again, because sending goes on while refusals come in.
+    last, at `judged_at`, and `verdict` is what that means for the fleet; until `settles_at` it is judged again, because
+    sending goes on while refusals come in.
     """
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True)
@@ -56,6 +57,8 @@ class Incident(models.Model):
     checked_generation = models.PositiveBigIntegerField(default=0)
     settles_at = models.DateTimeField()
     judged_at = models.DateTimeField(null=True)
+    verdict = models.CharField(max_length=16, blank=True, db_default="")
+    verdict_reason = models.CharField(max_length=300, blank=True, db_default="")
     quarantined_revision = models.PositiveIntegerField(default=0)
     forced_revision = models.PositiveIntegerField(default=0)
 

@@ -12,13 +12,15 @@ from datetime import datetime
 
 from django.db.models import Count, Q
 
+from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.selectors import revision_list
 from controlplane.clients.families import ClientFamily
 from controlplane.clients.selectors import NackView, nacks_get
 from controlplane.errors import NotFound
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.models import Incident, IncidentClient, IncidentNack
-from controlplane.incidents.values import IncidentState
+from controlplane.incidents.values import UNRESOLVED, IncidentState
+from controlplane.incidents.verdict import Outcome
 from xdscore.resource_types import by_word
 
 _MAX_CLIENTS = 100
@@ -65,10 +67,20 @@ class RefusingClient:
 
 
 @dataclass(frozen=True, slots=True)
+class VerdictView:
+    """The outcome, why, and whether the environment's policy leaves it to an operator to act on it."""
+
+    outcome: Outcome
+    reason: str
+    suggested: bool
+
+
+@dataclass(frozen=True, slots=True)
 class IncidentDetail:
     """Everything known of one incident.
 
-    `suspects` are names, where nobody is named; `quarantined`: its revision is out of service now. `refusing` holds at
+    `suspects` are names, where nobody is named; `quarantined`: its revision is out of service now; `verdict`: what the
+    refusals mean for the fleet, None until they were judged. `refusing` holds at
     most 100 clients, those that refused last; `samples` the first NACKs, newest first.
     """
 
@@ -80,6 +92,7 @@ class IncidentDetail:
     author: str
     revision: int
     quarantined: bool
+    verdict: VerdictView | None
     suspects: tuple[str, ...]
     first_at: datetime
     last_at: datetime
@@ -127,6 +140,7 @@ def incident_get(*, public_id: str) -> IncidentDetail:
         author=row.author,
         revision=row.revision,
         quarantined=_quarantined(row),
+        verdict=_verdict(row),
         suspects=tuple(str(name) for name, _ in row.suspects),
         first_at=row.first_at,
         last_at=row.last_at,
@@ -140,6 +154,15 @@ def incident_get(*, public_id: str) -> IncidentDetail:
         ),
         samples=nacks_get(ids=list(samples)),
     )
+
+
+def _verdict(row: Incident) -> VerdictView | None:
+    if not row.verdict:
+        return None
+    outcome = Outcome(row.verdict)
+    waits = outcome is Outcome.FAIL and row.revision > 0 and IncidentState(row.state) in UNRESOLVED
+    suggested = waits and row.environment.quarantine == QuarantinePolicy.SUGGEST.value and not _quarantined(row)
+    return VerdictView(outcome, row.verdict_reason, suggested)
 
 
 def incidents_of_change(*, change_id: str) -> tuple[IncidentValue, ...]:

@@ -9,6 +9,7 @@ from controlplane.api.shapes.changes import HeldOut, IncidentOut
 from controlplane.clients.facts import SubscriptionState
 from controlplane.clients.families import ClientFamily
 from controlplane.incidents.values import IncidentState
+from controlplane.incidents.verdict import Outcome
 
 MAX_REASON_CHARS = 500  # the quarantine's column
 
@@ -121,6 +122,14 @@ class SampleOut(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
 
 
+class VerdictOut(serializers.Serializer[Any]):
+    """What the refusals mean for the fleet."""
+
+    outcome = serializers.ChoiceField(choices=[outcome.value for outcome in Outcome])
+    reason = serializers.CharField()
+    suggested = serializers.BooleanField(help_text="Whether the policy leaves it to an operator to quarantine it.")
+
+
 class IncidentDetailOut(IncidentOut):
     """An incident with what it was made of."""
 
@@ -131,6 +140,7 @@ class IncidentDetailOut(IncidentOut):
     author = serializers.CharField(allow_blank=True)
     revision = serializers.IntegerField(help_text="The refused revision; 0 where none is known.")
     quarantined = serializers.BooleanField()
+    verdict = VerdictOut(allow_null=True, help_text="Null until it was judged.")
     suspects = serializers.ListField(child=serializers.CharField())
     first_at = serializers.DateTimeField()
     last_at = serializers.DateTimeField()

@@ -24,7 +24,7 @@ from controlplane.api.shapes.environments import (
 from controlplane.api.views.base import ApiView, Needs, principal_of, require
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.selectors import EnvironmentState, environment_get, environment_list
-from controlplane.catalog.services import environment_create, environment_delete, environment_update
+from controlplane.catalog.services import environment_create, environment_delete, environment_update, quarantine_default
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
 from controlplane.errors import InputInvalid
 from xdscore.access import Effect
@@ -72,7 +72,7 @@ class EnvironmentListView(ApiView):
         Query(request, ()).done()
         values = values_of(document_of(request), EnvironmentIn)
         key = values.pop("key")
-        policy = _policy(EnvironmentPolicy(), values)
+        policy = _policy(EnvironmentPolicy(quarantine=quarantine_default()), values)
         made = environment_create(key=key, policy=policy, actor=principal_of(request), request_id=request_id())
         return _written(made, status=201, headers={"Location": path_to("environments", key)})
 

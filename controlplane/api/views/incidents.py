@@ -147,6 +147,13 @@ def _detail_json(detail: IncidentDetail) -> dict[str, object]:
         "author": detail.author,
         "revision": detail.revision,
         "quarantined": detail.quarantined,
+        "verdict": None
+        if detail.verdict is None
+        else {
+            "outcome": detail.verdict.outcome.value,
+            "reason": detail.verdict.reason,
+            "suggested": detail.verdict.suggested,
+        },
         "suspects": list(detail.suspects),
         "first_at": moment(detail.first_at),
         "last_at": moment(detail.last_at),

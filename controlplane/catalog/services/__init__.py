@@ -11,6 +11,7 @@ from controlplane.catalog.services.environments import (
     environment_publish_fence,
     environment_publish_lock,
     environment_update,
+    quarantine_default,
 )
 from controlplane.catalog.services.quarantines import proofs_record, quarantine_open, quarantine_release
 from controlplane.catalog.services.writing import change_start, environment_lock
@@ -28,6 +29,7 @@ __all__ = [
     "environment_publish_lock",
     "environment_update",
     "proofs_record",
+    "quarantine_default",
     "quarantine_open",
     "quarantine_release",
 ]

@@ -1,17 +1,19 @@
 """Writes environments: their making, their policies, and the fence that lets exactly one build win (resolutions D6)."""
 
+from django.conf import settings
 from django.db import models, transaction
 
 from controlplane.accounts.principal import SYSTEM, Principal
 from controlplane.accounts.services import environment_forget
 from controlplane.append_only import maintenance
-from controlplane.catalog.choices import ChangeKind
+from controlplane.catalog.choices import ChangeKind, QuarantinePolicy
 from controlplane.catalog.models import Environment
 from controlplane.catalog.selectors import EnvironmentState, environment_state
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
 from controlplane.errors import Conflict
 from controlplane.journal.services import audit_record
+from controlplane.values import AdsAuth
 from xdscore.access import Effect
 from xdscore.selectors import DEFAULT_ENVIRONMENT
 
@@ -70,11 +72,20 @@ def environment_delete(*, key: str, actor: Principal, request_id: str = "") -> N
     audit_record(actor=actor.name, verb="environment.deleted", subject=key, environment=key, request_id=request_id)
 
 
+def quarantine_default() -> QuarantinePolicy:
+    """The quarantine policy of a new environment: automatic where every client's identity is verified, for only then
+    does a second client cost a second identity (architecture.md decision 7).
+    """
+    verified = settings.PARLEY.ads_auth is not AdsAuth.NONE
+    return QuarantinePolicy.AUTOMATIC if verified else QuarantinePolicy.SUGGEST
+
+
 def environment_default_ensure() -> bool:
     """Make the `default` environment once, allowing by default (architecture.md section 5); whether it was made now."""
     if Environment.objects.filter(key=DEFAULT_ENVIRONMENT).exists():
         return False
-    environment_create(key=DEFAULT_ENVIRONMENT, policy=EnvironmentPolicy(default_effect=Effect.ALLOW), actor=SYSTEM)
+    policy = EnvironmentPolicy(default_effect=Effect.ALLOW, quarantine=quarantine_default())
+    environment_create(key=DEFAULT_ENVIRONMENT, policy=policy, actor=SYSTEM)
     return True
 
 

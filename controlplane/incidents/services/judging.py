@@ -44,15 +44,19 @@ def _judge(incident: Incident) -> None:
         **clients_sent(environment_key=environment, word=incident.type, names=names, since=incident.since),
         **nacked,
     }
-    Incident.objects.filter(pk=incident.pk).update(nacked=len(nacked), sent=len(sent), judged_at=now)
-    if not _may_act(incident):
-        return
     # Whoever asks for the name is sent it within seconds; counting them now keeps the quickest from deciding for the
     # rest (N4).
     served = {**clients_asking(environment_key=environment, word=incident.type, names=names), **sent}
     age_s = (now - incident.first_at).total_seconds()
     verdict = judge(nacked=nacked, served=served, age_s=age_s)
-    if verdict.outcome is Outcome.FAIL:
+    Incident.objects.filter(pk=incident.pk).update(
+        nacked=len(nacked),
+        sent=len(sent),
+        judged_at=now,
+        verdict=verdict.outcome.value,
+        verdict_reason=verdict.reason,
+    )
+    if verdict.outcome is Outcome.FAIL and _may_act(incident):
         _quarantine(incident, f"automatic: {verdict.reason}")
 
 
