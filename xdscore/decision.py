@@ -1,15 +1,18 @@
 """The one decision: what one audience gets for one name, or why not (architecture.md law 2).
 
 The stream, the explain page, the API, the command line and the access simulator all call `decide`; nothing else says
-NOT_FOUND or PERMISSION_DENIED. `client_view` is the same decision for all names of a type at once, for wildcards.
+NOT_FOUND or PERMISSION_DENIED. `client_view` is the same decision for all names of a type at once, for wildcards, and
+`decide_collection` for those of a glob.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from xdscore.access import Audience, Effect
+from xdscore.names import canonical
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content, Served, Snapshot
+from xdscore.xdstp import Glob
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,14 @@ class Undecided:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """The members of a glob that the audience may know of: those with content, and those that are withheld."""
+
+    served: tuple[str, ...]
+    withheld: tuple[str, ...]
+
+
 Decision = Serve | Missing | Denied | Withheld | Undecided
 
 
@@ -62,15 +73,15 @@ def decide(audience: Audience, kind: ResourceType, name: str, snapshot: Snapshot
     """What `audience` gets for `name`.
 
     Access is decided before existence: deny and hide end here, so that nothing below can tell an absent name from a
-    refused one (protocol.md F16, reliability T11). Without a snapshot nothing is decided (reliability T6).
+    refused one (protocol.md F16, reliability T11). Without a snapshot nothing is decided (reliability T6). The order of
+    an xdstp name's context parameters means nothing (protocol.md H1).
     """
     if snapshot is None:
         return Undecided("no snapshot of this environment was loaded yet")
-    verdict = snapshot.access.verdict(audience, kind, name)
-    if verdict.effect is Effect.DENY:
-        return Denied(verdict.rule, verdict.message)
-    if verdict.effect is Effect.HIDE:
-        return Missing(hidden=True, rule=verdict.rule)
+    name = canonical(name)
+    refused = _refused(audience, kind, name, snapshot)
+    if refused is not None:
+        return refused
     state = snapshot.type_state(kind)
     served = state.served.get(name)
     if served is not None:
@@ -79,6 +90,27 @@ def decide(audience: Audience, kind: ResourceType, name: str, snapshot: Snapshot
     if reason is not None:
         return Withheld(reason)
     return Missing(removed=name in state.removed)
+
+
+def decide_collection(
+    audience: Audience, kind: ResourceType, glob: Glob, snapshot: Snapshot
+) -> Collection | Missing | Denied:
+    """What `audience` gets for this glob collection (protocol.md F19).
+
+    A rule may refuse the collection by its own name. A member that the audience may not read is no member: that it
+    exists would be a secret otherwise. A collection without members is missing.
+    """
+    refused = _refused(audience, kind, glob.name, snapshot)
+    if refused is not None:
+        return refused
+    state = snapshot.type_state(kind)
+
+    def readable(names: Iterable[str]) -> tuple[str, ...]:
+        inside = (member for member in names if glob.contains(member))
+        return tuple(sorted(member for member in inside if _refused(audience, kind, member, snapshot) is None))
+
+    collection = Collection(readable(state.served), readable(state.withheld))
+    return collection if collection.served or collection.withheld else Missing()
 
 
 def client_view(audience: Audience, kind: ResourceType, snapshot: Snapshot) -> Mapping[str, Served]:
@@ -97,3 +129,14 @@ def client_view(audience: Audience, kind: ResourceType, snapshot: Snapshot) -> M
         elif permissions.of_row(numbers).effect is Effect.ALLOW:
             view |= entries
     return view
+
+
+def _refused(audience: Audience, kind: ResourceType, name: str, snapshot: Snapshot) -> Missing | Denied | None:
+    verdict = snapshot.access.verdict(audience, kind, name)
+    match verdict.effect:
+        case Effect.DENY:
+            return Denied(verdict.rule, verdict.message)
+        case Effect.HIDE:
+            return Missing(hidden=True, rule=verdict.rule)
+        case Effect.ALLOW:
+            return None

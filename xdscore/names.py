@@ -27,7 +27,9 @@ def name_problem(name: str) -> str:
 
 
 def canonical(name: str) -> str:
-    """An xdstp name with its context parameters sorted (xRFC TP1); any other name as it is."""
+    """An xdstp name with its context parameters sorted: names that differ only in their order are one name (xRFC TP1,
+    protocol.md H1). Any other name as it is.
+    """
     if not name.startswith(XDSTP):
         return name
     whole, fragment_mark, fragment = name.partition("#")

@@ -50,7 +50,7 @@ class Body:
     def restricted_to(self, subscription: Subscription) -> "Body":
         """The same without what `subscription` no longer covers; itself when that is nothing."""
         named = {name: member for name, member in self.named.items() if subscription.covers(name)}
-        errors = tuple(error for error in self.errors if error.name in subscription.names)
+        errors = tuple(error for error in self.errors if subscription.explains(error.name))
         if len(named) == len(self.named) and len(errors) == len(self.errors):
             return self
         return body_of(named, errors)

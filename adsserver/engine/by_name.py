@@ -20,6 +20,7 @@ from adsserver.engine.told import ABSENT, UNKNOWN_COPY, Absent, Told, reported, 
 from xdscore.errors import ResourceError
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content
+from xdscore.xdstp import Glob
 
 
 class ByName(SubStream):
@@ -81,6 +82,10 @@ class ByName(SubStream):
     def version_after(self, changes: Iterable[Change], view: ClientView) -> str:
         """The version of the state once the client was told these changes."""
 
+    @abstractmethod
+    def says_gone(self, name: str, before: Told) -> bool:
+        """Whether a name of which there is nothing to show, not even an error, and `before` was told, is mentioned."""
+
     # Requests.
 
     def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
@@ -89,14 +94,17 @@ class ByName(SubStream):
         if subscription.wildcard and not current.wildcard:
             # Whatever else the view shows was never told: stand on nothing again, apart from the names asked for so
             # far.
-            self._behind = {name: self._told(name) for name in current.names}
+            self._behind = {name: self._told(name) for name in current.names | self._members_told(current.globs)}
             self._told_view = ABSENT
             self._owed = True
         if not current.wildcard:
-            self._behind.update((name, ABSENT) for name in subscription.names - current.names)
+            added = (subscription.names - current.names) | self._members_told(subscription.globs - current.globs)
+            self._behind.update({name: self._told(name) for name in added})
             # What is on its way to the client arrives after it subscribed again, and counts for it.
             on_the_way = {name for entry in self.ledger.outstanding for name in entry.contents}
-            self._behind.update((n, UNKNOWN_COPY) for n in on_the_way - current.names if subscription.covers(n))
+            self._behind.update(
+                (n, UNKNOWN_COPY) for n in on_the_way if subscription.covers(n) and not current.covers(n)
+            )
         self.subscription = subscription
         self._owed = self._owed and subscription.wildcard
         self._asked |= asked
@@ -123,7 +131,11 @@ class ByName(SubStream):
 
     def send_again(self, names: frozenset[str]) -> None:
         """See the base."""
-        self._again |= names & self.subscription.names
+        self._again |= {name for name in names if self.subscription.covers(name)}
+
+    def _members_told(self, globs: Iterable[Glob]) -> set[str]:
+        """Members of these collections in the view that the client stands on."""
+        return set() if isinstance(self._told_view, Absent) else self._told_view.members_of(globs)
 
     def _forget_uncovered(self) -> None:
         covers = self.subscription.covers
@@ -141,6 +153,8 @@ class ByName(SubStream):
         view = self.view
         if isinstance(view, Absent) or not self.dirty:
             return NOTHING
+        if self.subscription.globs:
+            self._ask_for_members(view)
         if self._may_take_the_step(view):
             return self._take_the_step(view, view.step_from(self._told_view), now)
         answer = self._owed or self._more or bool(self._asked or self._again)
@@ -167,6 +181,18 @@ class ByName(SubStream):
         if due_s > now:
             return Later(due_s)
         return self._respond(view, changes, chosen, push=True)
+
+    def _ask_for_members(self, view: ClientView) -> None:
+        """Who asks for a collection asks for its members; what a client just said it holds is only compared (C6)."""
+        for glob in self.subscription.globs:
+            for names in (self._asked, self._again):
+                members = view.members_of((glob,)) if glob.name in names else set()
+                if members:
+                    names.discard(glob.name)
+                    names.update(n for n in members if n not in self._behind or not self._is_current(view, n))
+
+    def _is_current(self, view: ClientView, name: str) -> bool:
+        return same(self._told(name), view.shown(name, self.subscription, self.settings.public_url))
 
     def _may_take_the_step(self, view: ClientView) -> bool:
         """Whether this stream is told exactly what every other wildcard stream on the same view is told."""
@@ -251,7 +277,10 @@ class ByName(SubStream):
         for name in sorted(self._candidates(view)):
             forced = name in self._asked or name in self._again or name in self._mend
             before = self._told(name)
-            now = view.shown(name, explicit=name in self.subscription.names, public_url=self.settings.public_url)
+            now = view.shown(name, self.subscription, self.settings.public_url)
+            if isinstance(now, Absent) and not self.says_gone(name, before):
+                self._void(name, before)
+                continue
             if isinstance(now, Absent) and isinstance(before, ResourceError):
                 before = ABSENT
             if name in self._refused:
@@ -260,6 +289,14 @@ class ByName(SubStream):
             if forced or not same(before, now):
                 changes.append(Change(name, before, now, forced))
         return changes
+
+    def _void(self, name: str, before: Told) -> None:
+        """What was told of a name is over, without a word: of an old error, and of what cannot be said (D1)."""
+        for names in (self._asked, self._again, self._mend):
+            names.discard(name)
+        self._refused.pop(name, None)
+        if not isinstance(before, Absent):
+            self._behind[name] = ABSENT
 
     def _unless_refused(self, view: ClientView, name: str, before: Told, now: Told) -> Told:
         """What is told of a name of which the client refused some content.
@@ -290,10 +327,15 @@ class ByName(SubStream):
             return names
         if self.subscription.wildcard:
             names |= view.step_from(told_view).names
+        globs = self.subscription.globs
         if isinstance(told_view, Absent):
-            return names | explicit
+            return names | explicit | view.members_of(globs)
         step = view.step_from(told_view)
-        return names | (explicit if step.all_names else step.names & explicit)
+        if step.all_names:
+            return names | explicit | view.members_of(globs) | told_view.members_of(globs)
+        members = {name for name in step.names if self.subscription.in_collection(name)} if globs else set()
+        # The first and the last member decide what is told of a collection itself.
+        return names | (step.names & explicit) | members | {glob.name for glob in globs if members}
 
     def _told(self, name: str) -> Told:
         """What the client was told of this name last."""
@@ -301,9 +343,7 @@ class ByName(SubStream):
             return self._behind[name]
         if isinstance(self._told_view, Absent) or not self.subscription.covers(name):
             return ABSENT
-        return self._told_view.shown(
-            name, explicit=name in self.subscription.names, public_url=self.settings.public_url
-        )
+        return self._told_view.shown(name, self.subscription, self.settings.public_url)
 
     # Answers to responses.
 

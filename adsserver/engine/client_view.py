@@ -5,7 +5,7 @@ wildcard, the resources of a name set, the errors, and the step from another vie
 that whoever writes them may share bytes (performance.md laws 2 and 3). Nothing in here belongs to a stream.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -16,15 +16,17 @@ from adsserver.engine.subscription import Subscription
 from adsserver.engine.told import ABSENT, Absent, Told
 from adsserver.engine.versions import mark, version_text
 from xdscore.access import Audience
-from xdscore.decision import Decision, Missing, Withheld, client_view, decide
+from xdscore.decision import Collection, Decision, Denied, Missing, Withheld, client_view, decide, decide_collection
 from xdscore.errors import ResourceError, error_of
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content, Served, Snapshot
+from xdscore.xdstp import Glob, glob_of
 
 # Views are shared by thousands of streams with a handful of name sets each; beyond these many there is little left to
 # share.
 _MAX_BUNDLES = 128
 _MAX_BODIES = 128
+_MAX_COLLECTIONS = 128
 # What a member or an error adds to a response besides its bytes and name: tags, lengths, and a version of 32
 # characters.
 FRAMING_BYTES = 64
@@ -58,6 +60,7 @@ class ClientView:
         "__weakref__",
         "_bodies",
         "_bundles",
+        "_collections",
         "_errors",
         "_from_nothing",
         "_members",
@@ -92,6 +95,7 @@ class ClientView:
         self._total: int | None = None
         self._errors: Shared[tuple[str, str], ResourceError] = Shared(_MAX_ERRORS)
         self._bundles: Shared[tuple[str, ...], tuple[NamedContent, ...]] = Shared(_MAX_BUNDLES)
+        self._collections: Shared[Glob, Collection | Missing | Denied] = Shared(_MAX_COLLECTIONS)
         self._bodies: Shared[tuple[bool, frozenset[str], Overlay, str], Body] = Shared(_MAX_BODIES)
         self._steps: WeakKeyDictionary[ClientView, Step] = WeakKeyDictionary()
         self._from_nothing: Step | None = None
@@ -136,22 +140,44 @@ class ClientView:
         """The one decision about this name (architecture.md law 2)."""
         return decide(self.audience, self.kind, name, self.snapshot)
 
-    def shown(self, name: str, *, explicit: bool, public_url: str) -> Told:
-        """What a stream that covers `name` is told: its content or, if it asked for the name itself (F4), why not."""
+    def collection(self, glob: Glob) -> Collection | Missing | Denied:
+        """The members of this collection, or why there are none."""
+        known = self._collections.get(glob)
+        if known is not None:
+            return known
+        return self._collections.put(glob, decide_collection(self._audience, self.kind, glob, self.snapshot))
+
+    def members_of(self, globs: Iterable[Glob]) -> set[str]:
+        """The names of all members of these collections, also of those that are withheld."""
+        names: set[str] = set()
+        for collection in map(self.collection, globs):
+            if isinstance(collection, Collection):
+                names.update(collection.served, collection.withheld)
+        return names
+
+    def shown(self, name: str, subscription: Subscription, public_url: str) -> Told:
+        """What a stream that covers `name` is told: its content or, where it may be told (F4), why there is none."""
         member = self.named.get(name)
         if member is not None:
             return member.content
-        if not explicit:
-            return ABSENT
-        return self.error(name, public_url)
+        if name in subscription.names:
+            return self.error(name, public_url)
+        if subscription.in_collection(name) and isinstance(self.decision(name), Withheld):
+            # F19: the problem of one member. That another name of the directory is absent or refused says nothing.
+            return self.error(name, public_url)
+        return ABSENT
 
     def error(self, name: str, public_url: str) -> Told:
-        """Why there is no content for `name`."""
+        """Why there is no content for `name`; nothing for a collection that has members."""
         known = self._errors.get((name, public_url))
         if known is not None:
             return known
+        glob = glob_of(name)
+        decision = self.decision(name) if glob is None else self.collection(glob)
+        if isinstance(decision, Collection):
+            return ABSENT
         error = error_of(
-            self.decision(name),
+            decision,
             kind=self.kind,
             name=name,
             environment=self.snapshot.environment,
@@ -204,12 +230,13 @@ class ClientView:
         return step
 
     def _assemble(self, subscription: Subscription, overlay: Overlay, public_url: str) -> Body:
-        missing = sorted(name for name in subscription.names if name not in self.named)
+        asked = subscription.names | self.members_of(subscription.globs)
+        missing = sorted(name for name in asked if name not in self.named)
         told = (self.error(name, public_url) for name in missing)
         errors = tuple(error for error in told if isinstance(error, ResourceError))
         if subscription.wildcard and not overlay:
             return Body(self.members, self.named, errors, version_text(self.total + marks_of(errors)))
-        names = self.named.keys() if subscription.wildcard else self.named.keys() & subscription.names
+        names = self.named.keys() if subscription.wildcard else self.named.keys() & asked
         named = {name: self.named[name] for name in names}
         for name, stand_in in overlay:
             if isinstance(stand_in, Absent):

@@ -7,9 +7,10 @@ from adsserver.engine.change import Change
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import DeltaRequest, Fact, Subscribed, Violated
 from adsserver.engine.subscription import WILDCARD, edited, legacy_wildcard
-from adsserver.engine.told import Absent
+from adsserver.engine.told import Absent, Told
 from xdscore.resource_types import DeltaMissing
 from xdscore.snapshot import Content
+from xdscore.xdstp import glob_of
 
 
 class DeltaByName(ByName):
@@ -30,6 +31,10 @@ class DeltaByName(ByName):
             or isinstance(loss.now, Absent)
             or (both and (loss.forced or isinstance(loss.before, Absent)))
         )
+
+    def says_gone(self, name: str, before: Told) -> bool:
+        """A resource, and a name that a client leaves under its wildcard (C7); not a collection, which has members."""
+        return isinstance(before, Content) or (self.subscription.wildcard and glob_of(name) is None)
 
     def version_after(self, _changes: Iterable[Change], view: ClientView) -> str:
         """The version of the shared view; delta clients only show it to people (B10)."""
@@ -60,7 +65,8 @@ def receive(stream: DeltaByName, request: DeltaRequest) -> tuple[Fact, ...]:
         asked -= request.initial_versions.keys()
     elif wanted.wildcard:
         # C7: under a wildcard the client has to hear what becomes of a name it no longer asks for by itself.
-        asked |= {name for name in request.unsubscribe if name in current.names or stream.was_told(name)} - wanted.names
+        left = {name for name in request.unsubscribe if name in current.names or stream.was_told(name)}
+        asked |= {name for name in left - wanted.names if glob_of(name) is None}
     if WILDCARD in request.subscribe and wanted.wildcard and current.wildcard:
         stream.forget_all()
     stream.subscribe(wanted, asked)

@@ -7,7 +7,7 @@ everything that goes away.
 
 from math import inf
 
-from adsserver.engine import delta, sotw
+from adsserver.engine import delta, sotw, spelling
 from adsserver.engine.delta import DeltaByName
 from adsserver.engine.events import DeltaRequest, Fact, NamedContent, Request, Respond, SotwRequest, Variant, Violated
 from adsserver.engine.full_state import FullState
@@ -54,13 +54,18 @@ class Session:
 
     def receive(self, request: Request, now: float) -> tuple[Fact, ...]:
         """Take a request in and say what it means. What it asks for is answered by `compose`."""
+        request, spelled = spelling.read(request)
         match request, self._stream(request.kind):
             case SotwRequest(), FullState() | SotwByName() as stream:
-                return sotw.receive(stream, request, now)
+                facts = sotw.receive(stream, request, now)
             case DeltaRequest(), DeltaByName() as stream:
-                return delta.receive(stream, request)
+                facts = delta.receive(stream, request)
             case _:
                 return (Violated("A1", f"a request of the other variant on a {self._variant.value} stream"),)
+        if spelled or stream.spelled:
+            names = stream.subscription.names
+            stream.spelled = {name: words for name, words in {**stream.spelled, **spelled}.items() if name in names}
+        return facts
 
     def offer(self, publication: Publication, now: float) -> bool:  # noqa: ARG002  like every event, it has a time
         """Take in what is current from now on; whether it may lead to something to write."""
@@ -129,7 +134,8 @@ class Session:
         stream.ledger.sent(entry, nonce, now)
         stream.losing_since_s = inf
         self._send_endpoints_behind(entry.changed)
-        return Respond(stream.kind, nonce, entry.version, entry.resources, entry.errors, entry.removed)
+        response = Respond(stream.kind, nonce, entry.version, entry.resources, entry.errors, entry.removed)
+        return spelling.written(response, stream.spelled)
 
     def _send_endpoints_behind(self, changed: tuple[NamedContent, ...]) -> None:
         """A changed cluster warms until its endpoints arrive again; delta clients never ask for them (I3)."""

@@ -11,6 +11,7 @@ from adsserver.engine.ledger import Entry
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import Subscription, listed
 from adsserver.engine.substream import Later, SubStream
+from adsserver.engine.told import Told
 from adsserver.engine.versions import mark, version_text
 from xdscore.resource_types import ResourceType
 
@@ -46,9 +47,19 @@ class SotwByName(ByName):
 
     def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
         """See the base."""
-        gone = self.subscription.names - subscription.names
-        self._total -= sum(mark(name, self._told(name)) for name in gone)
+        current = self.subscription
+        left = (current.names - subscription.names) | self._members_told(current.globs - subscription.globs)
+        before = {name: self._told(name) for name in left}
         super().subscribe(subscription, asked)
+        self._total += sum(mark(name, self._told(name)) - mark(name, told) for name, told in before.items())
+
+    def says_gone(self, name: str, before: Told) -> bool:  # noqa: ARG002  of no name
+        """Never: absence means nothing (D1)."""
+        return False
+
+    def _void(self, name: str, before: Told) -> None:
+        self._total -= mark(name, before)
+        super()._void(name, before)
 
     def ask_again(self, now: float) -> None:
         """The client repeats a request that it had acknowledged: it waits for the resources again (B7)."""

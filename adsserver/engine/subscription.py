@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from xdscore.resource_types import ResourceType
+from xdscore.xdstp import Glob, glob_of
 
 WILDCARD = "*"
 
@@ -15,13 +16,15 @@ WILDCARD = "*"
 class Subscription:
     """What may be sent.
 
-    `names` are the explicit ones; `wildcard` is whether "everything" is asked for. `named_once`: a name list of this
-    type was not empty on this stream, after which an empty one means "none" and no longer "everything" (C2).
+    `names` are the explicit ones, `globs` those of them that name a collection (H3); `wildcard` is whether "everything"
+    is asked for. `named_once`: a name list of this type was not empty on this stream, after which an empty one means
+    "none" and no longer "everything" (C2).
     """
 
     wildcard: bool = False
     names: frozenset[str] = frozenset()
     named_once: bool = False
+    globs: frozenset[Glob] = frozenset()
 
     @property
     def empty(self) -> bool:
@@ -30,7 +33,15 @@ class Subscription:
 
     def covers(self, name: str) -> bool:
         """Whether a resource of this name may be sent."""
-        return self.wildcard or name in self.names
+        return self.wildcard or name in self.names or self.in_collection(name)
+
+    def explains(self, name: str) -> bool:
+        """Whether an error entry may have this name: never under a wildcard alone (F4)."""
+        return name in self.names or self.in_collection(name)
+
+    def in_collection(self, name: str) -> bool:
+        """Whether `name` is that of a member of a collection asked for."""
+        return any(glob.contains(name) for glob in self.globs)
 
 
 def listed(kind: ResourceType, current: Subscription, names: tuple[str, ...]) -> Subscription:
@@ -39,7 +50,7 @@ def listed(kind: ResourceType, current: Subscription, names: tuple[str, ...]) ->
         # C2: legacy wildcard, only where the type has one and no name was ever given on this stream.
         return Subscription(kind.wildcard and not current.named_once, frozenset(), current.named_once)
     wildcard = kind.wildcard and WILDCARD in names
-    return Subscription(wildcard, _plain(names), named_once=True)
+    return _subscription(wildcard, _plain(names), named_once=True)
 
 
 def legacy_wildcard(kind: ResourceType) -> Subscription:
@@ -60,7 +71,12 @@ def edited(
     if WILDCARD in unsubscribe:
         wildcard = False
     names = (current.names | _plain(subscribe)) - frozenset(unsubscribe)
-    return Subscription(wildcard, names, current.named_once or bool(subscribe))
+    return _subscription(wildcard, names, named_once=current.named_once or bool(subscribe))
+
+
+def _subscription(wildcard: bool, names: frozenset[str], *, named_once: bool) -> Subscription:
+    globs = frozenset(glob for glob in map(glob_of, names) if glob is not None)
+    return Subscription(wildcard, names, named_once, globs)
 
 
 def _plain(names: Iterable[str]) -> frozenset[str]:

@@ -5,6 +5,7 @@ written, from what is current then, so that nothing queues and publishes coalesc
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
@@ -34,12 +35,14 @@ class SubStream(ABC):
     `view` is what is current, which the client may not have been told yet.
     """
 
-    __slots__ = ("asked_before", "kind", "ledger", "losing_since_s", "settings", "subscription", "view")
+    __slots__ = ("asked_before", "kind", "ledger", "losing_since_s", "settings", "spelled", "subscription", "view")
 
     def __init__(self, kind: ResourceType, settings: EngineSettings) -> None:
         self.kind = kind
         self.settings = settings
         self.subscription = Subscription()
+        # H1: by canonical name, how the client writes it, where it writes it otherwise.
+        self.spelled: Mapping[str, str] = {}
         self.asked_before = False
         self.ledger = Ledger()
         self.view: ClientView | Absent = ABSENT

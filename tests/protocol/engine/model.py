@@ -18,6 +18,7 @@ from tests.protocol.engine.checks import Checker, Half
 from tests.protocol.engine.world import World, session_of, versions_of
 from xdscore.decision import Serve
 from xdscore.resource_types import ResourceType
+from xdscore.xdstp import glob_of
 
 
 class ModelClient(Checker):
@@ -90,7 +91,7 @@ class ModelClient(Checker):
         if not subscribe and not unsubscribe:
             return
         if wildcard:
-            half.asked |= {name for name in gone if name in half.sent}
+            half.asked |= {name for name in gone if name in half.sent and glob_of(name) is None}
         self._change(half, names, wildcard=wildcard)
         self._send(DeltaRequest(half.kind, subscribe, unsubscribe))
 
@@ -102,10 +103,11 @@ class ModelClient(Checker):
         for table in (half.held, half.sent, half.acknowledged, half.still_rejected, half.accused):
             for name in [name for name in table if not half.covers(name)]:
                 del table[name]
-        for name in [name for name in half.errors if name not in half.names]:
+        for name in [name for name in half.errors if not half.explains(name)]:
             del half.errors[name]
         # C7: only a delta client hears what becomes of a name that it leaves under a wildcard.
-        half.asked = {name for name in half.asked if name in names or (wildcard and self.variant is Variant.DELTA)}
+        leaves_loudly = wildcard and self.variant is Variant.DELTA
+        half.asked = {name for name in half.asked if name in names or (leaves_loudly and glob_of(name) is None)}
         half.again &= names
 
     def read(self) -> None:
@@ -155,7 +157,7 @@ class ModelClient(Checker):
             half.held.pop(name, None)
         for name in got:
             half.errors.pop(name, None)
-        half.errors.update((error.name, error.text) for error in response.errors if error.name in half.names)
+        half.errors.update((error.name, error.text) for error in response.errors if half.explains(error.name))
 
     def _reject(self, half: Half, response: Respond) -> None:
         for member in response.resources:

@@ -6,23 +6,24 @@ says: the invariants I1 to I10, T1 to T10 and N2, N3, N5.
 
 from collections.abc import Callable
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from adsserver.engine.events import Variant
 from tests.protocol.engine.model import ModelClient
+from tests.protocol.engine.profile import EXAMPLES
 from tests.protocol.engine.world import World
 from xdscore.access import Effect
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, ResourceType, by_word
 
 KINDS = (CLUSTER, ENDPOINT, LISTENER, ROUTE)
-NAMES = ("a", "b", "c", "d")
+MEMBERS = ("xdstp://x/t/d/c", "xdstp://x/t/d/d")
+NAMES = ("a", "b", *MEMBERS)
 
 words = st.sampled_from([kind.word for kind in KINDS])
 names = st.sampled_from(NAMES)
 versions = st.integers(1, 4).map(lambda number: f"v{number}")
-name_sets = st.frozensets(names)
+name_sets = st.frozensets(st.sampled_from([*NAMES, "xdstp://x/t/d/*"]))
 
 
 class Stream(RuleBasedStateMachine):
@@ -118,15 +119,7 @@ class DeltaStream(Stream):
     variant = Variant.DELTA
 
 
-PROFILE = settings(
-    max_examples=150,
-    stateful_step_count=40,
-    deadline=None,
-    report_multiple_bugs=False,
-    suppress_health_check=list(HealthCheck),
-)
-
 TestSotwStream = SotwStream.TestCase
-TestSotwStream.settings = PROFILE
+TestSotwStream.settings = EXAMPLES
 TestDeltaStream = DeltaStream.TestCase
-TestDeltaStream.settings = PROFILE
+TestDeltaStream.settings = EXAMPLES

@@ -3,11 +3,12 @@
 Two worlds differ only in names that are denied or hidden: in one they exist and change, in the other they never did.
 """
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adsserver.engine.events import DeltaRequest, SotwRequest, Variant
 from tests.protocol.engine.model import ModelClient
+from tests.protocol.engine.profile import EXAMPLES, STEPS
 from tests.protocol.engine.world import World, session_of
 from xdscore.access import Effect
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, by_word
@@ -26,7 +27,7 @@ steps = st.lists(
         st.tuples(st.just("want"), words, st.sampled_from([*NAMES, *SECRET_NAMES]), st.booleans()),
         st.tuples(st.just("acknowledge"), words, st.just(""), st.just(0)),
     ),
-    max_size=30,
+    max_size=STEPS,
 )
 
 
@@ -90,7 +91,7 @@ class Watched:
             self.session.receive(SotwRequest(by_word[word], self.wanted[word], nonce), 0.0)
 
 
-@settings(max_examples=150, deadline=None)
+@EXAMPLES
 @given(variant=st.sampled_from(Variant), effect=st.sampled_from([Effect.DENY, Effect.HIDE]), script=steps)
 def test_stream__names_it_may_not_read__are_as_if_they_did_not_exist(
     variant: Variant, effect: Effect, script: list[Step]
@@ -123,7 +124,7 @@ def play(world: World, clients: list[ModelClient], step: Step) -> None:
                 client.write()
 
 
-@settings(max_examples=150, deadline=None)
+@EXAMPLES
 @given(script=steps)
 def test_variants__with_the_same_subscriptions__converge_to_the_same(script: list[Step]) -> None:
     world = World()

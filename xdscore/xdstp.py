@@ -1,0 +1,40 @@
+"""Glob collections: what a name of the form `xdstp://authority/type/directory/*?context` asks for (xRFC TP1, H3).
+
+Any other name is that of one resource, also when it holds a star.
+"""
+
+from dataclasses import dataclass
+
+from xdscore.names import XDSTP
+
+_GLOB = "/*"
+# "xdstp:", "", authority, type, and at least "*".
+_GLOB_SEGMENTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Glob:
+    """A glob collection: every resource directly in `directory` (which ends with a slash) with exactly this context.
+
+    `name` is what a client asks for: the same with a star in the place of the members' own part.
+    """
+
+    name: str
+    directory: str
+    context: str
+
+    def contains(self, name: str) -> bool:
+        """Whether a resource of this canonical name is a member: one level, and the same context (H2, H3)."""
+        path, _, context = name.partition("?")
+        own = path[len(self.directory) :]
+        return path.startswith(self.directory) and context == self.context and own not in {"", "*"} and "/" not in own
+
+
+def glob_of(name: str) -> Glob | None:
+    """The collection that a canonical name asks for; None when it names a single resource."""
+    if not name.startswith(XDSTP):
+        return None
+    path, _, context = name.partition("?")
+    if not path.endswith(_GLOB) or path.count("/") < _GLOB_SEGMENTS - 1:
+        return None
+    return Glob(name, path.removesuffix("*"), context)
