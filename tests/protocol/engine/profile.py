@@ -13,7 +13,8 @@ EXAMPLES = settings(
     stateful_step_count=STEPS,
     deadline=None,
     report_multiple_bugs=False,
-    # A mutant is dead or alive, and no more need be said of it: nothing is tried again to make a failure small.
-    **({"phases": [Phase.generate], "derandomize": True, "database": None} if _PROFILE == "quick" else {}),
     suppress_health_check=list(HealthCheck),
 )
+if _PROFILE == "quick":
+    # A mutant is dead or alive, and no more need be said of it: nothing is tried again to make a failure small.
+    EXAMPLES = settings(EXAMPLES, phases=[Phase.generate], derandomize=True, database=None)
