@@ -8,6 +8,7 @@ envoy/service/discovery/v3/discovery.proto and are written beside each tag.
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Generic, TypeVar
 
 from envoy.config.core.v3 import base_pb2
@@ -34,6 +35,13 @@ _RESOURCE_VERSION = b"\x0a"  # 1: Resource.version
 _RESOURCE_RESOURCE = b"\x12"  # 2: Resource.resource
 _RESOURCE_NAME = b"\x1a"  # 3: Resource.name
 _CONTROL_PLANE_IDENTIFIER = b"\x0a"  # 1: ControlPlane.identifier
+_ANY_TYPE_URL = b"\x0a"  # 1: Any.type_url
+_ANY_VALUE = b"\x12"  # 2: Any.value
+
+# The client features that mean "I take resources wrapped in Resource, in SotW too" (protocol.md A9): what gRPC sends,
+# and how the protocol's text spells it. Envoy sends neither, and Node fails on a wrapper.
+_TAKES_WRAPPERS = frozenset({"xds.config.resource-in-sotw", "xds.config.supports-resource-in-sotw"})
+_WRAPPER_URL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 
 ERROR_DOMAIN = "parley"
 
@@ -60,13 +68,16 @@ class OversizedRequestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What a node says of itself. `metadata` holds its top-level strings, numbers and booleans."""
+    """What a node says of itself. `metadata` holds its top-level strings, numbers and booleans; `takes_wrappers`: its
+    client features say that it unwraps resources in SotW (protocol.md A9).
+    """
 
     id: str
     cluster: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     user_agent: str = ""
     user_agent_version: str = ""
+    takes_wrappers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +156,7 @@ def _node(node: base_pb2.Node) -> NodeFacts:
         metadata=_metadata(node.metadata.fields),
         user_agent=_printable(node.user_agent_name),
         user_agent_version=_printable(node.user_agent_version) or _build_version(node.user_agent_build_version),
+        takes_wrappers=not _TAKES_WRAPPERS.isdisjoint(node.client_features),
     )
 
 
@@ -201,6 +213,14 @@ def _text_field(tag: bytes, value: str) -> bytes:
     return _field(tag, value.encode())
 
 
+class Layout(Enum):
+    """What one entry of `resources` is."""
+
+    ANY = "any"  # SotW: the resource in an Any
+    WRAPPED_ANY = "wrapped_any"  # SotW: a Resource in an Any
+    WRAPPER = "wrapper"  # delta: a Resource
+
+
 class Encoder:
     """Responses as bytes. One per process, used on the event loop only.
 
@@ -219,16 +239,20 @@ class Encoder:
         }
         self._control_plane = control_plane
         # By identity of the engine's tuple, which is held so that the identity stays its own.
-        self._bodies: Recent[tuple[int, Variant], tuple[tuple[NamedContent, ...], bytes]] = Recent(
+        self._bodies: Recent[tuple[int, Layout], tuple[tuple[NamedContent, ...], bytes]] = Recent(
             _MAX_BODY_BYTES, lambda entry: len(entry[1])
         )
         self._errors: Recent[ResourceError, bytes] = Recent(_MAX_ERROR_ENTRIES, lambda _: 1)
 
-    def encode(self, variant: Variant, response: Respond) -> bytes:
-        """The DiscoveryResponse or DeltaDiscoveryResponse of this response."""
+    def encode(self, variant: Variant, response: Respond, *, wrapped: bool = False) -> bytes:
+        """The DiscoveryResponse or DeltaDiscoveryResponse of this response.
+
+        `wrapped`: a SotW client takes Resource wrappers. It is sent them always: then a name may differ from the
+        message's own, and a NACK names even what cannot be decoded (clients.md section 4).
+        """
         parts = [
             _text_field(_VERSION_INFO, response.version),
-            self._body(variant, response),
+            self._body(_layout(variant, wrapped=wrapped), response),
             self._tails[variant][response.kind.url],
             _text_field(_NONCE, response.nonce),
         ]
@@ -257,39 +281,53 @@ class Encoder:
         tag = _RESOURCE_ERRORS[variant]
         return [_field(tag, self._errors.get(e) or self._errors.put(e, _error_entry(e))) for e in errors]
 
-    def _body(self, variant: Variant, response: Respond) -> bytes:
+    def _body(self, layout: Layout, response: Respond) -> bytes:
         resources = response.resources
         if not resources:
             return b""
         if response.kind.secret:
             # Decrypted at send time and never kept (architecture.md decision 8).
-            return self._join(variant, resources)
-        key = (id(resources), variant)
+            return self._join(layout, resources)
+        key = (id(resources), layout)
         shared = self._bodies.get(key)
         if shared is None:
-            shared = self._bodies.put(key, (resources, self._join(variant, resources)))
+            shared = self._bodies.put(key, (resources, self._join(layout, resources)))
         return shared[1]
 
-    def _join(self, variant: Variant, resources: tuple[NamedContent, ...]) -> bytes:
+    def _join(self, layout: Layout, resources: tuple[NamedContent, ...]) -> bytes:
         any_bytes = self._contents.any_bytes
         parts: list[bytes] = []
-        if variant is Variant.SOTW:
-            for resource in resources:
-                data = any_bytes(resource.content)
+        for resource in resources:
+            data = any_bytes(resource.content)
+            if layout is Layout.ANY:
                 parts += (_RESOURCES, varint(len(data)), data)
-        else:
-            for resource in resources:
-                data = any_bytes(resource.content)
-                head = b"".join(
-                    (
-                        _text_field(_RESOURCE_NAME, resource.name),
-                        _text_field(_RESOURCE_VERSION, resource.content.version),
-                        _RESOURCE_RESOURCE,
-                        varint(len(data)),
-                    )
-                )
-                parts += (_RESOURCES, varint(len(head) + len(data)), head, data)
+                continue
+            head = _head(resource, data)
+            size = len(head) + len(data)
+            if layout is Layout.WRAPPED_ANY:
+                wrapper = b"".join((_text_field(_ANY_TYPE_URL, _WRAPPER_URL), _ANY_VALUE, varint(size)))
+                parts += (_RESOURCES, varint(len(wrapper) + size), wrapper, head, data)
+            else:
+                parts += (_RESOURCES, varint(size), head, data)
         return b"".join(parts)
+
+
+def _layout(variant: Variant, *, wrapped: bool) -> Layout:
+    if variant is Variant.DELTA:
+        return Layout.WRAPPER
+    return Layout.WRAPPED_ANY if wrapped else Layout.ANY
+
+
+def _head(resource: NamedContent, data: bytes) -> bytes:
+    """What a Resource holds before the bytes of its content. Never a ttl (protocol.md G1, resolutions U20)."""
+    return b"".join(
+        (
+            _text_field(_RESOURCE_NAME, resource.name),
+            _text_field(_RESOURCE_VERSION, resource.content.version),
+            _RESOURCE_RESOURCE,
+            varint(len(data)),
+        )
+    )
 
 
 def _error_entry(error: ResourceError) -> bytes:

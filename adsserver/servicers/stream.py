@@ -365,7 +365,7 @@ class Stream:
         self._count(response)
         # Before the write, so that the record of a response always precedes that of its ACK.
         self._shared.facts.sent(self._begun.info, response)
-        return self._shared.encoder.encode(self._variant, response)
+        return self._shared.encoder.encode(self._variant, response, wrapped=self._begun.node.takes_wrappers)
 
     def _count(self, response: Respond) -> None:
         metrics = self._shared.metrics

@@ -130,6 +130,24 @@ def test_decode__node__facts_of_envoy_are_read() -> None:
     assert incoming.node == NodeFacts("n-1", "c-1", metadata, "envoy", "1.40.0")
 
 
+@pytest.mark.parametrize(
+    ("features", "takes_wrappers"),
+    [
+        (["envoy.lb.does_not_support_overprovisioning", "xds.config.resource-in-sotw"], True),  # C-core, Go
+        (["xds.config.supports-resource-in-sotw"], True),  # the protocol's text
+        (["envoy.lb.does_not_support_overprovisioning"], False),  # Node
+        ([], False),  # Envoy
+    ],
+)
+def test_decode__client_features__say_whether_resources_may_be_wrapped(
+    features: list[str], takes_wrappers: bool
+) -> None:
+    incoming = sotw(type_url=CLUSTER.url, node=base_pb2.Node(id="n", client_features=features))
+
+    assert incoming.node is not None
+    assert incoming.node.takes_wrappers is takes_wrappers  # A9
+
+
 def test_decode__node_of_grpc__version_is_its_text() -> None:
     node = base_pb2.Node(id="n", user_agent_name="gRPC Go", user_agent_version="1.85\r\n\x1b[31m")
 

@@ -55,7 +55,9 @@ def responses(draw: st.DrawFn) -> tuple[Respond, Contents]:
     return response, Contents(blobs)
 
 
-def plainly(variant: Variant, response: Respond, contents: Contents) -> discovery_pb2.DiscoveryResponse:
+def plainly(
+    variant: Variant, response: Respond, contents: Contents, *, wrapped: bool = False
+) -> discovery_pb2.DiscoveryResponse:
     """The message built the ordinary way."""
     sotw = variant is Variant.SOTW
     message = discovery_pb2.DiscoveryResponse() if sotw else discovery_pb2.DeltaDiscoveryResponse()
@@ -65,10 +67,13 @@ def plainly(variant: Variant, response: Respond, contents: Contents) -> discover
     message.control_plane.identifier = IDENTIFIER
     for resource in response.resources:
         packed = AnyMessage.FromString(contents.blobs[resource.content.blob])
-        if sotw:
-            message.resources.append(packed)
+        wrapper = discovery_pb2.Resource(name=resource.name, version=resource.content.version, resource=packed)
+        if not sotw:
+            message.resources.append(wrapper)
+        elif wrapped:
+            message.resources.add().Pack(wrapper)
         else:
-            message.resources.add(name=resource.name, version=resource.content.version, resource=packed)
+            message.resources.append(packed)
     if not sotw:
         message.removed_resources.extend(response.removed)
     for error in response.errors:
@@ -79,16 +84,20 @@ def plainly(variant: Variant, response: Respond, contents: Contents) -> discover
     return message
 
 
-@given(responses(), st.sampled_from(Variant))
+@given(responses(), st.sampled_from(Variant), st.booleans())
 def test_encode__any_response__is_the_message_protobuf_would_build(
-    drawn: tuple[Respond, Contents], variant: Variant
+    drawn: tuple[Respond, Contents], variant: Variant, wrapped: bool
 ) -> None:
     response, contents = drawn
-    expected = plainly(variant, response, contents)
+    expected = plainly(variant, response, contents, wrapped=wrapped)
 
-    data = Encoder(contents, IDENTIFIER).encode(variant, response)
+    data = Encoder(contents, IDENTIFIER).encode(variant, response, wrapped=wrapped)
 
     parsed = type(expected).FromString(data)
+    if wrapped and variant is Variant.SOTW:
+        for packed in parsed.resources:
+            # The order of fields inside the wrapper's bytes is free.
+            packed.value = discovery_pb2.Resource.FromString(packed.value).SerializeToString()
     assert parsed == expected
     assert not len(UnknownFieldSet(parsed))
 
@@ -120,16 +129,33 @@ def one_resource(kind: ResourceType) -> tuple[Contents, tuple[NamedContent, ...]
     return Contents({b"a": data}), (NamedContent("n", Content(b"a", "1", len(data))),)
 
 
-def test_encode__same_tuple_on_many_streams__is_joined_once_for_each_variant() -> None:
+def test_encode__same_tuple_on_many_streams__is_joined_once_for_each_layout() -> None:
     contents, resources = one_resource(CLUSTER)
     encoder = Encoder(contents, IDENTIFIER)
 
     sent = [
-        encoder.encode(variant, respond(CLUSTER, resources, str(nonce))) for nonce in range(3) for variant in Variant
+        encoder.encode(variant, respond(CLUSTER, resources, str(nonce)), wrapped=wrapped)
+        for nonce in range(3)
+        for variant, wrapped in ((Variant.SOTW, False), (Variant.SOTW, True), (Variant.DELTA, False))
     ]
 
-    assert contents.asked == 2
-    assert len(set(sent)) == 6
+    assert contents.asked == 3
+    assert len(set(sent)) == 9
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_encode__client_without_the_feature__is_sent_wrappers_in_delta_only_and_never_a_ttl(variant: Variant) -> None:
+    contents, resources = one_resource(CLUSTER)
+
+    data = Encoder(contents, IDENTIFIER).encode(variant, respond(CLUSTER, resources))
+
+    if variant is Variant.SOTW:
+        (bare,) = discovery_pb2.DiscoveryResponse.FromString(data).resources
+        assert bare.type_url == CLUSTER.url  # A9, D7: Node refuses anything else
+    else:
+        (wrapper,) = discovery_pb2.DeltaDiscoveryResponse.FromString(data).resources
+        assert wrapper.resource.type_url == CLUSTER.url
+        assert not wrapper.HasField("ttl")  # G1, resolutions U20
 
 
 def test_encode__equal_content_in_another_tuple__is_not_mixed_up() -> None:
