@@ -145,7 +145,7 @@ class ClientView:
         known = self._collections.get(glob)
         if known is not None:
             return known
-        return self._collections.put(glob, decide_collection(self._audience, self.kind, glob, self.snapshot))
+        return self._collections.put(glob, decide_collection(self.audience, self.kind, glob, self.snapshot))
 
     def members_of(self, globs: Iterable[Glob]) -> set[str]:
         """The names of all members of these collections, also of those that are withheld."""

@@ -6,6 +6,7 @@ says: the invariants I1 to I10, T1 to T10 and N2, N3, N5.
 
 from collections.abc import Callable
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -119,7 +120,8 @@ class DeltaStream(Stream):
     variant = Variant.DELTA
 
 
-TestSotwStream = SotwStream.TestCase
+# Some 10 s each on an idle machine. The suite's guard against hangs counts wall time, and would stop a busy one.
+TestSotwStream = pytest.mark.timeout(600)(SotwStream.TestCase)
 TestSotwStream.settings = EXAMPLES
-TestDeltaStream = DeltaStream.TestCase
+TestDeltaStream = pytest.mark.timeout(600)(DeltaStream.TestCase)
 TestDeltaStream.settings = EXAMPLES
