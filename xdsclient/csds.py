@@ -1,0 +1,99 @@
+"""What a client knows, as the Client Status Discovery Service says it (gRFC A40, with the states of A88)."""
+
+import asyncio
+import time
+from typing import Any
+
+import grpc
+from envoy.service.status.v3 import csds_pb2
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.message import DecodeError
+
+from xdsclient.client import XdsClient
+from xdsclient.engine.values import CacheEntry, Resource
+from xdsclient.wire import node_message
+from xdscore.resource_types import ResourceType
+from xdscore.schema import redact
+
+_SERVICE = "envoy.service.status.v3.ClientStatusDiscoveryService"
+
+# Generated messages; their fields are known by descriptor only.
+ClientConfig = Any
+GenericXdsConfig = Any
+Context = Any
+
+
+class UnsupportedMatcherError(ValueError):
+    """The request wants to choose among nodes, and a client is only itself."""
+
+
+def client_config(client: XdsClient, *, contents: bool = True) -> ClientConfig:
+    """Everything the client knows at this moment; secrets are redacted. Call it on the client's event loop."""
+    config = csds_pb2.ClientConfig(client_scope=client.target)
+    config.node.CopyFrom(node_message(client.bootstrap.node))
+    # Entries keep the loop's time, which does not know what day it is.
+    clock_offset_s = time.time() - asyncio.get_running_loop().time()
+    for entry in client.cache():
+        config.generic_xds_configs.append(_generic(entry, clock_offset_s, contents=contents))
+    return config
+
+
+def client_status(request: bytes, *clients: XdsClient) -> bytes:
+    """The answer to a ClientStatusRequest. Raises UnsupportedMatcherError and DecodeError."""
+    asked = csds_pb2.ClientStatusRequest.FromString(request)
+    if asked.node_matchers:
+        # A40: "node_matchers: unsupported, the request fails".
+        raise UnsupportedMatcherError("a client answers for itself only: node_matchers must be empty")
+    contents = not asked.exclude_resource_contents
+    answer = csds_pb2.ClientStatusResponse(config=[client_config(each, contents=contents) for each in clients])
+    data: bytes = answer.SerializeToString()
+    return data
+
+
+def add_client_status_service(server: grpc.aio.Server, *clients: XdsClient) -> None:
+    """Let a grpc.aio server on the clients' event loop answer for them."""
+
+    async def answer(request: bytes, context: Context) -> bytes:
+        try:
+            return client_status(request, *clients)
+        except (UnsupportedMatcherError, DecodeError) as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            raise
+
+    async def stream(_: object, context: Context) -> None:
+        while isinstance(request := await context.read(), bytes):
+            await context.write(await answer(request, context))
+
+    unary: Any = grpc.unary_unary_rpc_method_handler
+    streaming: Any = grpc.stream_stream_rpc_method_handler
+    handlers = {"FetchClientStatus": unary(answer), "StreamClientStatus": streaming(stream)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, handlers),))
+
+
+def _generic(entry: CacheEntry, clock_offset_s: float, *, contents: bool) -> GenericXdsConfig:
+    """A88: the entry's resource, if any, and its most recent error, if any; its state is the number of CSDS."""
+    kind = entry.key.kind
+    config = csds_pb2.ClientConfig.GenericXdsConfig(type_url=kind.url, name=entry.key.name)
+    config.client_status = entry.state.value
+    config.last_updated.FromMilliseconds(round((entry.updated_s + clock_offset_s) * 1000))
+    if isinstance(entry.resource, Resource):
+        config.version_info = entry.resource.version
+        if contents:
+            config.xds_config.CopyFrom(_shown(kind, entry.resource.raw))
+    if not entry.error.ok:
+        config.error_state.details = str(entry.error)
+        config.error_state.version_info = entry.error_version
+        config.error_state.last_update_attempt.CopyFrom(config.last_updated)
+        if contents and entry.rejected:
+            config.error_state.failed_configuration.CopyFrom(_shown(kind, entry.rejected))
+    return config
+
+
+def _shown(kind: ResourceType, raw: bytes) -> AnyMessage:
+    """The content without its secrets; only its type where it cannot be read, and so not be redacted."""
+    try:
+        shown: Any = redact(AnyMessage(type_url=kind.url, value=raw))
+    except (DecodeError, TypeError, ValueError, RecursionError):
+        return AnyMessage(type_url=kind.url)
+    packed: AnyMessage = shown
+    return packed
