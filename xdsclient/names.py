@@ -1,9 +1,11 @@
 """Which servers a resource name belongs to (gRFC A47): an authority's, or those of old-style names."""
 
 from dataclasses import dataclass
+from urllib.parse import quote
 
+from xdsclient.bootstrap import Bootstrap
 from xdscore.names import XDSTP, canonical, name_problem
-from xdscore.resource_types import ResourceType
+from xdscore.resource_types import LISTENER, ResourceType
 
 # A78, `grpc.xds.authority`: what old-style names have instead of an authority.
 OLD_STYLE_AUTHORITY = "#old"
@@ -38,3 +40,26 @@ def watched_name(name: str, kind: ResourceType) -> WatchedName:
     if named_type != kind.message:
         raise UnwatchableNameError(f"'{name}' names a {named_type}, but a {kind.message} is asked for")
     return WatchedName(canonical(name), authority)
+
+
+def listener_name(bootstrap: Bootstrap, target: str) -> tuple[str, str]:
+    """The service that a target such as `xds:///pay` names, and the listener to ask for (gRFC A47).
+
+    The template is that of the target's authority, or the bootstrap's. Raises UnwatchableNameError.
+    """
+    path = target.removeprefix("xds:")
+    authority = ""
+    if path.startswith("//"):
+        authority, _, path = path.removeprefix("//").partition("/")
+    service = path.removeprefix("/")
+    if not service:
+        raise UnwatchableNameError(f"'{target}' names no service; a target is xds:///SERVICE")
+    template = bootstrap.client_listener_template
+    if authority:
+        if authority not in bootstrap.authorities:
+            raise UnwatchableNameError(f"the authority '{authority}' is not in the bootstrap")
+        template = bootstrap.authorities[authority].client_listener_template
+        template = template or f"{XDSTP}//{authority}/{LISTENER.message}/%s"
+    # A47: what is put into an xdstp template is percent-encoded.
+    shown = quote(service, safe="/:@!$&'()*+,;=-._~") if template.startswith(XDSTP) else service
+    return service, template.replace("%s", shown)
