@@ -81,7 +81,8 @@ def _generic(entry: CacheEntry, clock_offset_s: float, *, contents: bool) -> Gen
         if contents:
             config.xds_config.CopyFrom(_shown(kind, entry.resource.raw))
     if not entry.error.ok:
-        config.error_state.details = str(entry.error)
+        # CSDS has no place for the code, and gRPC writes the message alone.
+        config.error_state.details = entry.error.message
         config.error_state.version_info = entry.error_version
         config.error_state.last_update_attempt.CopyFrom(config.last_updated)
         if contents and entry.rejected:

@@ -96,13 +96,17 @@ class ScriptedAds:
         # Streams that are ended before anything is read, and how.
         self.refuse_with: grpc.StatusCode | None = None
 
-    async def stream(self, node_id: str) -> ScriptedStream:
-        """The next stream of a node."""
+    async def stream(self, key: str) -> ScriptedStream:
+        """The next stream of a node, or of what `key_of` says."""
         async with asyncio.timeout(_WAIT_S):
-            return await self._queue(node_id).get()
+            return await self._queue(key).get()
 
-    def _queue(self, node_id: str) -> asyncio.Queue[ScriptedStream]:
-        return self._waiting.setdefault(node_id, asyncio.Queue())
+    def key_of(self, request: Request) -> str:
+        """By what the stream that begins with this request is found."""
+        return str(request.node.id)
+
+    def _queue(self, key: str) -> asyncio.Queue[ScriptedStream]:
+        return self._waiting.setdefault(key, asyncio.Queue())
 
     async def serve(self, context: Any, *, delta: bool) -> None:
         if self.refuse_with is not None:
@@ -126,16 +130,18 @@ class ScriptedAds:
             stream.unread.put_nowait(request)
             if stream.node is None:
                 stream.node = request.node
-                self._queue(request.node.id).put_nowait(stream)
+                self._queue(self.key_of(request)).put_nowait(stream)
         stream.to_send.put_nowait(grpc.StatusCode.OK)
 
 
 @asynccontextmanager
 async def scripted_ads(
-    credentials: grpc.ServerCredentials | None = None, address: str = "127.0.0.1:0"
+    credentials: grpc.ServerCredentials | None = None,
+    address: str = "127.0.0.1:0",
+    serve: ScriptedAds | None = None,
 ) -> AsyncIterator[ScriptedAds]:
     """A scripted server for as long as the block runs."""
-    scripted = ScriptedAds()
+    scripted = serve or ScriptedAds()
 
     async def sotw(_: object, context: Any) -> None:
         await scripted.serve(context, delta=False)
@@ -157,10 +163,10 @@ async def scripted_ads(
             await server.stop(0)
 
 
-def named(message: Message, name: str, version: str = "") -> AnyMessage:
+def named(message: Resource, name: str, version: str = "") -> AnyMessage:
     """A resource under another name than its own: in the Resource wrapper."""
     wrapper = discovery_pb2.Resource(name=name, version=version)
-    wrapper.resource.Pack(message)
+    wrapper.resource.CopyFrom(_packed(message))
     return _packed(wrapper)
 
 

@@ -59,16 +59,16 @@ def http_listener(
     return json_format.ParseDict(fields, listener_pb2.Listener())
 
 
-def api_listener(name: str, route_name: str) -> listener_pb2.Listener:
+def api_listener(name: str, route_name: str, stat_prefix: str = "http") -> listener_pb2.Listener:
     """A listener as a gRPC client uses it."""
-    fields = {"name": name, "api_listener": {"api_listener": _http(route_name, ADS)}}
+    fields = {"name": name, "api_listener": {"api_listener": _http(route_name, ADS, stat_prefix)}}
     return json_format.ParseDict(fields, listener_pb2.Listener())
 
 
-def _http(route_name: str, source: Source) -> dict[str, object]:
+def _http(route_name: str, source: Source, stat_prefix: str = "http") -> dict[str, object]:
     return {
         "@type": _ANY + http_connection_manager_pb2.HttpConnectionManager.DESCRIPTOR.full_name,
-        "stat_prefix": "http",
+        "stat_prefix": stat_prefix,
         "rds": {"route_config_name": route_name, "config_source": source},
         "http_filters": [_ROUTER],
     }
