@@ -1,6 +1,7 @@
 """gRPC C-core as an oracle: what a real client that implements A88 believes, by CSDS, in a process of its own.
 
-Run as a script it is that process: it opens the targets it reads on standard input and prints what it knows. Each target has a stream and a cache of its own; all of them are shown at once.
+Run as a script it is that process: it opens the targets it reads on standard input and prints what it knows.
+Each target has a stream and a cache of its own; all of them are shown at once.
 """
 
 import asyncio

@@ -195,8 +195,9 @@ async def test_client__equal_watches__share_a_subscription_until_the_last_ends()
         stream = await server.stream("n")
         assert list((await stream.request(CLUSTER)).resource_names) == ["a"]
         nonce = stream.send(CLUSTER, eds_cluster("a"))
-        await stream.answered(CLUSTER, nonce)
+        answer = await stream.answered(CLUSTER, nonce)
         assert first.heard == second.heard == [eds_cluster("a")]
+        assert (stream.requests[0].HasField("node"), answer.HasField("node")) == (True, False), "protocol.md A3"
 
         watches[0].cancel()
         watches[0].cancel()
@@ -251,6 +252,33 @@ async def test_following__slow_reader__sees_the_newest_state_only() -> None:
             Changed(eds_cluster("a", "8s")),
             AmbientError(Status(StatusCode.PERMISSION_DENIED, "no")),
         ]
+
+
+async def test_following__resource_after_an_ambient_error__has_cleared_it() -> None:
+    """A88: the error condition is considered to be cleared when OnResourceChanged() is invoked."""
+    async with scripted(Variant.SOTW) as (server, one), one.follow(CLUSTERS, "a") as a:
+        stream = await server.stream("n")
+        await stream.answered(CLUSTER, stream.send(CLUSTER, eds_cluster("a")))
+        await stream.answered(CLUSTER, stream.send(CLUSTER, errors=[("a", 7, "no")]))
+        await stream.answered(CLUSTER, stream.send(CLUSTER, eds_cluster("a", "2s")))
+        a.close()
+
+        waiting = [a._changed, a._ambient]
+
+    assert waiting == [Changed(eds_cluster("a", "2s")), None]
+
+
+async def test_watch__of_what_is_cached__is_told_after_it_returned() -> None:
+    async with scripted(Variant.SOTW) as (server, one), one.follow(CLUSTERS, "a") as a:
+        (await server.stream("n")).send(CLUSTER, eds_cluster("a"))
+        await news(a)
+        ear = Ear()
+
+        one.watch(CLUSTERS, "a", ear)
+
+        assert ear.heard == []
+        await asyncio.sleep(0)
+        assert ear.heard == [eds_cluster("a")]
 
 
 async def test_following__client_ends__comes_to_its_end() -> None:

@@ -124,8 +124,10 @@ class DeltaRefusals(BothWithRefusals):
 PROFILE = settings(max_examples=60, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck))
 
 TestSotwPair = SotwPair.TestCase
+TestSotwPair.settings = PROFILE
 TestDeltaPair = DeltaPair.TestCase
+TestDeltaPair.settings = PROFILE
 TestSotwRefusals = SotwRefusals.TestCase
+TestSotwRefusals.settings = PROFILE
 TestDeltaRefusals = DeltaRefusals.TestCase
-for machine in (TestSotwPair, TestDeltaPair, TestSotwRefusals, TestDeltaRefusals):
-    machine.settings = PROFILE
+TestDeltaRefusals.settings = PROFILE
