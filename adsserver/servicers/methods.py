@@ -27,6 +27,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 from adsserver.callers import Callers
 from adsserver.engine.events import Variant
 from adsserver.identity import Caller, Identify, UnauthenticatedError, UndecidedError
+from adsserver.limits import Admission, RefusedStreamError
 from adsserver.servicers.csds import StatusServicer
 from adsserver.servicers.stream import Context, Shared, behaviour
 from xdscore.resource_types import (
@@ -105,6 +106,8 @@ def method_table(
     names += [health.SERVICE_NAME, reflection.SERVICE_NAME]
     describer = reflection.aio.ReflectionServicer(names)  # type: ignore[attr-defined]  # grpc-stubs do not know it
     reflection_pb2_grpc.add_ServerReflectionServicer_to_server(describer, collected)
+    # The asyncio servicer registers this one but does not have it: each call would raise, and fill the log.
+    del collected.methods[f"/{health.SERVICE_NAME}/List"]
     methods |= {path: _guarded(shared, identify, handler) for path, handler in collected.methods.items()}
     return MethodTable(methods)
 
@@ -159,7 +162,10 @@ class _Collector:
 
 
 def _guarded(shared: Shared, identify: Identify, handler: Handler) -> Handler:
-    """The same handler behind the check of identity, ended when the caller's credential ends."""
+    """The same handler behind the check of identity, ended when the caller's credential ends. What stays open takes a
+    place like any stream (reliability S6); a question and its answer do not: who balances load must be told that this
+    server is full.
+    """
     shape = {
         (False, False): (handler.unary_unary, grpc.unary_unary_rpc_method_handler),
         (False, True): (handler.unary_stream, grpc.unary_stream_rpc_method_handler),
@@ -167,11 +173,28 @@ def _guarded(shared: Shared, identify: Identify, handler: Handler) -> Handler:
     }
     inner: Any
     inner, wrap = shape[handler.request_streaming, handler.response_streaming]
+    serve = _while_valid(shared.callers, _plain(inner))
     return wrap(
-        _checked(identify, _while_valid(shared.callers, _plain(inner))),
+        _checked(identify, _admitted(shared.admission, serve) if handler.response_streaming else serve),
         request_deserializer=handler.request_deserializer,
         response_serializer=handler.response_serializer,
     )
+
+
+def _admitted(admission: Admission, serve: Behaviour) -> Behaviour:
+    """A behaviour that waits for its place, and is refused when there is none (reliability F15)."""
+
+    async def admitted(request: object, context: Context, caller: Caller) -> object:
+        try:
+            await admission.enter()
+        except RefusedStreamError as error:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
+        try:
+            return await serve(request, context, caller)
+        finally:
+            admission.leave()
+
+    return admitted
 
 
 def _while_valid(callers: Callers, serve: Behaviour) -> Behaviour:

@@ -7,11 +7,17 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from adsserver.identity import Caller, Peer, UnauthenticatedError
-from tests.support.ads import Running, running
+from tests.support.ads import Running, config, running
+from tests.support.ads_client import NODE, connect
+from xdscore.access import AccessTable, Effect
+from xdscore.limits import Limits
+from xdscore.resource_types import CLUSTER, RESOURCE_TYPES, ResourceType, by_word
+from xdscore.schema.types_registry import class_of, descriptor_of
 
 V3 = "/envoy.service.{}.v3.{}DiscoveryService/"
 SERVICES = {
@@ -30,12 +36,13 @@ SERVICES = {
         "FetchExtensionConfigs",
     ),
     "/envoy.service.status.v3.ClientStatusDiscoveryService/": ("FetchClientStatus", "StreamClientStatus"),
-    "/grpc.health.v1.Health/": ("Check", "List", "Watch"),
+    "/grpc.health.v1.Health/": ("Check", "Watch"),
     "/grpc.reflection.v1alpha.ServerReflection/": ("ServerReflectionInfo",),
 }
 # A method that is added to the server must be added here, and so to every test below.
 METHODS = sorted(service + name for service, names in SERVICES.items() for name in names)
 FETCH = [path for path in METHODS if "/Fetch" in path and "ClientStatus" not in path]
+DISCOVERY = [path for path in METHODS if "DiscoveryService/" in path and path not in FETCH and "Status" not in path]
 
 
 @pytest.fixture
@@ -72,6 +79,51 @@ async def test_methods__caller_is_nobody_we_know__unauthenticated(path: str, mon
         run.publish()
 
         assert await outcome(run.address, path) == (grpc.StatusCode.UNAUTHENTICATED, "not you")
+
+
+async def test_methods__server_is_full__whatever_stays_open_is_refused() -> None:
+    async with running(config(limits=Limits(streams_per_replica=1))) as run:
+        run.publish()
+        client = connect(run)
+        await client.ask(node=NODE, type_url=CLUSTER.url)
+        await client.answer()
+
+        outcomes = {path: (await outcome(run.address, path))[0] for path in METHODS}
+
+    # A load balancer must be able to learn that this server is full; a Fetch that does not exist costs nothing.
+    expected = dict.fromkeys(METHODS, grpc.StatusCode.RESOURCE_EXHAUSTED)
+    expected |= dict.fromkeys(FETCH, grpc.StatusCode.UNIMPLEMENTED)
+    expected["/grpc.health.v1.Health/Check"] = grpc.StatusCode.OK
+    assert outcomes == expected
+
+
+@pytest.mark.parametrize("path", DISCOVERY)
+async def test_methods__discovery__tells_what_the_one_decision_says(run: Running, path: str) -> None:
+    kinds = [*RESOURCE_TYPES] if "Aggregated" in path else [kind_served_by(path)]
+    denied = run.catalogue.publish(*(named(kind, "x") for kind in kinds), access=AccessTable(Effect.DENY))
+    run.server.directory_changed(denied)
+    client = connect(run, path)
+    field = "resource_names_subscribe" if client.delta else "resource_names"
+
+    for kind in kinds:
+        await client.ask(node=NODE, type_url=kind.url, **{field: ["x"]})
+        answer = await client.answer()
+
+        assert answer.type_url == kind.url
+        assert not answer.resources
+        assert [each.error_detail.code for each in answer.resource_errors] == [7]
+
+
+def kind_served_by(path: str) -> ResourceType:
+    word = path.partition("v3.")[2].partition("DiscoveryService")[0]
+    titles = {"ScopedRoutes": "scoped_route", "ExtensionConfig": "extension", "VirtualHost": "virtual_host"}
+    return by_word[titles.get(word, word.lower())]
+
+
+def named(kind: ResourceType, name: str) -> Message:
+    descriptor = descriptor_of(kind.message)
+    assert descriptor is not None
+    return class_of(descriptor)(**{kind.name_field: name})
 
 
 async def test_methods__not_in_the_table__unimplemented(run: Running) -> None:
