@@ -33,10 +33,16 @@ def chunk_number(key: EntryKey) -> int:
 
 def encode_chunks(entries: Mapping[EntryKey, Entry]) -> tuple[bytes, ...]:
     """All 256 chunks; equal entries give equal bytes, on every machine (reliability P6)."""
-    rows: list[list[list[object]]] = [[] for _ in range(CHUNKS)]
+    parts: list[list[tuple[EntryKey, Entry]]] = [[] for _ in range(CHUNKS)]
     for key in sorted(entries):
-        rows[chunk_number(key)].append(_row(key, entries[key]))
-    return tuple(_pack(json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode()) for part in rows)
+        parts[chunk_number(key)].append((key, entries[key]))
+    return tuple(encode_chunk(part) for part in parts)
+
+
+def encode_chunk(entries: Iterable[tuple[EntryKey, Entry]]) -> bytes:
+    """One chunk, of the entries that belong there in the order of their keys."""
+    rows = [_row(key, entry) for key, entry in entries]
+    return _pack(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def decode_chunk(data: bytes) -> tuple[tuple[EntryKey, Entry], ...]:

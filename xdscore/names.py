@@ -70,3 +70,8 @@ def glob_matches(pattern: str, text: str) -> bool:
 def any_glob_matches(patterns: Iterable[str], text: str) -> bool:
     """Whether one of the patterns matches."""
     return any(glob_matches(pattern, text) for pattern in patterns)
+
+
+def xdstp_authority(name: str) -> str:
+    """The authority of an `xdstp://AUTHORITY/TYPE/ID` name: whose resource it is (xRFC TP1)."""
+    return name.removeprefix("xdstp://").partition("/")[0]

@@ -14,7 +14,10 @@ class BuildOutcome(models.TextChoices):
 
 
 class Build(models.Model):
-    """One run of the builder: which generations it covered, what came of it, and each stage's milliseconds."""
+    """One run of the builder: which generations it covered, what came of it, and each stage's milliseconds.
+
+    `held` and `findings` are the first of what it found; `held_count` and `finding_counts` (by code) say how many.
+    """
 
     environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="builds")
     from_generation = models.PositiveBigIntegerField()
@@ -25,6 +28,9 @@ class Build(models.Model):
     stage_ms = models.JSONField(default=dict)
     detail = models.CharField(max_length=1000, blank=True, default="")
     held = models.JSONField(default=list)
+    held_count = models.PositiveIntegerField(default=0)
+    findings = models.JSONField(default=list)
+    finding_counts = models.JSONField(default=dict)
 
     class Meta:
         """A change's epoch is looked up by generation (resolutions D6)."""
@@ -34,3 +40,27 @@ class Build(models.Model):
     def __str__(self) -> str:
         """Its outcome."""
         return f"{self.outcome} at generation {self.to_generation}"
+
+
+class HeldResource(models.Model):
+    """A name that the newest build does not serve as written, and why: an older revision is (`served`), or nothing.
+
+    Written in the transaction that publishes, so that it never tells of another snapshot than the served one.
+    """
+
+    environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="held")
+    type = models.CharField(max_length=16)
+    name = models.CharField(max_length=1024)
+    served = models.BooleanField()
+    reason = models.CharField(max_length=300)
+    findings = models.JSONField(default=list)
+    generation = models.PositiveBigIntegerField()
+
+    class Meta:
+        """A name is held or it is not."""
+
+        constraints = (models.UniqueConstraint(fields=("environment", "type", "name"), name="held_once"),)
+
+    def __str__(self) -> str:
+        """The name and why."""
+        return f"{self.type} {self.name}: {self.reason}"

@@ -7,13 +7,16 @@ from enum import Enum
 from django.db import models
 from django.db.models.functions import Coalesce
 
-from controlplane.builder.models import Build, BuildOutcome
+from controlplane.builder.models import Build, BuildOutcome, HeldResource
 from controlplane.catalog.models import Change, Revision
 from controlplane.catalog.selectors import change_get
+from controlplane.catalog.values import finding_from_json
+from xdscore.findings import Finding
 
 # A failed build is tried again every second (sweeper). So many failures in a row are no passing trouble.
 _FAILURES_THAT_LAST = 3
 _BATCH = 500
+_MAX_HELD = 1_000  # listed with a change
 
 
 class ChangeState(Enum):
@@ -33,12 +36,15 @@ class ChangeState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HeldName:
-    """A name of the change that is not served as written: it runs an older revision (`served`), or nothing."""
+    """A name that is not served as written: it runs an older revision (`served`), or nothing. `findings` say why, with
+    their places in the manifest.
+    """
 
     type: str
     name: str
     reason: str
     served: bool
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,7 @@ def change_progress(*, public_id: str) -> ChangeProgress:
     if _superseded(change, build):
         return ChangeProgress(ChangeState.SUPERSEDED, build.epoch)
     state = ChangeState.PUBLISHED if build.outcome == BuildOutcome.PUBLISHED else ChangeState.UNCHANGED
-    return ChangeProgress(state, build.epoch, _held(change, build))
+    return ChangeProgress(state, build.epoch, _held(change))
 
 
 def changes_unfinished(*, public_ids: Sequence[str]) -> frozenset[str]:
@@ -80,6 +86,12 @@ def changes_unfinished(*, public_ids: Sequence[str]) -> frozenset[str]:
         )
         unfinished.update(str(each) for each in waiting.values_list("public_id", flat=True))
     return frozenset(unfinished)
+
+
+def held_names(*, environment_key: str) -> Mapping[tuple[str, str], HeldName]:
+    """What an environment does not serve as written, by (type, name); the first 1,000 of it (`recording.MAX_HELD`)."""
+    rows = HeldResource.objects.filter(environment__key=environment_key)
+    return {(row.type, row.name): _held_name(row) for row in rows}
 
 
 def generation_of_epoch(*, environment_key: str, epoch: int) -> int | None:
@@ -116,15 +128,21 @@ def _superseded(change: Change, build: Build) -> bool:
     return written.exists() and not written.exclude(models.Exists(newer)).exists()
 
 
-def _held(change: Change, build: Build) -> tuple[HeldName, ...]:
-    if not build.held:
-        return ()
-    written = set(Revision.objects.filter(change=change).values_list("resource__type", "resource__name"))
-    return tuple(
-        HeldName(each["type"], each["name"], each["reason"], each["served"])
-        for each in build.held
-        if (each["type"], each["name"]) in written
+def _held(change: Change) -> tuple[HeldName, ...]:
+    """What the change wrote, is still current, and is not served."""
+    written = Revision.objects.filter(
+        change=change,
+        resource__head=models.F("pk"),
+        resource__type=models.OuterRef("type"),
+        resource__name=models.OuterRef("name"),
     )
+    rows = HeldResource.objects.filter(models.Exists(written), environment=change.environment_id)
+    return tuple(_held_name(row) for row in rows.order_by("type", "name")[:_MAX_HELD])
+
+
+def _held_name(row: HeldResource) -> HeldName:
+    findings = tuple(finding_from_json(each) for each in row.findings)
+    return HeldName(row.type, row.name, row.reason, row.served, findings)
 
 
 def _count(rows: models.QuerySet[Build]) -> Coalesce:

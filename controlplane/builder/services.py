@@ -2,23 +2,29 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import structlog
 from django.conf import settings
-from django.db import transaction
 
-from controlplane.access.selectors import access_table_read
 from controlplane.builder.claims import claim
 from controlplane.builder.debounce import wait_for_quiet
-from controlplane.builder.models import Build, BuildOutcome
-from controlplane.builder.stages.fallback import resolve_entries
-from controlplane.builder.stages.permit import permit
+from controlplane.builder.inputs import Inputs, inputs_read
+from controlplane.builder.memory import Memory, Remembered
+from controlplane.builder.models import BuildOutcome
+from controlplane.builder.recording import Report, build_record, held_replace, report_of
+from controlplane.builder.stages.assemble import Assembly, assemble
+from controlplane.builder.stages.fallback import resolve
+from controlplane.builder.stages.permit import Permitted, permit
+from controlplane.catalog.heads import CatalogState
 from controlplane.catalog.selectors import environment_generations, environments_due
-from controlplane.catalog.state import catalog_state_read
-from controlplane.databases import READER
-from controlplane.snapshots.services import PublishOutcome, snapshot_publish
+from controlplane.failpoints import failpoint
+from controlplane.snapshots.services import Published, PublishOutcome, snapshot_publish
 
 log = structlog.get_logger(__name__)
+
+# What this process knows of the environments it built.
+MEMORY = Memory()
 
 
 def build_when_quiet(*, environment_id: int) -> None:
@@ -31,6 +37,7 @@ def build_when_quiet(*, environment_id: int) -> None:
         with claim(f"build-{environment_id}") as claimed:
             if not claimed:
                 return
+            failpoint("build.claimed")
             wait_for_quiet(
                 generation=lambda: environment_generations(environment_id=environment_id)[0],
                 quiet_s=settings.PARLEY.debounce_ms / 1000,
@@ -38,72 +45,120 @@ def build_when_quiet(*, environment_id: int) -> None:
                 clock=time.monotonic,
                 sleep=time.sleep,
             )
+            failpoint("build.quiet")
             build(environment_id=environment_id)
         generation, built = environment_generations(environment_id=environment_id)
         if generation <= built:
             return
 
 
-def build(*, environment_id: int) -> None:
+def build(*, environment_id: int, memory: Memory = MEMORY) -> None:
     """Build and publish an environment's newest generation; nothing is done when none is due. Safe to run twice at
     once.
     """
     watch = _Stopwatch(time.monotonic)
-    # One transaction, one moment: heads and rules never come from different generations (resolutions D6).
-    with transaction.atomic(using=READER):
-        state = catalog_state_read(environment_id=environment_id)
-        access = (
-            access_table_read(environment_id=environment_id, default=state.default_effect, using=READER)
-            if state
-            else None
-        )
-    if state is None or access is None or state.generation <= state.built_generation:
+    known = memory.take(environment_id)
+    inputs = inputs_read(environment_id=environment_id, known=known.state)
+    if inputs is None:
+        return
+    state = inputs.state
+    if state.generation <= state.built_generation:
+        memory.bring(environment_id, known)
         return
     watch.lap("read")
+    failpoint("build.read")
     try:
-        entries, held = resolve_entries(state.heads)
-        watch.lap("resolve")
-        permitted = permit(entries, access)
-        watch.lap("permit")
-        published = snapshot_publish(
-            environment_id=environment_id,
-            environment_key=state.environment,
-            generation=state.generation,
-            entries=permitted.entries,
-            access=permitted.table,
-        )
-        watch.lap("publish")
+        prepared = _prepare(environment_id, inputs, known, watch)
+        memory.bring(environment_id, Remembered(state, prepared.permitted, prepared.assembly))
+        _publish(prepared, watch)
     except Exception as error:
-        _record(
-            environment_id, state.built_generation, state.generation, BuildOutcome.FAILED, watch, detail=repr(error)
+        build_record(
+            environment_id=environment_id,
+            from_generation=state.built_generation,
+            to_generation=state.generation,
+            outcome=BuildOutcome.FAILED,
+            stage_ms=watch.laps_ms,
+            detail=repr(error),
         )
         raise
-    _record(
-        environment_id,
-        state.built_generation,
-        state.generation,
-        BuildOutcome(published.outcome.value),
-        watch,
-        epoch=published.epoch if published.outcome is not PublishOutcome.FENCED else None,
-        held=[
-            {"type": each.key[0], "name": each.key[1], "reason": each.reason, "served": each.served} for each in held
-        ],
-    )
-    log.info(
-        "build.ended",
-        environment=state.environment,
-        generation=state.generation,
-        outcome=published.outcome.value,
-        epoch=published.epoch,
-        held=len(held),
-        stage_ms=watch.laps_ms,
-    )
 
 
 def builds_sweep() -> None:
     """Build whatever is due; finds what a lost hint would have told (resolutions D7)."""
     for environment_id in environments_due():
         build_when_quiet(environment_id=environment_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A build before its transaction."""
+
+    environment_id: int
+    state: CatalogState
+    permitted: Permitted
+    assembly: Assembly
+    report: Report
+
+
+def _prepare(environment_id: int, inputs: Inputs, known: Remembered, watch: "_Stopwatch") -> _Prepared:
+    state = inputs.state
+    resolution = resolve(state.heads)
+    watch.lap("resolve")
+    failpoint("build.resolved")
+    permitted = permit(resolution.entries, inputs.access, known.permitted)
+    watch.lap("permit")
+    assembly = assemble(permitted.entries, known.assembly)
+    watch.lap("assemble")
+    failpoint("build.assembled")
+    report = report_of(resolution, state.heads, state.environment)
+    watch.lap("report")
+    return _Prepared(environment_id, state, permitted, assembly, report)
+
+
+def _publish(prepared: _Prepared, watch: "_Stopwatch") -> None:
+    state, report = prepared.state, prepared.report
+
+    def record(published: Published) -> None:
+        """Runs where the snapshot is written: whoever sees the epoch sees what the build said of it."""
+        watch.lap("publish")
+        held_replace(environment_id=prepared.environment_id, generation=state.generation, held=report.held)
+        build_record(
+            environment_id=prepared.environment_id,
+            from_generation=state.built_generation,
+            to_generation=state.generation,
+            outcome=BuildOutcome(published.outcome.value),
+            stage_ms=watch.laps_ms,
+            epoch=published.epoch,
+            report=report,
+        )
+
+    published = snapshot_publish(
+        environment_id=prepared.environment_id,
+        environment_key=state.environment,
+        generation=state.generation,
+        parts=prepared.assembly.parts,
+        access=prepared.permitted.table,
+        counts=prepared.assembly.counts,
+        record=record,
+    )
+    if published.outcome is PublishOutcome.FENCED:
+        build_record(
+            environment_id=prepared.environment_id,
+            from_generation=state.built_generation,
+            to_generation=state.generation,
+            outcome=BuildOutcome.FENCED,
+            stage_ms=watch.laps_ms,
+        )
+    failpoint("build.ended")
+    log.info(
+        "build.ended",
+        environment=state.environment,
+        generation=state.generation,
+        outcome=published.outcome.value,
+        epoch=published.epoch,
+        held=report.held_count,
+        stage_ms=watch.laps_ms,
+    )
 
 
 class _Stopwatch:
@@ -118,26 +173,3 @@ class _Stopwatch:
         now = self._clock()
         self.laps_ms[stage] = round((now - self._last) * 1000, 1)
         self._last = now
-
-
-def _record(
-    environment_id: int,
-    built: int,
-    generation: int,
-    outcome: BuildOutcome,
-    watch: _Stopwatch,
-    *,
-    epoch: int | None = None,
-    detail: str = "",
-    held: list[dict[str, object]] | None = None,
-) -> None:
-    Build.objects.create(
-        environment_id=environment_id,
-        from_generation=built,
-        to_generation=generation,
-        epoch=epoch,
-        outcome=outcome,
-        stage_ms=watch.laps_ms,
-        detail=detail[:1000],
-        held=held or [],
-    )

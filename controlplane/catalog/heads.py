@@ -1,28 +1,58 @@
 """What a build sees of the catalogue: one value per name. Pure; `state.catalog_state_read` fills it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from xdscore.access import Effect
-from xdscore.snapshot import Content, EntryKey
+from xdscore.snapshot import Content, Entry, EntryKey, RemovedName, Served
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """One name of the catalogue: what it says now and what it can fall back to. `content` is None after a deletion."""
+    """One name of the catalogue: what it says now and what it can fall back to.
+
+    `content` is None after a deletion. `references` is what the head needs, `claims` what it wants to itself;
+    `proven_claims` is what the proven revision wants. `revision` numbers the head revisions of an environment in the
+    order of their writing. `entry` is what is served when nothing speaks against the head.
+    """
 
     key: EntryKey
     content: Content | None
-    quarantined: bool
-    proven: Content | None
-    proven_quarantined: bool
+    quarantined: bool = False
+    proven: Content | None = None
+    proven_quarantined: bool = False
+    revision: int = 0
+    references: tuple[EntryKey, ...] = ()
+    claims: tuple[str, ...] = ()
+    proven_claims: tuple[str, ...] = ()
+    entry: Entry = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        entry = Served(self.content, self.fallback) if self.content is not None else RemovedName()
+        object.__setattr__(self, "entry", entry)
+
+    @property
+    def fallback(self) -> Content | None:
+        """What can be served in the head's place: the last content that a client has acknowledged."""
+        return None if self.proven_quarantined else self.proven
+
+    @property
+    def acknowledged(self) -> bool:
+        """Whether the head itself is what a client has acknowledged."""
+        return self.content is not None and self.content == self.fallback
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogState:
-    """An environment's whole catalogue at one generation."""
+    """An environment's whole catalogue at one generation.
+
+    `removed_complete` says that `heads` holds every deleted name, and not only the newest ones.
+    """
 
     environment: str
+    lineage: str
     generation: int
     built_generation: int
-    heads: tuple[Head, ...]
+    heads: Mapping[EntryKey, Head]
     default_effect: Effect
+    removed_complete: bool = True

@@ -8,7 +8,7 @@ from itertools import islice
 from django.db import models
 
 from controlplane.catalog.choices import BlobKind, QuarantinePolicy
-from controlplane.catalog.models import Blob, Change, Environment, Quarantine, Resource, Revision
+from controlplane.catalog.models import Blob, Change, Environment, Quarantine, Reference, Resource, Revision
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.values import EditedResource, EnvironmentPolicy, ResourceContent, finding_from_json
 from controlplane.errors import NotFound
@@ -265,6 +265,19 @@ def revision_origin(*, environment_key: str, word: str, name: str, version: str)
         return None
     current = row.resource.head_id == row.pk
     return RevisionOrigin(row.number, str(row.change.public_id), row.change.author, current, row.at)
+
+
+def reference_pointers(
+    *, revisions: Iterable[int], using: str = "default"
+) -> Mapping[tuple[int, tuple[str, str]], str]:
+    """Where each of these revisions (by row) first names each (type, name) that it needs."""
+    wanted = sorted(set(revisions))
+    found: dict[tuple[int, tuple[str, str]], str] = {}
+    for start in range(0, len(wanted), _BATCH):
+        rows = Reference.objects.using(using).filter(revision__in=wanted[start : start + _BATCH])
+        for revision, word, name, pointer in rows.values_list("revision_id", "to_type", "to_name", "pointer"):
+            found[revision, (word, name)] = pointer
+    return found
 
 
 def blob_plaintext(blob: Blob) -> bytes:

@@ -1,70 +1,140 @@
-"""Reads everything a build needs at one moment (resolutions D6): heads and policies never come from different
-generations.
+"""Reads what a build needs of the catalogue at one moment (resolutions D6): heads and policies never come from
+different generations.
+
+A reader that knows an earlier generation reads only the rows that were touched since; whatever it knows, the outcome is
+the same (`Resource.touched`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from django.db import models, transaction
+from django.db import models
 
 from controlplane.catalog.heads import CatalogState, Head
 from controlplane.catalog.models import Environment, Quarantine, Resource
 from controlplane.databases import READER
 from xdscore.access import Effect
-from xdscore.snapshot import Content
+from xdscore.snapshot import Content, EntryKey
 
 # How many deletions are remembered as "was removed" (XDS2102), newest first; older ones read "is not published".
 MAX_REMOVED = 10_000
 
-
-def catalog_state_read(*, environment_id: int) -> CatalogState | None:
-    """Heads and policies at one moment, read in one transaction; None when the environment is gone (resolutions D6)."""
-    with transaction.atomic(using=READER):
-        environment = Environment.objects.using(READER).filter(pk=environment_id).first()
-        if environment is None:
-            return None
-        return CatalogState(
-            environment=environment.key,
-            generation=environment.generation,
-            built_generation=environment.built_generation,
-            heads=(*_present(environment_id), *_removed(environment_id)),
-            default_effect=Effect(environment.default_effect),
-        )
+_CHUNK = 5_000
 
 
-_COLUMNS = ("blob_id", "version", "blob__size", "eds_name")
+def catalog_state_read(*, environment_id: int, known: CatalogState | None = None) -> CatalogState | None:
+    """The catalogue now; None when the environment is gone. Called in a transaction of the READER alias.
+
+    `known` is what the caller read before, of any environment and lineage; it only saves work.
+    """
+    environment = Environment.objects.using(READER).filter(pk=environment_id).first()
+    if environment is None:
+        return None
+    if known is not None and not _continues(environment, known):
+        known = None
+    heads = dict(known.heads) if known is not None else {}
+    since = known.generation if known is not None else -1
+    references = _references(environment_id, since)
+    for head in _touched(environment_id, since, references, heads):
+        heads[head.key] = head
+    complete = known is None or known.removed_complete
+    removed = sum(head.content is None for head in heads.values())
+    if removed > MAX_REMOVED or not complete:
+        complete = _keep_newest_removed(environment_id, heads)
+    return CatalogState(
+        environment=environment.key,
+        lineage=str(environment.lineage),
+        generation=environment.generation,
+        built_generation=environment.built_generation,
+        heads=heads,
+        default_effect=Effect(environment.default_effect),
+        removed_complete=complete,
+    )
 
 
-def _present(environment_id: int) -> Iterator[Head]:
+def _continues(environment: Environment, known: CatalogState) -> bool:
+    """Whether what is known is an earlier moment of the same history (resolutions D5b)."""
+    return (
+        known.environment == environment.key
+        and known.lineage == str(environment.lineage)
+        and known.generation <= environment.generation
+    )
+
+
+_COLUMNS = ("blob_id", "version", "size", "eds_name", "claims")
+
+
+def _touched(
+    environment_id: int,
+    since: int,
+    references: Mapping[int, tuple[EntryKey, ...]],
+    heads: Mapping[EntryKey, Head],
+) -> Iterator[Head]:
     quarantines = Quarantine.objects.filter(released_at=None)
     rows = (
-        Resource.objects.using(READER)
-        .filter(environment_id=environment_id, deleted=False)
+        _resources(environment_id, since)
         .annotate(
             quarantined=models.Exists(quarantines.filter(revision=models.OuterRef("head"))),
             proven_quarantined=models.Exists(quarantines.filter(revision=models.OuterRef("proven"))),
         )
-        .order_by("type", "name")
         .values_list(
-            "type",
-            "name",
-            "quarantined",
-            "proven_quarantined",
+            *("type", "name", "head_id", "quarantined", "proven_quarantined"),
             *(f"head__{column}" for column in _COLUMNS),
             *(f"proven__{column}" for column in _COLUMNS),
         )
     )
-    for word, name, quarantined, proven_quarantined, *contents in rows.iterator(chunk_size=5_000):
+    for word, name, revision, quarantined, proven_quarantined, *contents in rows.iterator(chunk_size=_CHUNK):
         head, proven = contents[: len(_COLUMNS)], contents[len(_COLUMNS) :]
-        yield Head((word, name), _content(*head), quarantined, _content(*proven), proven_quarantined)
+        old = heads.get((word, name))
+        yield Head(
+            key=old.key if old is not None else (word, name),
+            content=_content(*head[:4]),
+            quarantined=quarantined,
+            proven=_content(*proven[:4]),
+            proven_quarantined=proven_quarantined,
+            revision=revision,
+            references=references.get(revision, ()),
+            claims=_claims(head[4]),
+            proven_claims=_claims(proven[4]),
+        )
 
 
-def _removed(environment_id: int) -> Iterator[Head]:
+def _references(environment_id: int, since: int) -> Mapping[int, tuple[EntryKey, ...]]:
+    """What the touched heads need, by their revision."""
+    rows = (
+        _resources(environment_id, since)
+        .filter(head__references__isnull=False)
+        .order_by("head_id", "head__references__to_type", "head__references__to_name")
+        .values_list("head_id", "head__references__to_type", "head__references__to_name")
+    )
+    known: dict[EntryKey, EntryKey] = {}
+    found: dict[int, list[EntryKey]] = {}
+    for revision, word, name in rows.iterator(chunk_size=_CHUNK):
+        target = (word, name)
+        found.setdefault(revision, []).append(known.setdefault(target, target))
+    return {revision: tuple(targets) for revision, targets in found.items()}
+
+
+def _resources(environment_id: int, since: int) -> models.QuerySet[Resource]:
+    rows = Resource.objects.using(READER).filter(environment_id=environment_id)
+    return rows if since < 0 else rows.filter(touched__gt=since)
+
+
+def _keep_newest_removed(environment_id: int, heads: dict[EntryKey, Head]) -> bool:
+    """Leave only the newest deletions in `heads`; whether that is all of them."""
     gone = Resource.objects.using(READER).filter(environment_id=environment_id, deleted=True).order_by("-head_id")
-    for word, name in gone.values_list("type", "name")[:MAX_REMOVED]:
-        yield Head((word, name), None, quarantined=False, proven=None, proven_quarantined=False)
+    newest = list(gone.values_list("type", "name", "head_id")[: MAX_REMOVED + 1])
+    for key in [key for key, head in heads.items() if head.content is None]:
+        del heads[key]
+    for word, name, revision in newest[:MAX_REMOVED]:
+        heads[word, name] = Head((word, name), None, revision=revision)
+    return len(newest) <= MAX_REMOVED
 
 
 def _content(address: str | None, version: str | None, size: int | None, eds_name: str | None) -> Content | None:
     if address is None:
         return None
     return Content(bytes.fromhex(address), version or "", size or 0, eds_name or "")
+
+
+def _claims(lines: str | None) -> tuple[str, ...]:
+    return tuple(lines.split("\n")) if lines else ()

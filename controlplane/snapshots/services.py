@@ -1,6 +1,6 @@
 """Publishes snapshots: one transaction, one winner (reliability P1 to P3)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -9,11 +9,12 @@ from django.db import transaction
 from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.services import blobs_write, environment_publish_fence, environment_publish_lock
+from controlplane.failpoints import failpoint
 from controlplane.hints import hint_published
 from controlplane.snapshots.models import SnapshotRow
 from xdscore.access import AccessTable
-from xdscore.chunks import encode_access, encode_chunks, encode_root
-from xdscore.snapshot import Entry, EntryKey, Served, content_hash
+from xdscore.chunks import encode_access, encode_root
+from xdscore.snapshot import content_hash
 
 
 class PublishOutcome(Enum):
@@ -42,13 +43,16 @@ def snapshot_publish(
     environment_id: int,
     environment_key: str,
     generation: int,
-    entries: Mapping[EntryKey, Entry],
+    parts: Sequence[bytes],
     access: AccessTable,
+    counts: Mapping[str, int],
+    record: Callable[[Published], None],
 ) -> Published:
-    """Make these entries what the environment serves, unless a later generation already is (compare-and-set,
+    """Make these chunks what the environment serves, unless a later generation already is (compare-and-set,
     resolutions D6).
+
+    `record` writes, within the same transaction, what the winner has to say; it is not called when the build is fenced.
     """
-    parts = encode_chunks(entries)
     chunks = {content_hash(part).hex(): part for part in parts}
     root = encode_root(content_hash(part) for part in parts)
     table = encode_access(access)
@@ -57,6 +61,7 @@ def snapshot_publish(
         environment = environment_publish_lock(environment_id=environment_id)
         if environment is None:
             return Published(PublishOutcome.FENCED, 0)
+        failpoint("publish.locked")
         last = (
             SnapshotRow.objects.filter(environment_id=environment_id, lineage=environment.lineage)
             .order_by("-epoch")
@@ -65,36 +70,34 @@ def snapshot_publish(
         same = last is not None and (last.root_id, last.access_id) == (root_address, access_address)
         if not environment_publish_fence(environment_id=environment_id, generation=generation, new_epoch=not same):
             return Published(PublishOutcome.FENCED, environment.epoch)
-        if same:
-            return Published(PublishOutcome.UNCHANGED, environment.epoch)
-        blobs_write(kind=BlobKind.CHUNK, blobs=chunks)
-        blobs_write(kind=BlobKind.ROOT, blobs={root_address: root})
-        blobs_write(kind=BlobKind.ACCESS, blobs={access_address: table})
-        epoch = environment.epoch + 1
-        signed = signed_part(
-            environment_key=environment_key,
-            lineage=environment.lineage,
-            epoch=epoch,
-            root=root_address,
-            access=access_address,
-        )
-        SnapshotRow.objects.create(
-            environment_id=environment_id,
-            lineage=environment.lineage,
-            epoch=epoch,
-            generation=generation,
-            root_id=root_address,
-            access_id=access_address,
-            counts=_counts(entries),
-            mac=key_ring().sign(signed),
-        )
-        transaction.on_commit(lambda: hint_published(environment_key))
-    return Published(PublishOutcome.PUBLISHED, epoch)
-
-
-def _counts(entries: Mapping[EntryKey, Entry]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for (word, _), entry in entries.items():
-        if isinstance(entry, Served):
-            counts[word] = counts.get(word, 0) + 1
-    return counts
+        failpoint("publish.claimed")
+        published = Published(PublishOutcome.UNCHANGED, environment.epoch)
+        if not same:
+            published = Published(PublishOutcome.PUBLISHED, environment.epoch + 1)
+            blobs_write(kind=BlobKind.CHUNK, blobs=chunks)
+            blobs_write(kind=BlobKind.ROOT, blobs={root_address: root})
+            blobs_write(kind=BlobKind.ACCESS, blobs={access_address: table})
+            failpoint("publish.blobs_written")
+            signed = signed_part(
+                environment_key=environment_key,
+                lineage=environment.lineage,
+                epoch=published.epoch,
+                root=root_address,
+                access=access_address,
+            )
+            SnapshotRow.objects.create(
+                environment_id=environment_id,
+                lineage=environment.lineage,
+                epoch=published.epoch,
+                generation=generation,
+                root_id=root_address,
+                access_id=access_address,
+                counts=dict(counts),
+                mac=key_ring().sign(signed),
+            )
+            failpoint("publish.snapshot_written")
+            transaction.on_commit(lambda: failpoint("publish.committed"))
+            transaction.on_commit(lambda: hint_published(environment_key))
+        record(published)
+        failpoint("publish.recorded")
+    return published

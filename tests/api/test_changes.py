@@ -138,7 +138,14 @@ def test_change__quarantined_revision__is_held_in_the_answer(api: Caller, enviro
 
     answer = api.get(f"changes/{change}").json
 
-    assert answer["held"] == [{"type": "cluster", "name": "a", "reason": "rejected by clients", "served": False}]
+    (held,) = answer["held"]
+    assert (held["type"], held["name"], held["reason"], held["served"]) == (
+        "cluster",
+        "a",
+        "rejected by clients",
+        False,
+    )
+    assert [each["code"] for each in held["findings"]] == ["XDS5001"]
 
 
 @pytest.mark.parametrize("change", [str(uuid.UUID(int=0)), "x", "%00", "1"])

@@ -20,7 +20,9 @@ def envoy_follows_changes(parley: Parley, directory: Path, api_type: str, *, ads
         http_backend("green") as green,
         envoy(directory, ads_port=ads_port, node_id=name, api_type=api_type) as proxy,
     ):
-        parley.apply_and_publish(cluster(name), endpoints(name, blue), route(name, name), listener(name, name, port))
+        parley.apply_and_publish(
+            cluster(name, eds=True), endpoints(name, blue), route(name, name), listener(name, name, port)
+        )
         eventually(lambda: proxy.get(port), lambda body: body == "blue", within_s=20)
         assert proxy.state() == "LIVE"
 
@@ -37,7 +39,9 @@ def grpc_client_is_served(parley: Parley, *, ads_port: int) -> None:
     """An RPC through xds:///, and our words for a listener that does not exist, within a second."""
     name = f"echo-{ads_port}"
     with grpc_backend("parley") as backend, grpc_client(simple_bootstrap(ads_port=ads_port, node_id=name)) as client:
-        parley.apply_and_publish(cluster(name), endpoints(name, backend), route(name, name), api_listener(name, name))
+        parley.apply_and_publish(
+            cluster(name, eds=True), endpoints(name, backend), route(name, name), api_listener(name, name)
+        )
         served = client.call(f"xds:///{name}")
         assert (served.code, served.text) == ("OK", "parley:hello")
 

@@ -9,8 +9,8 @@ Tree = dict[str, object]
 TYPE = "type.googleapis.com/"
 
 
-def cluster(name: str = "pay", *, eds: bool = True, **more: object) -> Tree:
-    """A cluster whose endpoints come over ADS, or which is static and empty."""
+def cluster(name: str = "pay", *, eds: bool = False, **more: object) -> Tree:
+    """A cluster that is static and empty and needs nothing else; with `eds` its endpoints come over ADS."""
     tree: Tree = {"@type": TYPE + "envoy.config.cluster.v3.Cluster", "name": name, "connect_timeout": "1s", **more}
     if eds:
         tree |= {"type": "EDS", "eds_cluster_config": {"eds_config": {"ads": {}, "resource_api_version": "V3"}}}

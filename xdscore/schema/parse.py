@@ -13,9 +13,10 @@ from google.protobuf.message import DecodeError, EncodeError
 from xdscore.findings import Finding, has_errors
 from xdscore.names import name_problem
 from xdscore.resource_types import RESOURCE_TYPES, TYPE_URL_PREFIX, ResourceType, by_message, by_url, by_word
-from xdscore.schema.claims import claims_of
+from xdscore.schema.claims import claims_of, domains_given_twice
 from xdscore.schema.codes import (
     CONVERSION_FAILED,
+    DOMAIN_TWICE,
     NAME_DIFFERS,
     NAME_MISSING,
     NAME_REFUSED,
@@ -141,6 +142,9 @@ def _parse(attempt: _Attempt, expected: Expected, limits: ResourceLimits) -> Par
     attempt.unshown += conversion.unshown
     attempt.name = _name_of(attempt, message, envelope, expected, conversion.blamed)
     _check_rules(attempt, message, path, conversion.blamed)
+    for place, domain, first in domains_given_twice(message):
+        before = pointer_of(spelled(manifest.tree, path + first))
+        attempt.say(spelled(manifest.tree, path + place), DOMAIN_TWICE.finding("", domain=domain, first=before))
     any_bytes = _encoded(attempt, message, limits)
     findings = attempt.findings()
     if has_errors(findings):

@@ -19,6 +19,17 @@ class HeldOut(serializers.Serializer[Any]):
     name = serializers.CharField()
     reason = serializers.CharField()
     served = serializers.BooleanField(help_text="Whether an older revision is served meanwhile.")
+    findings = FindingOut(many=True, help_text="Everything that speaks against it.")
+
+
+class HeldThenOut(serializers.Serializer[Any]):
+    """A name that a build did not serve as written."""
+
+    type = serializers.CharField()
+    name = serializers.CharField()
+    code = serializers.CharField(help_text="`XDSnnnn`")
+    reason = serializers.CharField()
+    served = serializers.BooleanField(help_text="Whether an older revision was served instead.")
 
 
 class ImpactOut(serializers.Serializer[Any]):

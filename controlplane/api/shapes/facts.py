@@ -5,7 +5,8 @@ from typing import Any
 from rest_framework import serializers
 
 from controlplane.api.fields import StrictSerializer, Text
-from controlplane.api.shapes.changes import HeldOut, IncidentOut
+from controlplane.api.shapes.changes import HeldThenOut, IncidentOut
+from controlplane.api.shapes.common import FindingOut
 from controlplane.clients.facts import SubscriptionState
 from controlplane.clients.families import ClientFamily
 from controlplane.incidents.values import IncidentState
@@ -30,7 +31,10 @@ class SnapshotDetailOut(SnapshotOut):
     root = serializers.CharField(  # type: ignore[assignment]  # the metaclass takes fields out of the class
         help_text="The address of its content: equal content, equal root."
     )
-    held = HeldOut(many=True)
+    held = HeldThenOut(many=True, help_text="The first 1,000 by type and name.")
+    held_count = serializers.IntegerField()
+    findings = FindingOut(many=True, help_text="What was found beside that: the first 500, worst first.")
+    finding_counts = serializers.DictField(child=serializers.IntegerField(), help_text="How many resources, by code.")
     stage_ms = serializers.DictField(child=serializers.FloatField(), help_text="How long each stage of the build took.")
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from controlplane.api.shapes.changes import HeldOut
 from controlplane.api.shapes.common import FindingOut
 
 
@@ -19,6 +20,7 @@ class ResourceRowOut(serializers.Serializer[Any]):
     proven = serializers.BooleanField(help_text="Whether a client acknowledged this revision.")
     quarantined = serializers.BooleanField()
     findings = serializers.IntegerField(help_text="How many warnings and notes its revision has.")
+    held = HeldOut(allow_null=True, help_text="Why the newest build does not serve it as written; null where it does.")
     manifest = serializers.DictField(required=False, help_text="With `manifests=true`.")
 
 

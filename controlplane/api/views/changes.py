@@ -15,7 +15,7 @@ from controlplane.api.schema import WAIT, described
 from controlplane.api.shapes.changes import ChangeOut
 from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.api.waiting import WAIT_PARAMETERS, wait_of
-from controlplane.builder.selectors import ChangeProgress, change_progress
+from controlplane.builder.selectors import ChangeProgress, HeldName, change_progress
 from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
 from controlplane.catalog.values import ChangeMade, EditedResource
@@ -64,14 +64,17 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
         "created_at": moment(change.at),
         "edits": [edit_json(edit) for edit in edits],
         "edit_count": count,
-        "held": [
-            {"type": held.type, "name": held.name, "reason": held.reason, "served": held.served}
-            for held in progress.held
-        ],
+        "held": [held_json(held) for held in progress.held],
         "findings": [finding_json(finding) for finding in change_findings(change=change, limit=MAX_EDITS)],
         "incidents": [incident_json(each) for each in incidents_of_change(change_id=str(change.public_id))],
         "detail": progress.detail,
     }
+
+
+def held_json(held: HeldName) -> dict[str, object]:
+    """Why a name is not served as written."""
+    findings = [finding_json(finding) for finding in held.findings]
+    return {"type": held.type, "name": held.name, "reason": held.reason, "served": held.served, "findings": findings}
 
 
 def incident_json(value: IncidentValue) -> dict[str, object]:

@@ -1,5 +1,7 @@
 """Resources: the list, one of them, its history (interfaces.md section 4)."""
 
+from collections.abc import Mapping
+
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -27,7 +29,8 @@ from controlplane.api.schema import (
 from controlplane.api.shapes.changes import ChangeMadeOut, UnchangedOut
 from controlplane.api.shapes.resources import ResourceRowOut, RevisionOut
 from controlplane.api.views.base import ApiView, principal_of
-from controlplane.api.views.changes import change_answer
+from controlplane.api.views.changes import change_answer, held_json
+from controlplane.builder.selectors import HeldName, held_names
 from controlplane.catalog.models import Resource, Revision
 from controlplane.catalog.selectors import resource_content, resource_get, resource_list, resource_row, revision_list
 from controlplane.catalog.services import change_apply
@@ -62,14 +65,15 @@ class ResourceListView(ApiView):
         def manifest(row: Resource) -> dict[str, Tree]:
             return manifest_of(resource_content(row, environment_key=environment_key))
 
+        held = held_names(environment_key=environment_key)
         if manifests and prefers_yaml(request):
             page = offset_page(request, rows, window, manifest)
             link = {"Link": f'<{page["next"]}>; rel="next"'} if page["next"] else {}
             return yaml_answer(page["results"], headers={"Vary": "Accept", **link})
         if manifests:
-            page = offset_page(request, rows, window, lambda row: {**_row_json(row), "manifest": manifest(row)})
+            page = offset_page(request, rows, window, lambda row: {**_row_json(row, held), "manifest": manifest(row)})
         else:
-            page = offset_page(request, rows, window, _row_json)
+            page = offset_page(request, rows, window, lambda row: _row_json(row, held))
         return json_answer(page, headers={"Vary": "Accept"})
 
 
@@ -163,8 +167,9 @@ class RevisionListView(ApiView):
         return json_answer(offset_page(request, rows, window, _revision_json))
 
 
-def _row_json(row: Resource) -> dict[str, object]:
+def _row_json(row: Resource, held: Mapping[tuple[str, str], HeldName]) -> dict[str, object]:
     value = resource_row(row)
+    why = held.get((value.kind.word, value.name))
     return {
         "type": value.kind.word,
         "name": value.name,
@@ -175,6 +180,7 @@ def _row_json(row: Resource) -> dict[str, object]:
         "proven": value.proven,
         "quarantined": value.quarantined,
         "findings": value.findings,
+        "held": held_json(why) if why is not None else None,
     }
 
 

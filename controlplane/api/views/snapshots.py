@@ -7,11 +7,13 @@ from rest_framework.request import Request
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer, moment
 from controlplane.api.pages import OFFSET_PARAMETERS, offset_page, window_of
+from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.schema import PAGE, described, page_of
 from controlplane.api.shapes.facts import SnapshotDetailOut, SnapshotOut
 from controlplane.api.views.base import ApiView
 from controlplane.builder.selectors import builds_of_epochs
+from controlplane.catalog.values import finding_from_json
 from controlplane.errors import NotFound
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.selectors import snapshot_list
@@ -61,6 +63,9 @@ class SnapshotView(ApiView):
             **_snapshot_json(row),
             "root": row.root_id,
             "held": build.held if build is not None else [],
+            "held_count": build.held_count if build is not None else 0,
+            "findings": [finding_json(finding_from_json(each)) for each in build.findings] if build is not None else [],
+            "finding_counts": build.finding_counts if build is not None else {},
             "stage_ms": build.stage_ms if build is not None else {},
         }
         headers = {"ETag": f'"{row.lineage}-{row.epoch}"', "Cache-Control": "private, max-age=31536000, immutable"}

@@ -1,42 +1,108 @@
-"""Which content of each name is served: its head, or what it falls back to (architecture.md law 1, resolutions D1).
+"""Which content of each name is served: its head, what it falls back to, or nothing (architecture.md law 1, D1, D12).
 
-A revision in quarantine is replaced by the last proven one; where none was ever proven the name is withheld, and says
-so.
+A head gives way when it is in quarantine, when it needs what does not exist, or when it wants what another resource
+has. It gives way to the last revision that a client has acknowledged; where none was, the name is withheld, and says
+so. Going back can bring a resource into the way of another, so the stage repeats until nothing moves; every step goes
+back, so it ends.
+
+What a client has acknowledged never moves because of somebody else: deleting a route must not take away the listener
+that works with it. It is served on, and a finding tells what it misses.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
+from controlplane.builder.stages.conflicts import Claimant, Conflicts, shared_by_proven, who_yields
+from controlplane.builder.stages.references import References, judge_references
 from controlplane.catalog.heads import Head
-from xdscore.snapshot import Entry, EntryKey, RemovedName, Served, WithheldName
+from xdscore.resource_types import by_word
+from xdscore.snapshot import Entry, EntryKey, Served, WithheldName
 
-# Ends the sentence clients read: "Cluster 'pay' is withheld: rejected by clients." (ux.md section 8, XDS2106)
-REJECTED = "rejected by clients"
+
+class Cause(Enum):
+    """Why a head is not served. The value is the code of the finding that says so."""
+
+    REJECTED = "XDS5001"
+    MISSING_REFERENCE = "XDS2002"
+    CLAIMED = "XDS2004"
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A name whose head is not served: it runs `served` instead, or nothing."""
+    """A name whose head is not served: it runs an older revision (`served`), or nothing.
+
+    `reason` ends the sentence clients read: "Cluster 'pay' is withheld: rejected by clients." (ux.md section 8,
+    XDS2106). It names no other resource, because the client may not know of it.
+    """
 
     key: EntryKey
+    cause: Cause
     reason: str
     served: bool
 
 
-def resolve_entries(heads: Iterable[Head]) -> tuple[Mapping[EntryKey, Entry], tuple[Held, ...]]:
-    """The entry of every name, and which names do not serve their head."""
-    entries: dict[EntryKey, Entry] = {}
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """The entry of every name, which names do not serve their head, and what was found on the way."""
+
+    entries: Mapping[EntryKey, Entry]
+    held: tuple[Held, ...]
+    references: References
+    conflicts: Conflicts
+    shared: Conflicts
+
+
+REJECTED = "rejected by clients"
+
+
+def resolve(heads: Mapping[EntryKey, Head]) -> Resolution:
+    """Judge every name of an environment."""
+    references = judge_references(heads)
+    yielding: dict[EntryKey, tuple[Cause, str]] = {}
+    for key, head in heads.items():
+        if head.quarantined:
+            yielding[key] = (Cause.REJECTED, REJECTED)
+    for key, targets in references.missing.items():
+        if not heads[key].acknowledged:
+            yielding.setdefault(key, (Cause.MISSING_REFERENCE, _missing(targets)))
+    claiming = [head for head in heads.values() if head.claims or head.proven_claims]
+    conflicts = _settle_claims(claiming, yielding)
+    entries = {key: head.entry for key, head in heads.items()}
     held: list[Held] = []
-    for head in heads:
-        fallback = None if head.proven_quarantined else head.proven
-        if head.content is None:
-            entries[head.key] = RemovedName()
-        elif not head.quarantined:
-            entries[head.key] = Served(head.content, fallback)
-        elif fallback is not None:
-            entries[head.key] = Served(fallback, fallback)
-            held.append(Held(head.key, REJECTED, served=True))
-        else:
-            entries[head.key] = WithheldName(REJECTED)
-            held.append(Held(head.key, REJECTED, served=False))
-    return entries, tuple(held)
+    for key in sorted(yielding):
+        cause, reason = yielding[key]
+        fallback = heads[key].fallback
+        entries[key] = Served(fallback, fallback) if fallback is not None else WithheldName(reason)
+        held.append(Held(key, cause, reason, served=fallback is not None))
+    shared = shared_by_proven(_claimants(claiming, yielding))
+    return Resolution(entries, tuple(held), references, conflicts, shared)
+
+
+def _settle_claims(claiming: Sequence[Head], yielding: dict[EntryKey, tuple[Cause, str]]) -> Conflicts:
+    """Let resources give way to each other until nothing moves; whom each gave way to."""
+    conflicts: dict[EntryKey, tuple[tuple[str, EntryKey], ...]] = {}
+    while moved := who_yields(_claimants(claiming, yielding)):
+        for key, lost in moved.items():
+            yielding[key] = (Cause.CLAIMED, _claimed(key, lost))
+        conflicts |= moved
+    return conflicts
+
+
+def _claimants(claiming: Iterable[Head], yielding: Container[EntryKey]) -> Iterator[Claimant]:
+    """Every resource that wants something to itself, as it would be served now."""
+    for head in claiming:
+        if head.key not in yielding:
+            yield Claimant(head.key, head.claims, proven=head.acknowledged, since=head.revision)
+        elif head.fallback is not None:
+            yield Claimant(head.key, head.proven_claims, proven=True, since=head.revision)
+
+
+def _missing(targets: tuple[EntryKey, ...]) -> str:
+    titles = sorted({by_word[word].title for word, _ in targets})
+    return f"it refers to a {titles[0]} that does not exist"
+
+
+def _claimed(key: EntryKey, lost: tuple[tuple[str, EntryKey], ...]) -> str:
+    what = lost[0][0].partition(" ")[0]  # address, pipe or domain
+    return f"another {by_word[key[0]].title} has its {what} already"

@@ -10,6 +10,7 @@ from adsserver.store.loader import Loader
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal
 from controlplane.builder.models import Build
 from controlplane.builder.services import build, builds_sweep
+from controlplane.builder.stages.assemble import EMPTY
 from controlplane.catalog.choices import QuarantineCause
 from controlplane.catalog.models import Blob, Environment
 from controlplane.catalog.services import change_apply, environment_default_ensure, proofs_record, quarantine_open
@@ -17,7 +18,7 @@ from controlplane.catalog.values import Delete, ProvenContent, Put
 from controlplane.home import Home
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.services import PublishOutcome, snapshot_publish
-from tests.support.manifests import cluster, parsed, tls_secret
+from tests.support.manifests import cluster, endpoints, parsed, tls_secret
 from xdscore.access import AccessTable, Audience, Effect
 from xdscore.decision import Missing, Serve, Withheld, decide
 from xdscore.resource_types import CLUSTER, SECRET
@@ -54,13 +55,13 @@ def put(*trees: dict[str, object]) -> None:
 
 
 def test_build__resources_put__a_replica_serves_their_bytes() -> None:
-    put(cluster("a"), cluster("b"))
+    put(cluster("a", eds=True), endpoints("a", 80), cluster("b"))
     replica = Replica()
 
     decision = decide(EVERYBODY, CLUSTER, "a", replica.snapshot())
 
     assert isinstance(decision, Serve)
-    assert replica.contents.any_bytes(decision.content) == parsed(cluster("a")).any_bytes
+    assert replica.contents.any_bytes(decision.content) == parsed(cluster("a", eds=True)).any_bytes
     assert decision.content.eds_name == "a"
 
 
@@ -110,7 +111,7 @@ def test_build__quarantined_with_a_proven_revision__serves_that_one_and_the_neig
     assert served["a"].content.version == version
     assert served["b"].content.version == parsed(cluster("b", connect_timeout="5s")).content_hash.hex()[:16]
     assert Build.objects.latest("id").held == [
-        {"type": "cluster", "name": "a", "reason": "rejected by clients", "served": True}
+        {"type": "cluster", "name": "a", "reason": "rejected by clients", "served": True, "code": "XDS5001"}
     ]
 
 
@@ -142,8 +143,10 @@ def test_publish__older_generation_than_what_is_served__is_fenced() -> None:
         environment_id=environment.pk,
         environment_key="default",
         generation=environment.generation - 1,
-        entries={},
+        parts=EMPTY.parts,
         access=AccessTable(Effect.ALLOW),
+        counts={},
+        record=lambda published: pytest.fail(f"a fenced build was recorded as {published}"),
     )
 
     assert late.outcome is PublishOutcome.FENCED

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.builder.stages.fallback import REJECTED, Held, resolve_entries
+from controlplane.builder.stages.fallback import REJECTED, Cause, Held, resolve
 from controlplane.catalog.heads import Head
 from xdscore.snapshot import Content, Entry, RemovedName, Served, WithheldName
 
@@ -17,24 +17,22 @@ OLD = Content(b"\2" * 16, "old", 10)
         (Head(KEY, NEW, False, None, False), Served(NEW, None), ()),
         (Head(KEY, NEW, False, OLD, False), Served(NEW, OLD), ()),
         (Head(KEY, NEW, False, OLD, True), Served(NEW, None), ()),
-        (Head(KEY, NEW, True, OLD, False), Served(OLD, OLD), (Held(KEY, REJECTED, True),)),
-        (Head(KEY, NEW, True, OLD, True), WithheldName(REJECTED), (Held(KEY, REJECTED, False),)),
-        (Head(KEY, NEW, True, None, False), WithheldName(REJECTED), (Held(KEY, REJECTED, False),)),
+        (Head(KEY, NEW, True, OLD, False), Served(OLD, OLD), (Held(KEY, Cause.REJECTED, REJECTED, True),)),
+        (Head(KEY, NEW, True, OLD, True), WithheldName(REJECTED), (Held(KEY, Cause.REJECTED, REJECTED, False),)),
+        (Head(KEY, NEW, True, None, False), WithheldName(REJECTED), (Held(KEY, Cause.REJECTED, REJECTED, False),)),
         (Head(KEY, None, False, OLD, False), RemovedName(), ()),
     ],
 )
-def test_resolve_entries__one_head__falls_back_as_the_quarantine_says(
-    head: Head, entry: Entry, held: tuple[Held, ...]
-) -> None:
-    entries, found = resolve_entries([head])
+def test_resolve__one_head__falls_back_as_the_quarantine_says(head: Head, entry: Entry, held: tuple[Held, ...]) -> None:
+    resolution = resolve({KEY: head})
 
-    assert entries == {KEY: entry}
-    assert found == held
+    assert resolution.entries == {KEY: entry}
+    assert resolution.held == held
 
 
-def test_resolve_entries__one_resource_in_quarantine__its_neighbour_is_untouched() -> None:
+def test_resolve__one_resource_in_quarantine__its_neighbour_is_untouched() -> None:
     neighbour = Head(("cluster", "ledger"), NEW, False, None, False)
 
-    entries, _ = resolve_entries([Head(KEY, NEW, True, None, False), neighbour])
+    resolution = resolve({KEY: Head(KEY, NEW, True, None, False), neighbour.key: neighbour})
 
-    assert entries[neighbour.key] == Served(NEW, None)
+    assert resolution.entries[neighbour.key] == Served(NEW, None)

@@ -1,0 +1,50 @@
+"""What a process remembers of the environments it built, so that the next build costs what changed.
+
+It only saves work: a build without memory makes the same bytes (reliability P6). Every process remembers for itself.
+"""
+
+from dataclasses import dataclass
+
+from controlplane.builder.stages.assemble import EMPTY, Assembly
+from controlplane.builder.stages.permit import NOTHING as NO_RULES
+from controlplane.builder.stages.permit import Permitted
+from controlplane.catalog.heads import CatalogState
+
+# Names in all; about a kilobyte each, so that the memory of a worker stays below 400 MiB (performance.md).
+MAX_NAMES = 150_000
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """The catalogue as it was read last, its entries with their access rules, and the chunks that were made of them."""
+
+    state: CatalogState | None = None
+    permitted: Permitted = NO_RULES
+    assembly: Assembly = EMPTY
+
+
+NOTHING = Remembered()
+
+
+class Memory:
+    """By environment, the latest last. A build takes what it uses and brings back what it knows then, so that two
+    threads never share it.
+    """
+
+    def __init__(self, max_names: int = MAX_NAMES) -> None:
+        self._max_names = max_names
+        self._known: dict[int, Remembered] = {}
+
+    def take(self, environment_id: int) -> Remembered:
+        """What is known, which is then forgotten."""
+        return self._known.pop(environment_id, NOTHING)
+
+    def bring(self, environment_id: int, remembered: Remembered) -> None:
+        """Remember this; what was not used for longest makes room."""
+        self._known[environment_id] = remembered
+        while sum(_names(each) for each in self._known.values()) > self._max_names:
+            del self._known[next(iter(self._known))]
+
+
+def _names(remembered: Remembered) -> int:
+    return len(remembered.state.heads) if remembered.state is not None else 0

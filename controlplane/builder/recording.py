@@ -1,0 +1,129 @@
+"""Writes down what a build did and found: change status, resource pages and API tell it (reliability P12)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+
+from controlplane.builder.models import Build, BuildOutcome, HeldResource
+from controlplane.builder.stages.fallback import Held, Resolution
+from controlplane.builder.stages.wording import finding_counts, findings_of_held, other_findings
+from controlplane.catalog.heads import Head
+from controlplane.catalog.selectors import reference_pointers
+from controlplane.catalog.values import finding_to_json
+from controlplane.databases import READER
+from xdscore.findings import Finding
+from xdscore.snapshot import EntryKey
+
+# A build that holds more names than this is one mistake with many victims; the first ones tell it, the count says how
+# many there are.
+MAX_HELD = 1_000
+MAX_FINDINGS = 500
+_MAX_FINDINGS_OF_ONE = 20
+_BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class HeldWhy:
+    """A held name with everything that speaks against its head."""
+
+    held: Held
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a build found, ready to be written."""
+
+    held: tuple[HeldWhy, ...]
+    held_count: int
+    findings: tuple[Finding, ...]
+    finding_counts: Mapping[str, int]
+
+
+def report_of(resolution: Resolution, heads: Mapping[EntryKey, Head], environment: str) -> Report:
+    """The report on a resolution, with the places of the references it tells of."""
+    shown = resolution.held[:MAX_HELD]
+    pointers = _pointers(resolution, heads, [each.key for each in shown])
+    held = tuple(
+        HeldWhy(each, findings_of_held(each, resolution, environment, pointers)[:_MAX_FINDINGS_OF_ONE])
+        for each in shown
+    )
+    others = tuple(islice(other_findings(resolution, environment, pointers), MAX_FINDINGS))
+    return Report(held, len(resolution.held), others, dict(sorted(finding_counts(resolution).items())))
+
+
+def build_record(
+    *,
+    environment_id: int,
+    from_generation: int,
+    to_generation: int,
+    outcome: BuildOutcome,
+    stage_ms: Mapping[str, float],
+    epoch: int | None = None,
+    report: Report | None = None,
+    detail: str = "",
+) -> int:
+    """Write a row of the log of builds; its id."""
+    return Build.objects.create(
+        environment_id=environment_id,
+        from_generation=from_generation,
+        to_generation=to_generation,
+        epoch=epoch,
+        outcome=outcome,
+        stage_ms=dict(stage_ms),
+        detail=detail[:1000],
+        held=[_held_json(each.held) for each in report.held] if report is not None else [],
+        held_count=report.held_count if report is not None else 0,
+        findings=[finding_to_json(each) for each in report.findings] if report is not None else [],
+        finding_counts=dict(report.finding_counts) if report is not None else {},
+    ).pk
+
+
+def held_replace(*, environment_id: int, generation: int, held: Sequence[HeldWhy]) -> None:
+    """Make these the names that the environment holds back; only what differs is written."""
+    before = {(row.type, row.name): row for row in HeldResource.objects.filter(environment_id=environment_id)}
+    wanted = {each.held.key: each for each in held}
+    gone = [row.pk for key, row in before.items() if key not in wanted]
+    for start in range(0, len(gone), _BATCH):
+        HeldResource.objects.filter(pk__in=gone[start : start + _BATCH]).delete()
+    rows = []
+    for key, each in wanted.items():
+        row = HeldResource(
+            environment_id=environment_id,
+            type=key[0],
+            name=key[1],
+            served=each.held.served,
+            reason=each.held.reason,
+            findings=[finding_to_json(finding) for finding in each.findings],
+            generation=generation,
+        )
+        if key not in before or _said(before[key]) != _said(row):
+            rows.append(row)
+    HeldResource.objects.bulk_create(
+        rows,
+        update_conflicts=True,
+        unique_fields=["environment", "type", "name"],
+        update_fields=["served", "reason", "findings", "generation"],
+        batch_size=_BATCH,
+    )
+
+
+def _pointers(
+    resolution: Resolution, heads: Mapping[EntryKey, Head], held: Sequence[EntryKey]
+) -> dict[tuple[EntryKey, EntryKey], str]:
+    """Where the resources that are told of name what they miss."""
+    told = set(held) & resolution.references.missing.keys()
+    others = chain(resolution.references.missing, resolution.references.foreign)
+    told.update(sorted(set(others))[:MAX_FINDINGS])
+    by_revision = {heads[key].revision: key for key in told}
+    found = reference_pointers(revisions=by_revision, using=READER) if by_revision else {}
+    return {(by_revision[revision], target): pointer for (revision, target), pointer in found.items()}
+
+
+def _said(row: HeldResource) -> tuple[bool, str, object]:
+    return row.served, row.reason, row.findings
+
+
+def _held_json(held: Held) -> dict[str, object]:
+    word, name = held.key
+    return {"type": word, "name": name, "reason": held.reason, "served": held.served, "code": held.cause.value}

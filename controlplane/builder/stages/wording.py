@@ -1,0 +1,78 @@
+"""Says what a build found: one finding per fact, about the resource it concerns (codes of range 20)."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from controlplane.builder.stages.fallback import Cause, Held, Resolution
+from xdscore.codes import CATALOGUE, Code
+from xdscore.findings import Finding, Severity
+from xdscore.resource_types import by_word
+from xdscore.snapshot import EntryKey
+
+MISSING = CATALOGUE[Cause.MISSING_REFERENCE.value]
+UNUSED = CATALOGUE["XDS2003"]
+CLAIMED = CATALOGUE[Cause.CLAIMED.value]
+FOREIGN = CATALOGUE["XDS2006"]
+REJECTED = CATALOGUE[Cause.REJECTED.value]
+
+Pointers = Mapping[tuple[EntryKey, EntryKey], str]
+"""Where a resource names another one first."""
+
+
+def findings_of_held(held: Held, resolution: Resolution, environment: str, pointers: Pointers) -> tuple[Finding, ...]:
+    """Why this name is held: every missing reference, or every claim it lost."""
+    return tuple(each.about(*held.key) for each in _found_of_held(held, resolution, environment, pointers))
+
+
+def other_findings(resolution: Resolution, environment: str, pointers: Pointers) -> Iterator[Finding]:
+    """What was found of resources that are served as written; errors first, notes last."""
+    held = {each.key for each in resolution.held}
+    for key in sorted(resolution.references.missing.keys() - held):
+        for each in _missing(key, resolution, environment, pointers):
+            yield each.about(*key)
+    for key, conflicts in sorted(resolution.shared.items()):
+        for each in _claimed(conflicts, Severity.WARNING):
+            yield each.about(*key)
+    for key, targets in sorted(resolution.references.foreign.items()):
+        for target in targets:
+            yield _of_target(FOREIGN, target, environment, pointers.get((key, target), "")).about(*key)
+    for key in resolution.references.unused:
+        yield UNUSED.finding("", environment=environment).about(*key)
+
+
+def finding_counts(resolution: Resolution) -> Counter[str]:
+    """How many resources each code is said of, also where `other_findings` and its reader stop early."""
+    held = {each.key for each in resolution.held}
+    counts = Counter(each.cause.value for each in resolution.held)
+    counts[MISSING.code] += len(resolution.references.missing.keys() - held)
+    counts[CLAIMED.code] += len(resolution.shared)
+    counts[FOREIGN.code] += len(resolution.references.foreign)
+    counts[UNUSED.code] += resolution.references.unused_count
+    return +counts
+
+
+def _found_of_held(held: Held, resolution: Resolution, environment: str, pointers: Pointers) -> Iterator[Finding]:
+    match held.cause:
+        case Cause.REJECTED:
+            yield REJECTED.finding("")
+        case Cause.MISSING_REFERENCE:
+            yield from _missing(held.key, resolution, environment, pointers)
+        case Cause.CLAIMED:
+            yield from _claimed(resolution.conflicts[held.key], Severity.ERROR)
+
+
+def _missing(key: EntryKey, resolution: Resolution, environment: str, pointers: Pointers) -> Iterator[Finding]:
+    for target in resolution.references.missing[key]:
+        yield _of_target(MISSING, target, environment, pointers.get((key, target), ""))
+
+
+def _of_target(code: Code, target: EntryKey, environment: str, pointer: str) -> Finding:
+    word, name = target
+    return code.finding(pointer, title=by_word[word].title, name=name, environment=environment)
+
+
+def _claimed(conflicts: tuple[tuple[str, EntryKey], ...], severity: Severity) -> Iterator[Finding]:
+    for claim, (word, name) in conflicts:
+        found = CLAIMED.finding("", claim=claim, title=by_word[word].title, name=name)
+        yield replace(found, severity=severity)
