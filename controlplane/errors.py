@@ -6,6 +6,7 @@
     │   ├── NotFound              404
     │   ├── Forbidden             403
     │   ├── Conflict              409: held, name taken, base moved
+    │   ├── Gone                  410: not kept any more
     │   └── PreconditionFailed    412: If-Match or If-None-Match does not hold; 428: it is missing
     └── DependencyError           try again later                503
 
@@ -81,6 +82,13 @@ class Conflict(OperatorError):
 
     code = "XDS3009"
     status = 409
+
+
+class Gone(OperatorError):
+    """It was there and is kept no more."""
+
+    code = "XDS3010"
+    status = 410
 
 
 class PreconditionFailed(OperatorError):

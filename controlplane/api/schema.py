@@ -82,6 +82,15 @@ AUDIT_FILTERS: Final = [
     _query("verb", OpenApiTypes.STR, "Exactly this verb, e.g. `change.saved`."),
     _query("request_id", OpenApiTypes.STR, "Exactly this request."),
 ]
+DIFF_PARAMETERS: Final = [
+    _query("from", OpenApiTypes.STR, "An epoch, or `live`: what is written now.", required=True),
+    _query("to", OpenApiTypes.STR, "An epoch, or `live`.", default="live"),
+    _query("text", OpenApiTypes.BOOL, "Each resource as a unified difference, too."),
+]
+SNAPSHOT_FILTERS: Final = [
+    _query("type", OpenApiTypes.STR, "A type's word or type URL."),
+    _query("manifests", OpenApiTypes.BOOL, "With each resource's manifest."),
+]
 WAIT: Final = [
     _query(
         "wait",

@@ -11,6 +11,7 @@ from controlplane.api.views.client_tokens import ClientTokenListView, ClientToke
 from controlplane.api.views.clients import ClientListView, ClientView, SubscriptionListView
 from controlplane.api.views.environments import EnvironmentListView, EnvironmentView
 from controlplane.api.views.errors import ErrorView
+from controlplane.api.views.history import DifferenceView, RollbackView, SnapshotResourceListView
 from controlplane.api.views.incidents import (
     IncidentListView,
     IncidentQuarantineView,
@@ -38,6 +39,9 @@ urlpatterns: list[URLPattern] = [
     path(f"{_ENVIRONMENT}/apply", ApplyView.as_view()),
     path(f"{_ENVIRONMENT}/snapshots", SnapshotListView.as_view()),
     path(f"{_ENVIRONMENT}/snapshots/<int:epoch>", SnapshotView.as_view()),
+    path(f"{_ENVIRONMENT}/snapshots/<int:epoch>/resources", SnapshotResourceListView.as_view()),
+    path(f"{_ENVIRONMENT}/diff", DifferenceView.as_view()),
+    path(f"{_ENVIRONMENT}/rollback", RollbackView.as_view()),
     path("changes/<uuid:change_id>", waits(ChangeView.as_view(), ChangeView)),
     path("validate", ValidateView.as_view()),
     path("clients", ClientListView.as_view()),

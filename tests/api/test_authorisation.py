@@ -64,6 +64,7 @@ def rows() -> Iterator[Row]:
         "environments/<part:environment_key>/apply", "POST", "environments/prod/apply", EDITORS, {"resources": []}
     )
     yield row("environments/<part:environment_key>/snapshots", "GET", "environments/prod/snapshots", EVERYBODY)
+    yield row("environments/<part:environment_key>/diff", "GET", "environments/prod/diff?from=live", EVERYBODY)
     yield row("changes/<uuid:change_id>", "GET", "changes/{change}", EVERYBODY)
     yield row("validate", "POST", "validate", EVERYBODY, [cluster()], scoped=False)
     yield row("clients", "GET", "clients", EVERYBODY, scoped=False)
@@ -84,6 +85,8 @@ ELSEWHERE = {
     ("client-tokens", "POST"): "tests/api/test_client_tokens.py",
     ("client-tokens/<int:token_id>", "DELETE"): "tests/api/test_client_tokens.py",
     ("environments/<part:environment_key>/snapshots/<int:epoch>", "GET"): "tests/api/test_facts.py",
+    ("environments/<part:environment_key>/snapshots/<int:epoch>/resources", "GET"): "tests/api/test_history.py",
+    ("environments/<part:environment_key>/rollback", "POST"): "tests/api/test_history.py",
     ("clients/<slug:client_id>", "GET"): "tests/api/test_facts.py",
     ("clients/<slug:client_id>/subscriptions", "GET"): "tests/api/test_facts.py",
     ("incidents/<slug:incident_id>", "GET"): "tests/api/test_facts.py",

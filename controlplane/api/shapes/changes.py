@@ -95,13 +95,22 @@ class FieldOut(serializers.Serializer[Any]):
     after = serializers.JSONField(allow_null=True)
 
 
-class PlannedEditOut(EditOut):
-    """What would become of one resource, and of which of its fields."""
+class DifferentResourceOut(serializers.Serializer[Any]):
+    """What became, or would become, of one resource, and of which of its fields."""
 
+    type = serializers.CharField()
+    name = serializers.CharField()
+    action = serializers.ChoiceField(choices=["created", "updated", "deleted"])
     # A declared field hides no attribute: the metaclass takes it out of the class.
     fields = FieldOut(many=True, required=False, help_text="Of an update: the first 200.")  # type: ignore[assignment]
     fields_omitted = serializers.IntegerField(required=False, help_text="How many more there are.")
     text = serializers.CharField(required=False, help_text="With `text=true`: a unified difference, as YAML.")
+
+
+class PlannedEditOut(DifferentResourceOut):
+    """What an apply would make of one resource."""
+
+    revision = serializers.IntegerField()
 
 
 class NotAppliedOut(serializers.Serializer[Any]):

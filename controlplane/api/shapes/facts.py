@@ -4,8 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from controlplane.api.fields import StrictSerializer, Text
-from controlplane.api.shapes.changes import HeldThenOut, IncidentOut
+from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
+from controlplane.api.shapes.changes import DifferentResourceOut, HeldThenOut, IncidentOut
 from controlplane.api.shapes.common import FindingOut
 from controlplane.clients.facts import SubscriptionState
 from controlplane.clients.families import ClientFamily
@@ -36,6 +36,31 @@ class SnapshotDetailOut(SnapshotOut):
     findings = FindingOut(many=True, help_text="What was found beside that: the first 500, worst first.")
     finding_counts = serializers.DictField(child=serializers.IntegerField(), help_text="How many resources, by code.")
     stage_ms = serializers.DictField(child=serializers.FloatField(), help_text="How long each stage of the build took.")
+
+
+class SnapshotEntryOut(serializers.Serializer[Any]):
+    """One resource of a snapshot."""
+
+    type = serializers.CharField()
+    name = serializers.CharField()
+    version = serializers.CharField(help_text="The version on the wire.")
+    size = serializers.IntegerField(help_text="Bytes.")
+    manifest = serializers.DictField(required=False, help_text="With `manifests=true`.")
+
+
+class DifferenceOut(serializers.Serializer[Any]):
+    """What differs between two states of an environment."""
+
+    diff = DifferentResourceOut(many=True, help_text="The first 1,000 by type and name.")
+    count = serializers.IntegerField(help_text="How many resources differ.")
+
+
+class RollbackIn(StrictSerializer):
+    """Which way back."""
+
+    to_epoch = Whole(min_value=1)
+    reason = Text(max_length=MAX_REASON_CHARS)
+    hold = Flag(required=False, default=True, help_text="Refuse later changes until the hold is released.")
 
 
 class TypeStateOut(serializers.Serializer[Any]):

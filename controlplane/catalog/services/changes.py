@@ -22,7 +22,7 @@ from xdscore.names import name_problem
 _MAX_POINTER = 1_024  # the column
 
 
-def change_apply(
+def change_apply(  # noqa: PLR0913 - what one request may say of its edits
     *,
     environment_key: str,
     edits: Sequence[Edit],
@@ -31,20 +31,26 @@ def change_apply(
     owner: str | None = None,
     prune: bool = False,
     base_generation: int | None = None,
+    hold: str | None = None,
     request_id: str = "",
 ) -> ChangeMade:
     """Make all edits, or none; an edit whose outcome is already there makes nothing new. `planning.Terms` has the rest.
 
+    `hold` goes through a hold and, unless it is empty, leaves the environment held for this reason (resolutions U5).
+
     Raises NotFound (environment, or a resource to delete), Conflict (the environment is held, or moved on from its
     base), PreconditionFailed and InputInvalid (one name edited twice, prune without owner, too many resources).
     """
-    terms = Terms(owner, prune, base_generation)
+    terms = Terms(owner, prune, base_generation, overrides_hold=hold is not None)
     prepared = prepare(edits, environment_key, terms)
     with transaction.atomic(durable=True):
         environment = environment_lock(key=environment_key)
         planned = plan(environment, prepared, terms)
-        if not planned.effective:
+        if not planned.effective and hold in (None, "", environment.hold_reason):
             return ChangeMade(environment_key, "", environment.generation)
+        if hold:
+            environment.hold_reason = hold
+            environment.save(update_fields=["hold_reason"])
         change = change_start(
             environment=environment,
             kind=ChangeKind.RESOURCES,
@@ -61,7 +67,7 @@ def change_apply(
             subject=str(change.public_id),
             environment=environment_key,
             request_id=request_id,
-            detail={"generation": change.generation, "edits": len(edited), "message": message},
+            detail={"generation": change.generation, "edits": len(edited), "message": message, "hold": hold or ""},
         )
     return ChangeMade(environment_key, str(change.public_id), change.generation, edited, planned.findings)
 

@@ -89,11 +89,13 @@ class Terms:
 
     `owner` becomes the owner of what is put; None leaves owners as they are. `prune` also deletes what this owner has
     and no edit names. `base_generation`: the state that was looked at; resources written since then are a conflict.
+    `overrides_hold`: for the way back, which leads into a hold and on to another epoch (resolutions U5).
     """
 
     owner: str | None = None
     prune: bool = False
     base_generation: int | None = None
+    overrides_hold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms) -
     """What these edits change here and now. Raises Conflict, NotFound, PreconditionFailed and InputInvalid (too many
     resources).
     """
-    if environment.hold_reason:
+    if environment.hold_reason and not terms.overrides_hold:
         raise Conflict(
             f"Environment '{environment.key}' is held: {environment.hold_reason}. Release the hold, then try again."
         )

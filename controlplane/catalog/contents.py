@@ -1,0 +1,57 @@
+"""Reads of whole contents by what a snapshot knows of them: the address of a resource's bytes."""
+
+from collections.abc import Iterator, Mapping
+
+from controlplane.catalog.models import Resource, Revision
+from controlplane.catalog.selectors import blob_plaintext
+from controlplane.catalog.values import ResourceContent, finding_from_json
+from xdscore.resource_types import by_word
+from xdscore.snapshot import EntryKey
+
+_BATCH = 300
+
+
+def addresses_now(*, environment_key: str) -> Mapping[EntryKey, str]:
+    """The address of every resource as it is written now, whether or not a build serves it."""
+    rows = Resource.objects.filter(environment__key=environment_key, deleted=False)
+    return {(word, name): address for word, name, address in rows.values_list("type", "name", "head__blob_id")}
+
+
+def contents_at(
+    *, environment_key: str, addresses: Mapping[EntryKey, str]
+) -> Iterator[tuple[EntryKey, ResourceContent]]:
+    """Those of the resources that once had this content, with the newest revision that did. In batches, in order."""
+    wanted = sorted(addresses)
+    for start in range(0, len(wanted), _BATCH):
+        batch = wanted[start : start + _BATCH]
+        rows = (
+            Revision.objects.filter(
+                resource__environment__key=environment_key,
+                resource__name__in={name for _, name in batch},
+                blob__in={addresses[key] for key in batch},
+            )
+            .select_related("resource", "blob")
+            .order_by("number")
+        )
+        newest = {(row.resource.type, row.resource.name, row.blob_id): row for row in rows}
+        for key in batch:
+            row = newest.get((*key, addresses[key]))
+            if row is not None:
+                yield key, _content(row, environment_key)
+
+
+def _content(row: Revision, environment_key: str) -> ResourceContent:
+    if row.blob is None:  # found by its blob
+        raise RuntimeError(f"revision {row.pk} has lost its content")
+    return ResourceContent(
+        environment=environment_key,
+        kind=by_word[row.resource.type],
+        name=row.resource.name,
+        revision=row.number,
+        owner=row.resource.owner,
+        address=row.blob.hash,
+        any_bytes=blob_plaintext(row.blob),
+        ttl_ms=row.ttl_ms,
+        findings=tuple(finding_from_json(finding) for finding in row.findings),
+        updated_at=row.at,
+    )

@@ -1,0 +1,76 @@
+"""What an environment served at an earlier epoch: for exports, comparisons and the way back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controlplane.catalog.selectors import blobs_read
+from controlplane.errors import Gone, NotFound
+from controlplane.snapshots.models import SnapshotRow
+from controlplane.snapshots.selectors import snapshot_head, snapshot_list
+from xdscore.chunks import ChunkError, decode_chunk, decode_root
+from xdscore.snapshot import Content, EntryKey, Served, WithheldName
+
+
+@dataclass(frozen=True, slots=True)
+class PastSnapshot:
+    """One epoch. `withheld`: names that had nothing to serve then."""
+
+    epoch: int
+    lineage: str
+    served: Mapping[EntryKey, Content]
+    withheld: frozenset[EntryKey]
+
+    @property
+    def addresses(self) -> dict[EntryKey, str]:
+        """The address of the bytes of everything served."""
+        return {key: content.blob.hex() for key, content in self.served.items()}
+
+
+def snapshot_at(*, environment_key: str, epoch: int) -> PastSnapshot:
+    """The snapshot of an epoch. Raises NotFound for one to come, Gone for one that was not kept or is damaged."""
+    row = snapshot_list(environment_key=environment_key).filter(epoch=epoch).first()
+    if row is None:
+        raise _absent(environment_key, epoch)
+    head = snapshot_head(
+        environment=environment_key,
+        lineage=str(row.lineage),
+        epoch=row.epoch,
+        root=row.root_id,
+        access=row.access_id,
+        mac=row.mac,
+    )
+    if not head.genuine:
+        raise Gone(f"Snapshot {epoch} of '{environment_key}' was altered where it is stored; it cannot be trusted.")
+    try:
+        entries = [entry for data in _chunks(row) for entry in decode_chunk(data)]
+    except ChunkError as error:
+        raise Gone(f"Snapshot {epoch} of '{environment_key}' cannot be read any more: {error}.") from error
+    return PastSnapshot(
+        epoch,
+        str(row.lineage),
+        {key: entry.content for key, entry in entries if isinstance(entry, Served)},
+        frozenset(key for key, entry in entries if isinstance(entry, WithheldName)),
+    )
+
+
+def _absent(environment_key: str, epoch: int) -> NotFound | Gone:
+    known = snapshot_list(environment_key=environment_key).values_list("epoch", flat=True)
+    newest, oldest = known.first(), known.last()
+    if newest is None or oldest is None or epoch > newest:
+        return NotFound(f"There is no snapshot {epoch} of '{environment_key}' yet.")
+    return Gone(f"Snapshot {epoch} of '{environment_key}' is not kept any more; the oldest that is kept is {oldest}.")
+
+
+def _chunks(row: SnapshotRow) -> list[bytes]:
+    root = _blobs([row.root_id])[row.root_id]
+    addresses = [address.hex() for address in decode_root(root)]
+    found = _blobs(addresses)
+    return [found[address] for address in dict.fromkeys(addresses)]
+
+
+def _blobs(addresses: list[str]) -> dict[str, bytes]:
+    found = {address: data for address, _, data in blobs_read(addresses=addresses)}
+    missing = set(addresses) - found.keys()
+    if missing:
+        raise ChunkError(f"{len(missing)} of its blobs are missing")
+    return found

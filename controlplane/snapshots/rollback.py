@@ -1,0 +1,65 @@
+"""The way back: resources become what an earlier snapshot served, as a new change (resolutions U4, U5)."""
+
+from collections.abc import Iterator
+
+from controlplane.accounts.principal import Principal
+from controlplane.catalog.contents import addresses_now, contents_at
+from controlplane.catalog.services import change_apply
+from controlplane.catalog.values import ChangeMade, Delete, Edit, Put, ResourceContent
+from controlplane.errors import InputInvalid
+from controlplane.snapshots.history import PastSnapshot, snapshot_at
+from xdscore.findings import Finding
+from xdscore.resource_types import by_word
+from xdscore.schema import Expected, Manifest, ParsedResource, Refused, parse, to_json_with_secrets
+
+
+def environment_rollback(
+    *, environment_key: str, to_epoch: int, reason: str, hold: bool, actor: Principal, request_id: str = ""
+) -> ChangeMade:
+    """Make the resources what the snapshot of `to_epoch` served; with `hold` refuse later changes until released.
+
+    Only resources go back: access rules stay, because an old one could re-open what was revoked since (U4). A name that
+    had nothing to serve then stays as it is. A hold that is there already does not stand in the way.
+
+    Raises NotFound, Gone, and InputInvalid with every finding when content of then is refused by the rules of today.
+    """
+    past = snapshot_at(environment_key=environment_key, epoch=to_epoch)
+    return change_apply(
+        environment_key=environment_key,
+        edits=[*_put_back(environment_key, past), *_taken_out(environment_key, past)],
+        actor=actor,
+        message=f"roll back to epoch {to_epoch}: {reason}"[:1000],
+        hold=f"rolled back to epoch {to_epoch}: {reason}"[:500] if hold else "",
+        request_id=request_id,
+    )
+
+
+def _put_back(environment_key: str, past: PastSnapshot) -> list[Edit]:
+    now = addresses_now(environment_key=environment_key)
+    wanted = {key: address for key, address in past.addresses.items() if now.get(key) != address}
+    edits: list[Edit] = []
+    findings: list[Finding] = []
+    for _key, content in contents_at(environment_key=environment_key, addresses=wanted):
+        found = _parsed(content)
+        if isinstance(found, ParsedResource):
+            edits.append(Put(found))
+        else:
+            findings += [each.about(content.kind.word, content.name) for each in found.findings]
+    if findings:
+        raise InputInvalid(
+            f"Epoch {past.epoch} holds resources that are not valid any more. Nothing was changed.",
+            findings=tuple(findings),
+        )
+    return edits
+
+
+def _taken_out(environment_key: str, past: PastSnapshot) -> Iterator[Delete]:
+    known = past.served.keys() | past.withheld
+    for word, name in sorted(addresses_now(environment_key=environment_key)):
+        if (word, name) not in known:
+            yield Delete(by_word[word], name, missing_ok=True)
+
+
+def _parsed(content: ResourceContent) -> ParsedResource | Refused:
+    tree = to_json_with_secrets(content.any_bytes, xds_name=content.name, ttl_ms=content.ttl_ms)
+    return parse(Manifest(tree), Expected(content.kind.word, content.name))
