@@ -9,7 +9,7 @@ JOBS ?= 2
 PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo bench check test-fast test-protocol test-e2e lock golden codes openapi clean install install-dev test-search
+.PHONY: help run test demo bench check test-fast test-protocol test-e2e fuzz lock golden codes openapi clean install install-dev test-search
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -48,6 +48,10 @@ test-e2e: install-dev  ## The product as a whole, with a real Envoy and grpcio
 test-search: install-dev  ## Generated tests with examples nobody tried yet; what it finds becomes a test
 	$(BIN)/python -m pytest -n $(JOBS) --hypothesis-profile=search tests/unit tests/protocol tests/services
 
+fuzz: install-dev  ## Send what no client would to the protocol engine, for a minute (Linux)
+	mkdir -p .fuzz
+	$(BIN)/python -m tests.protocol.fuzz.run .fuzz tests/protocol/fuzz/corpus -max_total_time=60 -max_len=2000 -artifact_prefix=.fuzz/found-
+
 golden: install-dev  ## Rewrite the expected files and show what changed
 	PARLEY_GOLDEN_REWRITE=1 $(BIN)/python -m pytest tests/golden
 	git --no-pager diff --stat -- tests/golden
@@ -64,7 +68,7 @@ lock: install  ## Turn requirements*.in into hashed locks
 	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements-dev.in -o requirements-dev.txt
 
 clean:  ## Remove the environment and caches; the home (.parley) stays
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .fuzz htmlcov .coverage
 	find $(PACKAGES) tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 install:

@@ -135,6 +135,16 @@ def running_apart(home: Path, extra: Mapping[str, str], *, ads: int, workers: in
         yield parley
 
 
+@contextmanager
+def running_ads(home: Path, extra: Mapping[str, str]) -> Iterator[Parley]:
+    """`manage.py ads` alone, in a home that an earlier Parley left behind; listening, not necessarily ready."""
+    parley, environment = _place(home, ads=1, extra=extra)
+    with _process(environment, "ads-alone", [sys.executable, "manage.py", "ads"], home) as process:
+        parley.processes["ads"] = process
+        eventually(lambda: readiness(parley.metrics_ports[0]), within_s=START_S)
+        yield parley
+
+
 def _place(home: Path, *, ads: int, extra: Mapping[str, str] | None) -> tuple[Parley, dict[str, str]]:
     web, *others = free_ports(1 + 2 * ads)
     parley = Parley(home, web, others[:ads], others[ads:])
@@ -177,12 +187,13 @@ def _process(
 
 def _await_ready(parley: Parley) -> None:
     for port in (parley.web_port, *parley.metrics_ports):
-        eventually(lambda port=port: _status(port), lambda status: status == 200, within_s=START_S)  # type: ignore[misc]
+        eventually(lambda port=port: readiness(port)[0], lambda status: status == 200, within_s=START_S)  # type: ignore[misc]
 
 
-def _status(port: int) -> int:
+def readiness(port: int) -> tuple[int, str]:
+    """Status and body of /readyz."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
-            return int(answer.status)
+            return int(answer.status), answer.read().decode()
     except urllib.error.HTTPError as error:
-        return error.code
+        return error.code, error.read().decode()
