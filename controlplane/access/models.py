@@ -89,7 +89,7 @@ class AccessRuleGroup(models.Model):
 
 
 class AccessCase(models.Model):
-    """What an operator expects of the rules, tried at every change of them. `required`: a change that breaks it is
+    """What an operator expects of the rules, tried at every change of them. `blocking`: a change that breaks it is
     refused.
     """
 
@@ -98,7 +98,7 @@ class AccessCase(models.Model):
     type = models.CharField(max_length=16)
     name = models.CharField(max_length=1024)
     expect = models.CharField(max_length=8, choices=_choices(Effect))
-    required = models.BooleanField(default=False)
+    blocking = models.BooleanField(default=False)
 
     class Meta:
         """A known effect."""

@@ -34,8 +34,14 @@ def rules_shadowed(table: AccessTable) -> tuple[Finding, ...]:
 
 
 def rules_for_nobody(table: AccessTable, clients: Sequence[ClientFacts]) -> tuple[Finding, ...]:
-    """Rules that speak of groups none of these clients belongs to."""
-    inhabited = {group.key for group in table.groups if any(group.has(client) for client in clients)}
+    """Rules that speak of groups none of these clients belongs to. Of a group that is matched by metadata nobody knows:
+    the metadata of clients is not kept.
+    """
+    inhabited = {
+        group.key
+        for group in table.groups
+        if any(matcher.metadata for matcher in group.matchers) or any(group.has(client) for client in clients)
+    }
     return tuple(
         NOBODY.finding("", rule=rule.number, pattern=rule.pattern, groups=", ".join(sorted(rule.client_groups)))
         for rule in table.rules
@@ -53,7 +59,7 @@ def case_run(table: AccessTable, environment_key: str, case: Case) -> CaseResult
 def cases_broken(
     before: AccessTable, after: AccessTable, environment_key: str, saved: Iterable[SavedCase]
 ) -> tuple[Finding, ...]:
-    """The cases that the rules after a change do not keep. An ERROR is a required one that they kept before: a change
+    """The cases that the rules after a change do not keep. An ERROR is a blocking one that they kept before: a change
     is not refused for what was broken already.
     """
     found = []
@@ -70,7 +76,7 @@ def cases_broken(
             effect=result.effect.value,
             by=f"rule {result.rule}" if result.rule else "the environment's default",
         )
-        refuses = each.required and case_run(before, environment_key, each.case).ok
+        refuses = each.blocking and case_run(before, environment_key, each.case).ok
         found.append(finding if refuses else replace(finding, severity=Severity.WARNING))
     return tuple(found)
 

@@ -7,7 +7,7 @@ from django.db import models
 
 from controlplane.access.choices import EditAction, EditSubject
 from controlplane.access.models import AccessCase, AccessEdit, AccessRule, ClientGroup
-from controlplane.access.review import case_run, rules_shadowed
+from controlplane.access.review import case_run
 from controlplane.access.values import (
     Case,
     CaseResult,
@@ -22,7 +22,6 @@ from controlplane.catalog.selectors import environment_get
 from controlplane.errors import NotFound
 from xdscore.access import AccessTable, Effect
 from xdscore.client_groups import Trust
-from xdscore.findings import Finding
 from xdscore.selectors import ClientFacts, Selector
 
 
@@ -94,11 +93,6 @@ def rule_state(row: AccessRule) -> RuleState:
     return RuleState(row.pk, draft)
 
 
-def rules_review(*, environment_key: str) -> tuple[Finding, ...]:
-    """What the rules as a whole leave to be desired, as far as they alone tell. Raises NotFound."""
-    return rules_shadowed(access_table(environment_key=environment_key))
-
-
 def case_list(*, environment_key: str) -> models.QuerySet[AccessCase]:
     """The saved cases of an environment, oldest first; `case_state` turns each into a value."""
     return AccessCase.objects.filter(environment__key=environment_key).order_by("pk")
@@ -106,7 +100,7 @@ def case_list(*, environment_key: str) -> models.QuerySet[AccessCase]:
 
 def case_state(row: AccessCase) -> SavedCase:
     """The value of a row."""
-    return SavedCase(row.pk, Case(ClientFacts(**row.client), row.type, row.name, Effect(row.expect)), row.required)
+    return SavedCase(row.pk, Case(ClientFacts(**row.client), row.type, row.name, Effect(row.expect)), row.blocking)
 
 
 def client_json(client: ClientFacts) -> dict[str, object]:

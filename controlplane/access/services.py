@@ -87,7 +87,7 @@ def group_delete(*, environment_key: str, key: str, actor: Principal, request_id
 @transaction.atomic(durable=True)
 def rule_create(*, environment_key: str, draft: RuleDraft, actor: Principal, request_id: str = "") -> AccessWritten:
     """A new rule, at its position or behind all others. Raises NotFound, Conflict (the position is taken, there are too
-    many rules, a required case would break) and InputInvalid.
+    many rules, a blocking case would break) and InputInvalid.
     """
     writing = _Writing(environment_key, actor, request_id)
     draft = _normal(draft)
@@ -125,7 +125,7 @@ def rule_update(
 
 @transaction.atomic(durable=True)
 def rule_delete(*, environment_key: str, rule_id: int, actor: Principal, request_id: str = "") -> AccessWritten:
-    """Remove a rule. Raises NotFound, and Conflict when a required case would break."""
+    """Remove a rule. Raises NotFound, and Conflict when a blocking case would break."""
     writing = _Writing(environment_key, actor, request_id)
     rule = rule_get(environment_key=environment_key, rule_id=rule_id)
     AccessRule.objects.filter(pk=rule.id).delete()
@@ -133,14 +133,14 @@ def rule_delete(*, environment_key: str, rule_id: int, actor: Principal, request
 
 
 def default_effect_check(*, environment_key: str, default: Effect) -> None:
-    """Try the saved cases against another default effect. Raises NotFound, and Conflict when a required one breaks."""
+    """Try the saved cases against another default effect. Raises NotFound, and Conflict when a blocking one breaks."""
     before = access_table(environment_key=environment_key)
     _refuse_broken(before, replace(before, default=default), environment_key)
 
 
 @transaction.atomic(durable=True)
 def case_create(
-    *, environment_key: str, case: Case, required: bool, actor: Principal, request_id: str = ""
+    *, environment_key: str, case: Case, blocking: bool, actor: Principal, request_id: str = ""
 ) -> SavedCase:
     """Keep a case, to be tried at every change of the rules. Raises NotFound, and Conflict when there are too many."""
     environment = environment_lock(key=environment_key)
@@ -152,10 +152,10 @@ def case_create(
         type=case.type,
         name=case.name,
         expect=case.expect.value,
-        required=required,
+        blocking=blocking,
     )
     _audit_case("access_case.created", row.pk, case, environment_key, actor, request_id)
-    return SavedCase(row.pk, case, required)
+    return SavedCase(row.pk, case, blocking)
 
 
 @transaction.atomic(durable=True)
@@ -193,7 +193,7 @@ class _Writing:
         before: Mapping[str, object] | None,
         after: Mapping[str, object] | None,
     ) -> AccessWritten:
-        """Try the cases, then record the change. Raises Conflict when a required case breaks."""
+        """Try the cases, then record the change. Raises Conflict when a blocking case breaks."""
         table = _table(self.environment)
         warnings = _refuse_broken(self._before, table, self.environment.key)
         verb = f"{'access_rule' if subject is EditSubject.RULE else 'client_group'}.{action.value}"
@@ -232,7 +232,7 @@ def _refuse_broken(before: AccessTable, after: AccessTable, environment_key: str
     saved = [case_state(row) for row in case_list(environment_key=environment_key)]
     findings = cases_broken(before, after, environment_key, saved)
     if has_errors(findings):
-        raise Conflict("A required access case would not be kept any more. Nothing was changed.", findings=findings)
+        raise Conflict("A blocking access case would not be kept any more. Nothing was changed.", findings=findings)
     return findings
 
 

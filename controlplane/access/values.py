@@ -90,11 +90,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class SavedCase:
-    """A case that is tried at every change of the rules; a change that breaks a required one is refused."""
+    """A case that is tried at every change of the rules; a change that breaks a blocking one is refused."""
 
     id: int
     case: Case
-    required: bool
+    blocking: bool
 
 
 @dataclass(frozen=True, slots=True)

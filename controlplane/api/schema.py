@@ -76,6 +76,10 @@ CLIENT_FILTERS: Final = [
     _query("connected", OpenApiTypes.BOOL, "Only those with an open stream."),
 ]
 INCIDENT_FILTERS: Final = (_ENVIRONMENT, _query("state", OpenApiTypes.STR, "Only in this state."))
+ACCESS_HISTORY_FILTERS: Final = [
+    _query("subject", {"type": "string", "enum": ["rule", "group"]}, "Only of rules, or of client groups."),
+    _query("id", {"type": "integer", "minimum": 1}, "Only of the one with this id."),
+]
 AUDIT_FILTERS: Final = [
     _ENVIRONMENT,
     _query("actor", OpenApiTypes.STR, "Exactly this actor."),

@@ -3,6 +3,14 @@
 from django.urls import URLPattern, path
 
 from controlplane.api.paths import converters_register
+from controlplane.api.views.access import ClientGroupListView, ClientGroupView, RuleListView, RuleView
+from controlplane.api.views.access_cases import (
+    AccessHistoryView,
+    AccessReviewView,
+    AccessTestView,
+    CaseListView,
+    CaseView,
+)
 from controlplane.api.views.apply import ApplyView
 from controlplane.api.views.audit import AuditView
 from controlplane.api.views.bootstrap import BootstrapView
@@ -42,6 +50,15 @@ urlpatterns: list[URLPattern] = [
     path(f"{_ENVIRONMENT}/snapshots/<int:epoch>/resources", SnapshotResourceListView.as_view()),
     path(f"{_ENVIRONMENT}/diff", DifferenceView.as_view()),
     path(f"{_ENVIRONMENT}/rollback", RollbackView.as_view()),
+    path(f"{_ENVIRONMENT}/client-groups", ClientGroupListView.as_view()),
+    path(f"{_ENVIRONMENT}/client-groups/<part:group_key>", ClientGroupView.as_view()),
+    path(f"{_ENVIRONMENT}/rules", RuleListView.as_view()),
+    path(f"{_ENVIRONMENT}/rules/<int:rule_id>", RuleView.as_view()),
+    path(f"{_ENVIRONMENT}/access/test", AccessTestView.as_view()),
+    path(f"{_ENVIRONMENT}/access/cases", CaseListView.as_view()),
+    path(f"{_ENVIRONMENT}/access/cases/<int:case_id>", CaseView.as_view()),
+    path(f"{_ENVIRONMENT}/access/review", AccessReviewView.as_view()),
+    path(f"{_ENVIRONMENT}/access/history", AccessHistoryView.as_view()),
     path("changes/<uuid:change_id>", waits(ChangeView.as_view(), ChangeView)),
     path("validate", ValidateView.as_view()),
     path("clients", ClientListView.as_view()),

@@ -21,6 +21,7 @@ from controlplane.clients.families import ClientFamily
 from controlplane.clients.models import Client, ContentProof, Nack, NameSet, Replica, Stream, Subscription
 from controlplane.errors import NotFound
 from xdscore.evidence import Evidence
+from xdscore.selectors import ClientFacts
 
 _OPEN = Q(closed_at=None)
 
@@ -126,6 +127,17 @@ def client_get(*, public_id: str) -> ClientSummary:
     if not found:
         raise NotFound(f"There is no client '{public_id[:64]}'. A client is forgotten a day after its last stream.")
     return found[0]
+
+
+def client_facts(*, environment_key: str) -> tuple[ClientFacts, ...]:
+    """What is known of every client of an environment, for whoever asks which groups they belong to. Their metadata is
+    not kept.
+    """
+    rows = Client.objects.filter(environment__key=environment_key).order_by("pk")
+    return tuple(
+        ClientFacts(identity, node_id, node_cluster)
+        for identity, node_id, node_cluster in rows.values_list("identity", "node_id", "node_cluster")
+    )
 
 
 def client_streams(*, public_id: str) -> tuple[StreamView, ...]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from xdscore.access import RuleStep
 from xdscore.decision import Decision, Denied, Missing, Serve, Undecided, Withheld
 from xdscore.resource_types import ResourceType
 
@@ -9,17 +10,30 @@ from xdscore.resource_types import ResourceType
 @dataclass(frozen=True, slots=True)
 class Answer:
     """Whether the name is served, the sentence that says why, and the next step. `code` is what clients are told, if
-    anything.
+    anything. `rules` are the access rules that match the name, in order, up to the one that decided; where none of them
+    did, the environment's default decided.
     """
 
     served: bool
     code: str
     sentence: str
     next_step: str
+    rules: tuple[RuleStep, ...] = ()
+
+    @property
+    def rule(self) -> int:
+        """The number of the rule that decided; 0: the environment's default did."""
+        return next((step.rule.number for step in self.rules if step.decided), 0)
 
 
 def answer_of(
-    decision: Decision, *, kind: ResourceType, name: str, environment: str, near: tuple[str, ...] = ()
+    decision: Decision,
+    *,
+    kind: ResourceType,
+    name: str,
+    environment: str,
+    near: tuple[str, ...] = (),
+    rules: tuple[RuleStep, ...] = (),
 ) -> Answer:
     """The answer for operators: it may say what clients must not learn, such as that a rule hides a name."""
     subject = f"{kind.title} '{name}'"
@@ -27,10 +41,13 @@ def answer_of(
     match decision:
         case Serve(content=content):
             served, code = True, ""
-            sentence = f"{subject} is served in '{environment}', version {content.version}."
-        case Missing(hidden=True):
-            sentence = f"{subject} is hidden from these clients in '{environment}'."
-            step = "Change the access rule if these clients should read it."
+            sentence = f"{subject} is served in '{environment}', version {content.version}.{_allowing(rules)}"
+        case Missing(hidden=True, rule=0):
+            sentence = f"'{environment}' hides by default, and nothing allows {subject}."
+            step = "Add a rule that allows it."
+        case Missing(hidden=True, rule=rule):
+            sentence = f"Rule {rule} hides {subject} from these clients in '{environment}'."
+            step = "Change the rule if these clients should read it."
         case Missing(removed=True):
             code, sentence = "XDS2102", f"{subject} was published in '{environment}' and was removed."
             step = "Restore it from its history, or point the clients at another name."
@@ -49,7 +66,11 @@ def answer_of(
         case Undecided(reason=reason):
             code, sentence = "XDS2105", f"Nothing is decided for {subject} yet: {reason}."
             step = "Wait for the first build."
-    return Answer(served, code, sentence, step)
+    return Answer(served, code, sentence, step, rules)
+
+
+def _allowing(rules: tuple[RuleStep, ...]) -> str:
+    return "".join(f" Rule {step.rule.number} allows it." for step in rules if step.decided)
 
 
 def _closest(names: tuple[str, ...]) -> str:

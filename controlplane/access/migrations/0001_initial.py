@@ -100,7 +100,7 @@ class Migration(migrations.Migration):
                     "expect",
                     models.CharField(choices=[("allow", "allow"), ("deny", "deny"), ("hide", "hide")], max_length=8),
                 ),
-                ("required", models.BooleanField(default=False)),
+                ("blocking", models.BooleanField(default=False)),
                 (
                     "environment",
                     models.ForeignKey(

@@ -7,6 +7,7 @@ from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
+from controlplane.access.services import default_effect_check
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import empty_answer, json_answer
 from controlplane.api.bodies import document_of, values_of
@@ -116,9 +117,12 @@ class EnvironmentView(ApiView):
         for field in values:
             require(principal, _ROLES[field], environment_key)
         before = environment_get(key=environment_key).policy
+        policy = _policy(before, values)
+        if policy.default_effect is not before.default_effect:
+            default_effect_check(environment_key=environment_key, default=policy.default_effect)
         made = environment_update(
             key=environment_key,
-            policy=_policy(before, values),
+            policy=policy,
             before=before,
             actor=principal,
             request_id=request_id(),

@@ -195,14 +195,14 @@ def test_database__two_rules_at_one_position__are_refused(database: str) -> None
         )
 
 
-def case(expect: Effect, *, required: bool) -> None:
+def case(expect: Effect, *, blocking: bool) -> None:
     tried = Case(AT_THE_EDGE, "cluster", "pay", expect)
-    case_create(environment_key="default", case=tried, required=required, actor=DANA)
+    case_create(environment_key="default", case=tried, blocking=blocking, actor=DANA)
 
 
 def test_saved_case__required_and_broken_by_a_rule__the_change_is_refused(database: str) -> None:
     group()
-    case(Effect.ALLOW, required=True)
+    case(Effect.ALLOW, blocking=True)
 
     with pytest.raises(Conflict) as refused:
         rule()
@@ -213,7 +213,7 @@ def test_saved_case__required_and_broken_by_a_rule__the_change_is_refused(databa
 
 def test_saved_case__not_required__the_change_goes_through_with_a_warning(database: str) -> None:
     group()
-    case(Effect.ALLOW, required=False)
+    case(Effect.ALLOW, blocking=False)
 
     made = rule()
 
@@ -221,7 +221,7 @@ def test_saved_case__not_required__the_change_goes_through_with_a_warning(databa
 
 
 def test_saved_case__broken_before__does_not_stop_the_next_change(database: str) -> None:
-    case(Effect.DENY, required=True)
+    case(Effect.DENY, blocking=True)
 
     made = rule(RuleDraft(Effect.ALLOW, "unrelated"))
 
@@ -230,7 +230,7 @@ def test_saved_case__broken_before__does_not_stop_the_next_change(database: str)
 
 
 def test_saved_case__broken_by_another_default__is_refused(database: str) -> None:
-    case(Effect.ALLOW, required=True)
+    case(Effect.ALLOW, blocking=True)
 
     with pytest.raises(Conflict):
         default_effect_check(environment_key="default", default=Effect.DENY)

@@ -1,0 +1,281 @@
+"""Client groups and access rules (interfaces.md section 4): each write is a change, named beside the row."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+
+from controlplane.access.selectors import group_get, group_list, group_state, rule_get, rule_list, rule_state
+from controlplane.access.services import (
+    group_create,
+    group_delete,
+    group_update,
+    rule_create,
+    rule_delete,
+    rule_update,
+)
+from controlplane.access.values import AccessWritten, GroupDraft, GroupState, RuleDraft, RuleState
+from controlplane.accounts.principal import Role
+from controlplane.api.answers import json_answer
+from controlplane.api.bodies import document_of, values_of
+from controlplane.api.pages import OFFSET_PARAMETERS, offset_page, window_of
+from controlplane.api.paths import path_to
+from controlplane.api.problems import finding_json
+from controlplane.api.query import Query
+from controlplane.api.requests import request_id
+from controlplane.api.schema import PAGE, body_of_shape, described, page_of
+from controlplane.api.shapes.access import (
+    ClientGroupIn,
+    ClientGroupOut,
+    ClientGroupWrittenOut,
+    RuleIn,
+    RuleOut,
+    RuleWrittenOut,
+)
+from controlplane.api.views.base import ApiView, principal_of
+from xdscore.access import Effect
+from xdscore.client_groups import Trust
+from xdscore.selectors import Selector
+
+_REFUSALS = (400, 401, 403, 404, 409, 413, 415, 422, 503)
+
+
+class ClientGroupListView(ApiView):
+    """The client groups of an environment."""
+
+    needs = {"GET": Role.VIEWER, "POST": Role.ACCESS_EDITOR}
+
+    @extend_schema(
+        operation_id="client_group_list",
+        summary="List the client groups of an environment",
+        parameters=PAGE,
+        responses=described(200, page_of(ClientGroupOut), 401, 403, 404, 422, 503),
+    )
+    def get(self, request: Request, environment_key: str) -> HttpResponse:
+        """A page."""
+        query = Query(request, OFFSET_PARAMETERS)
+        window = window_of(query)
+        query.done()
+        rows = group_list(environment_key=environment_key)
+        return json_answer(offset_page(request, rows, window, lambda row: _group_json(group_state(row))))
+
+    @extend_schema(
+        operation_id="client_group_create",
+        summary="Make a client group",
+        request=body_of_shape(ClientGroupIn),
+        responses=described(201, ClientGroupWrittenOut, *_REFUSALS),
+    )
+    def post(self, request: Request, environment_key: str) -> HttpResponse:
+        """Make one."""
+        Query(request, ()).done()
+        draft = _group_draft(values_of(document_of(request), ClientGroupIn))
+        made = group_create(
+            environment_key=environment_key, draft=draft, actor=principal_of(request), request_id=request_id()
+        )
+        location = path_to("environments", environment_key, "client-groups", draft.key)
+        return json_answer(written_json(made), status=201, headers={"Location": location})
+
+
+class ClientGroupView(ApiView):
+    """One client group, by its key or its id."""
+
+    needs = {
+        "GET": Role.VIEWER,
+        "PUT": Role.ACCESS_EDITOR,
+        "PATCH": Role.ACCESS_EDITOR,
+        "DELETE": Role.ACCESS_EDITOR,
+    }
+
+    @extend_schema(
+        operation_id="client_group_get",
+        summary="Read a client group",
+        responses=described(200, ClientGroupOut, 401, 403, 404, 422, 503),
+    )
+    def get(self, request: Request, environment_key: str, group_key: str) -> HttpResponse:
+        """As it is."""
+        Query(request, ()).done()
+        return json_answer(_group_json(group_get(environment_key=environment_key, key=group_key)))
+
+    @extend_schema(
+        operation_id="client_group_replace",
+        summary="Replace a client group",
+        request=body_of_shape(ClientGroupIn),
+        responses=described(200, ClientGroupWrittenOut, *_REFUSALS),
+    )
+    def put(self, request: Request, environment_key: str, group_key: str) -> HttpResponse:
+        """All of it."""
+        return self._write(request, environment_key, group_key, partial=False)
+
+    @extend_schema(
+        operation_id="client_group_update",
+        summary="Change parts of a client group",
+        request=body_of_shape(ClientGroupIn),
+        responses=described(200, ClientGroupWrittenOut, *_REFUSALS),
+    )
+    def patch(self, request: Request, environment_key: str, group_key: str) -> HttpResponse:
+        """What is given; the rest stays."""
+        return self._write(request, environment_key, group_key, partial=True)
+
+    @extend_schema(
+        operation_id="client_group_delete",
+        summary="Delete a client group that no rule speaks of",
+        responses=described(200, ClientGroupWrittenOut, 401, 403, 404, 409, 422, 503),
+    )
+    def delete(self, request: Request, environment_key: str, group_key: str) -> HttpResponse:
+        """Delete it; the answer is what it was."""
+        Query(request, ()).done()
+        gone = group_delete(
+            environment_key=environment_key, key=group_key, actor=principal_of(request), request_id=request_id()
+        )
+        return json_answer(written_json(gone))
+
+    def _write(self, request: Request, environment_key: str, group_key: str, *, partial: bool) -> HttpResponse:
+        Query(request, ()).done()
+        values = values_of(document_of(request), ClientGroupIn, partial=partial)
+        if partial:
+            values = {**group_get(environment_key=environment_key, key=group_key).draft.as_json(), **values}
+        made = group_update(
+            environment_key=environment_key,
+            key=group_key,
+            draft=_group_draft(values),
+            actor=principal_of(request),
+            request_id=request_id(),
+        )
+        return json_answer(written_json(made))
+
+
+class RuleListView(ApiView):
+    """The access rules of an environment, in their order."""
+
+    needs = {"GET": Role.VIEWER, "POST": Role.ACCESS_EDITOR}
+
+    @extend_schema(
+        operation_id="rule_list",
+        summary="List the access rules of an environment in the order in which they are asked",
+        parameters=PAGE,
+        responses=described(200, page_of(RuleOut), 401, 403, 404, 422, 503),
+    )
+    def get(self, request: Request, environment_key: str) -> HttpResponse:
+        """A page."""
+        query = Query(request, OFFSET_PARAMETERS)
+        window = window_of(query)
+        query.done()
+        rows = rule_list(environment_key=environment_key)
+        return json_answer(offset_page(request, rows, window, lambda row: _rule_json(rule_state(row))))
+
+    @extend_schema(
+        operation_id="rule_create",
+        summary="Make an access rule",
+        description="Refused with 409 when its position is taken, or when it breaks a blocking case.",
+        request=body_of_shape(RuleIn),
+        responses=described(201, RuleWrittenOut, *_REFUSALS),
+    )
+    def post(self, request: Request, environment_key: str) -> HttpResponse:
+        """Make one."""
+        Query(request, ()).done()
+        draft = _rule_draft(values_of(document_of(request), RuleIn))
+        made = rule_create(
+            environment_key=environment_key, draft=draft, actor=principal_of(request), request_id=request_id()
+        )
+        location = path_to("environments", environment_key, "rules", str(made.id))
+        return json_answer(written_json(made), status=201, headers={"Location": location})
+
+
+class RuleView(ApiView):
+    """One access rule."""
+
+    needs = {
+        "GET": Role.VIEWER,
+        "PUT": Role.ACCESS_EDITOR,
+        "PATCH": Role.ACCESS_EDITOR,
+        "DELETE": Role.ACCESS_EDITOR,
+    }
+
+    @extend_schema(
+        operation_id="rule_get",
+        summary="Read an access rule",
+        responses=described(200, RuleOut, 401, 403, 404, 422, 503),
+    )
+    def get(self, request: Request, environment_key: str, rule_id: int) -> HttpResponse:
+        """As it is."""
+        Query(request, ()).done()
+        return json_answer(_rule_json(rule_get(environment_key=environment_key, rule_id=rule_id)))
+
+    @extend_schema(
+        operation_id="rule_replace",
+        summary="Replace an access rule",
+        request=body_of_shape(RuleIn),
+        responses=described(200, RuleWrittenOut, *_REFUSALS),
+    )
+    def put(self, request: Request, environment_key: str, rule_id: int) -> HttpResponse:
+        """All of it; without a position it stays where it is."""
+        return self._write(request, environment_key, rule_id, partial=False)
+
+    @extend_schema(
+        operation_id="rule_update",
+        summary="Change parts of an access rule",
+        request=body_of_shape(RuleIn),
+        responses=described(200, RuleWrittenOut, *_REFUSALS),
+    )
+    def patch(self, request: Request, environment_key: str, rule_id: int) -> HttpResponse:
+        """What is given; the rest stays."""
+        return self._write(request, environment_key, rule_id, partial=True)
+
+    @extend_schema(
+        operation_id="rule_delete",
+        summary="Delete an access rule",
+        responses=described(200, RuleWrittenOut, 401, 403, 404, 409, 422, 503),
+    )
+    def delete(self, request: Request, environment_key: str, rule_id: int) -> HttpResponse:
+        """Delete it; the answer is what it was."""
+        Query(request, ()).done()
+        gone = rule_delete(
+            environment_key=environment_key, rule_id=rule_id, actor=principal_of(request), request_id=request_id()
+        )
+        return json_answer(written_json(gone))
+
+    def _write(self, request: Request, environment_key: str, rule_id: int, *, partial: bool) -> HttpResponse:
+        Query(request, ()).done()
+        values = values_of(document_of(request), RuleIn, partial=partial)
+        if partial:
+            values = {**rule_get(environment_key=environment_key, rule_id=rule_id).draft.as_json(), **values}
+        made = rule_update(
+            environment_key=environment_key,
+            rule_id=rule_id,
+            draft=_rule_draft(values),
+            actor=principal_of(request),
+            request_id=request_id(),
+        )
+        return json_answer(written_json(made))
+
+
+def written_json(written: AccessWritten) -> dict[str, object]:
+    """A row after a write, with the change beside it."""
+    findings = [finding_json(finding) for finding in written.findings]
+    return {"id": written.id, **written.row, "change": written.change_id or None, "findings": findings}
+
+
+def _group_json(state: GroupState) -> dict[str, object]:
+    return {"id": state.id, **state.draft.as_json()}
+
+
+def _rule_json(state: RuleState) -> dict[str, object]:
+    return {"id": state.id, **state.draft.as_json()}
+
+
+def _group_draft(values: dict[str, Any]) -> GroupDraft:
+    matchers = tuple(Selector(**matcher) for matcher in values["matchers"])
+    return GroupDraft(values["key"], matchers, Trust(values["trust"]))
+
+
+def _rule_draft(values: dict[str, Any]) -> RuleDraft:
+    return RuleDraft(
+        effect=Effect(values["effect"]),
+        pattern=values["pattern"],
+        position=values.get("position"),
+        client_groups=tuple(values["client_groups"]),
+        types=tuple(values["types"]),
+        message=values["message"],
+        enabled=values["enabled"],
+    )
