@@ -13,6 +13,8 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import URLPattern
 
+from controlplane.access.services import case_create, group_create, rule_create
+from controlplane.access.values import Case, GroupDraft, RuleDraft
 from controlplane.accounts.principal import SYSTEM, Role, Scope
 from controlplane.accounts.services import api_token_create, api_token_revoke
 from controlplane.api import urls
@@ -22,12 +24,16 @@ from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
 from tests.api.conftest import PREFIX, Caller, assert_problem
 from tests.support.manifests import cluster, parsed
+from xdscore.access import Effect
+from xdscore.client_groups import Trust
+from xdscore.selectors import ClientFacts, Selector
 
 VERBS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ROLES = tuple(role.value for role in Role)
 EDITORS = {"editor", "admin"}
 OPERATORS = {"operator", "admin"}
 ADMINS = {"admin"}
+ACCESS_EDITORS = {"access-editor", "admin"}
 EVERYBODY = set(ROLES)
 
 
@@ -65,6 +71,7 @@ def rows() -> Iterator[Row]:
     )
     yield row("environments/<part:environment_key>/snapshots", "GET", "environments/prod/snapshots", EVERYBODY)
     yield row("environments/<part:environment_key>/diff", "GET", "environments/prod/diff?from=live", EVERYBODY)
+    yield from access_rows(row)
     yield row("changes/<uuid:change_id>", "GET", "changes/{change}", EVERYBODY)
     yield row("validate", "POST", "validate", EVERYBODY, [cluster()], scoped=False)
     yield row("clients", "GET", "clients", EVERYBODY, scoped=False)
@@ -75,6 +82,30 @@ def rows() -> Iterator[Row]:
     yield row("bootstrap/<slug:family>", "GET", "bootstrap/envoy?environment=prod&node_id=p-1", EVERYBODY)
     yield row("schema/", "GET", "schema/", EVERYBODY, scoped=False)
     yield row("schema/ui/", "GET", "schema/ui/", EVERYBODY, scoped=False)
+
+
+def access_rows(row: Callable[..., Row]) -> Iterator[Row]:
+    here, prod = "environments/<part:environment_key>", "environments/prod"
+    group = {"key": "edge", "matchers": [{"node_id": "e-*"}], "trust": "declared"}
+    rule = {"pattern": "pay*", "effect": "hide"}
+    case = {"node_id": "n", "type": "cluster", "name": "pay", "expect": "deny"}
+    yield row(f"{here}/client-groups", "GET", f"{prod}/client-groups", EVERYBODY)
+    yield row(f"{here}/client-groups", "POST", f"{prod}/client-groups", ACCESS_EDITORS, group)
+    yield row(f"{here}/client-groups/<part:group_key>", "GET", f"{prod}/client-groups/all", EVERYBODY)
+    for verb, body in (("PUT", group), ("PATCH", {"trust": "declared"}), ("DELETE", None)):
+        path = f"{prod}/client-groups/all"
+        yield row(f"{here}/client-groups/<part:group_key>", verb, path, ACCESS_EDITORS, body)
+    yield row(f"{here}/rules", "GET", f"{prod}/rules", EVERYBODY)
+    yield row(f"{here}/rules", "POST", f"{prod}/rules", ACCESS_EDITORS, rule)
+    yield row(f"{here}/rules/<int:rule_id>", "GET", f"{prod}/rules/{{rule}}", EVERYBODY)
+    for verb, body in (("PUT", rule), ("PATCH", {"enabled": False}), ("DELETE", None)):
+        yield row(f"{here}/rules/<int:rule_id>", verb, f"{prod}/rules/{{rule}}", ACCESS_EDITORS, body)
+    yield row(f"{here}/access/test", "POST", f"{prod}/access/test", EVERYBODY, {"cases": [case]})
+    yield row(f"{here}/access/cases", "GET", f"{prod}/access/cases", EVERYBODY)
+    yield row(f"{here}/access/cases", "POST", f"{prod}/access/cases", ACCESS_EDITORS, case)
+    yield row(f"{here}/access/cases/<int:case_id>", "DELETE", f"{prod}/access/cases/{{case}}", ACCESS_EDITORS)
+    yield row(f"{here}/access/review", "GET", f"{prod}/access/review", EVERYBODY)
+    yield row(f"{here}/access/history", "GET", f"{prod}/access/history", EVERYBODY)
 
 
 # Needs a role everywhere, or something that only some of these callers could have made; each has tests of its own.
@@ -155,12 +186,23 @@ def change(environments: None) -> str:
     return change_apply(environment_key="prod", edits=edits, actor=SYSTEM).change_id
 
 
+@pytest.fixture
+def made(change: str) -> dict[str, str]:
+    """What the paths of the table are about, by the words that stand for it."""
+    group = GroupDraft("all", (Selector(node_id="*"),), Trust.DECLARED)
+    group_create(environment_key="prod", draft=group, actor=SYSTEM)
+    rule = rule_create(environment_key="prod", draft=RuleDraft(Effect.DENY, "pay"), actor=SYSTEM)
+    case = Case(ClientFacts(node_id="n"), "cluster", "pay", Effect.DENY)
+    saved = case_create(environment_key="prod", case=case, blocking=False, actor=SYSTEM)
+    return {"change": change, "rule": str(rule.id), "case": str(saved.id)}
+
+
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("row", list(rows()), ids=lambda row: f"{row.verb} {row.path}")
 def test_path__role_in_its_environment__as_the_table_says(
-    as_role: Callable[[str, str | None], Caller], change: str, row: Row, role: str
+    as_role: Callable[[str, str | None], Caller], made: dict[str, str], row: Row, role: str
 ) -> None:
-    answer = as_role(role, "prod")(row.verb, row.path.format(change=change), row.body)
+    answer = as_role(role, "prod")(row.verb, row.path.format(**made), row.body)
 
     if role in row.allowed:
         assert answer.status < 300 or answer.status == 409, answer.content  # 409: no node id leads to `prod`
@@ -171,15 +213,15 @@ def test_path__role_in_its_environment__as_the_table_says(
 
 @pytest.mark.parametrize("row", [row for row in rows() if row.scoped], ids=lambda row: f"{row.verb} {row.path}")
 def test_path__role_in_another_environment__404_as_if_it_did_not_exist(
-    as_role: Callable[[str, str | None], Caller], change: str, row: Row
+    as_role: Callable[[str, str | None], Caller], made: dict[str, str], row: Row
 ) -> None:
     stranger = as_role("admin", "default")
 
-    answer = stranger(row.verb, row.path.format(change=change), row.body)
-    absent = stranger(row.verb, row.path.format(change=NOT_THERE).replace("prod", "never"), row.body)
+    answer = stranger(row.verb, row.path.format(**made), row.body)
+    absent = stranger(row.verb, row.path.format(**{**made, "change": NOT_THERE}).replace("prod", "never"), row.body)
 
     assert_problem(answer, 404, "XDS3004")
-    swapped = answer.json["detail"].replace("prod", "never").replace(change, str(NOT_THERE))
+    swapped = answer.json["detail"].replace("prod", "never").replace(made["change"], str(NOT_THERE))
     assert (absent.status, absent.json["detail"]) == (404, swapped)
 
 
