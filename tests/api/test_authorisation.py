@@ -86,8 +86,8 @@ def rows() -> Iterator[Row]:
 
 def access_rows(row: Callable[..., Row]) -> Iterator[Row]:
     here, prod = "environments/<part:environment_key>", "environments/prod"
-    group = {"key": "edge", "matchers": [{"node_id": "e-*"}], "trust": "declared"}
-    rule = {"pattern": "pay*", "effect": "hide"}
+    group: object = {"key": "edge", "matchers": [{"node_id": "e-*"}], "trust": "declared"}
+    rule: object = {"pattern": "pay*", "effect": "hide"}
     case = {"node_id": "n", "type": "cluster", "name": "pay", "expect": "deny"}
     yield row(f"{here}/client-groups", "GET", f"{prod}/client-groups", EVERYBODY)
     yield row(f"{here}/client-groups", "POST", f"{prod}/client-groups", ACCESS_EDITORS, group)
