@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Annotated, Final
 
 import httpx
 import typer
 
 from xdsctl.api import Api
-from xdsctl.exits import CommandError, Exit, JsonObject, NoAnswerError, Outcome
+from xdsctl.commands.dataplane import Ads, Bootstrap, NodeId, loaded
+from xdsctl.exits import CommandError, Exit, JsonObject, NoAnswerError, Outcome, UsageError
 from xdsctl.output import Column
 from xdsctl.session import Session, command, session_of
 
@@ -33,15 +34,39 @@ def register(app: typer.Typer) -> None:
 
 
 @command
-def doctor(ctx: typer.Context) -> Outcome:
-    """Check the way to the server, the token, the clocks and the server's own health. Exit status 1 when one fails."""
+def doctor(
+    ctx: typer.Context,
+    as_client: Annotated[bool, typer.Option("--as-client", help="Look from a data plane's place, over xDS.")] = False,
+    resource: Annotated[
+        list[str] | None, typer.Option("--resource", metavar="TYPE/NAME", help="With --as-client: ask for it, too.")
+    ] = None,
+    bootstrap: Bootstrap = "",
+    ads: Ads = "",
+    node: NodeId = "xdsctl",
+) -> Outcome:
+    """Check the way to the server, the token, the clocks and the server's own health. Exit status 1 when one fails.
+
+    With --as-client: the bootstrap, the identity, the stream, and what a client would be told of resources.
+    """
     session = session_of(ctx)
-    rows = list(_checks(session))
+    rows = list(_client_checks(bootstrap, ads, node, resource or []) if as_client else _checks(session))
     session.printer.rows(rows, _COLUMNS, lambda row: str(row["check"]))
     failed = [row for row in rows if row["state"] == _BAD]
-    if any(row["check"] == "server" for row in failed):
+    if any(row["check"] in {"server", "stream"} for row in failed):
         return Outcome(Exit.NO_ANSWER, "The server does not answer.")
     return Outcome(Exit.NO if failed else Exit.DONE, f"{len(failed)} of {len(rows)} checks failed." if failed else "")
+
+
+def _client_checks(bootstrap: str, ads: str, node: str, resources: list[str]) -> Iterator[JsonObject]:
+    dataplane = loaded()
+    wanted = []
+    for each in resources:
+        word, slash, name = each.partition("/")
+        if not slash or not name:
+            raise UsageError(f"--resource takes TYPE/NAME, such as cluster/pay; '{each}' is none.")
+        wanted.append((dataplane.type_of(word), name))
+    checks: Iterator[JsonObject] = dataplane.checks(dataplane.Connection(bootstrap, ads, node), wanted)
+    return checks
 
 
 def _checks(session: Session) -> Iterator[JsonObject]:

@@ -1,0 +1,151 @@
+"""`watch`, `resolve` and `doctor --as-client`: what a data plane would see, from a client that speaks xDS itself."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated, Any, Final
+
+import typer
+from rich.live import Live
+from rich.table import Table
+
+from xdsctl.exits import Exit, JsonObject, Outcome, UsageError
+from xdsctl.follow import seconds_of
+from xdsctl.output import Column, Format, harmless
+from xdsctl.session import Session, command, session_of
+
+Bootstrap = Annotated[str, typer.Option(help="A bootstrap file of gRPC; else GRPC_XDS_BOOTSTRAP says which.")]
+Ads = Annotated[str, typer.Option("--ads", metavar="HOST:PORT", help="The server, in place of a bootstrap.")]
+NodeId = Annotated[str, typer.Option("--node", help="The node id to connect as, with --ads.")]
+NodeCluster = Annotated[str, typer.Option("--node-cluster", help="The node's cluster, with --ads.")]
+CaFile = Annotated[str, typer.Option("--ca", metavar="FILE", help="Who signs the server's certificate; means TLS.")]
+CertFile = Annotated[str, typer.Option("--cert", metavar="FILE", help="The client's certificate.")]
+KeyFile = Annotated[str, typer.Option("--key", metavar="FILE", help="The client's key.")]
+TokenFile = Annotated[str, typer.Option("--token-file", metavar="FILE", help="A data plane's bearer token.")]
+Delta = Annotated[bool, typer.Option("--delta", help="Speak the delta variant.")]
+
+_COLUMNS: Final = (
+    Column("TYPE", lambda row: row["type"]),
+    Column("NAME", lambda row: row["name"]),
+    Column("STATE", lambda row: row["state"]),
+    Column("VERSION", lambda row: row["version"]),
+    Column("ERROR", lambda row: row["error"]),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(watch)
+    app.command()(resolve)
+
+
+@command
+def watch(  # noqa: PLR0913, PLR0917 - each is an option of the command line
+    ctx: typer.Context,
+    type_: Annotated[str, typer.Argument(metavar="TYPE", help="A type such as cluster, or a type URL.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="What to watch.")],
+    bootstrap: Bootstrap = "",
+    ads: Ads = "",
+    node: NodeId = "xdsctl",
+    node_cluster: NodeCluster = "",
+    ca: CaFile = "",
+    cert: CertFile = "",
+    key: KeyFile = "",
+    token_file: TokenFile = "",
+    delta: Delta = False,
+    once: Annotated[bool, typer.Option("--once", help="End when each name has an answer.")] = False,
+    timeout: Annotated[str, typer.Option(help="End after this time.")] = "1h",
+    nack: Annotated[
+        list[str] | None, typer.Option("--nack", metavar="NAME=TEXT", help="Refuse this resource: a drill.")
+    ] = None,
+) -> Outcome:
+    """Watch resources as a data plane does: states, versions and errors, while they change.
+
+    Exit status 1 when a name ends in an error, 3 when no server answers, 5 when time ran out before all had an answer.
+    """
+    session = session_of(ctx)
+    dataplane = loaded()
+    connection = dataplane.Connection(bootstrap, ads, node, node_cluster, ca, cert, key, token_file, delta)
+    kind = dataplane.refusing(dataplane.type_of(type_), dataplane.nacks_of(nack or []))
+    limit_s = seconds_of(timeout, "--timeout")
+    found = None
+    # Whoever watches by eye ends it by hand.
+    with suppress(KeyboardInterrupt), Live(auto_refresh=False, transient=True) as live:
+
+        def show(rows: Sequence[JsonObject]) -> None:
+            if session.printer.form in {Format.TABLE, Format.WIDE} and live.console.is_terminal:
+                live.update(_table(rows), refresh=True)
+
+        found = asyncio.run(dataplane.watch(connection, kind, names, show=show, seconds=limit_s, once=once))
+    return _watched(session, found) if found is not None else Outcome()
+
+
+def _watched(session: Session, found: Any) -> Outcome:
+    session.printer.rows(found.rows, _COLUMNS, lambda row: f"{row['type']}/{row['name']}")
+    wrong = sum(bool(row["error"]) for row in found.rows)
+    if found.unreachable:
+        return Outcome(Exit.NO_ANSWER, "No server answers.")
+    if found.undecided:
+        return Outcome(Exit.UNDECIDED, "Time ran out before every name had an answer.")
+    return Outcome(Exit.NO, f"{wrong} of {len(found.rows)} are in error.") if wrong else Outcome()
+
+
+@command
+def resolve(  # noqa: PLR0913, PLR0917 - each is an option of the command line
+    ctx: typer.Context,
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="xds:///SERVICE, as a gRPC channel has it.")],
+    bootstrap: Bootstrap = "",
+    ads: Ads = "",
+    node: NodeId = "xdsctl",
+    node_cluster: NodeCluster = "",
+    ca: CaFile = "",
+    cert: CertFile = "",
+    key: KeyFile = "",
+    token_file: TokenFile = "",
+    delta: Delta = False,
+    timeout: Annotated[str, typer.Option(help="How long to wait for all of it.")] = "20s",
+) -> Outcome:
+    """Follow a gRPC target to its endpoints: listener, route, clusters.
+
+    Exit status 1 when something on the way is in error, 5 when time ran out.
+    """
+    session = session_of(ctx)
+    dataplane = loaded()
+    connection = dataplane.Connection(bootstrap, ads, node, node_cluster, ca, cert, key, token_file, delta)
+    found = asyncio.run(dataplane.resolve(connection, target, seconds_of(timeout, "--timeout")))
+    if found is None:
+        return Outcome(Exit.UNDECIDED, "Time ran out before the whole tree was there.")
+    if isinstance(found, dataplane.Status):
+        return Outcome(Exit.NO, found.message)
+    tree = dataplane.config_json(found)
+    session.printer.document(tree, lambda: _tree_text(tree))
+    broken = [name for name, each in tree["clusters"].items() if "error" in each or each.get("endpoints") == []]
+    return Outcome(Exit.NO, f"No endpoints: {', '.join(broken)}.") if broken else Outcome()
+
+
+def loaded() -> Any:
+    """xdsctl.dataplane. Raises UsageError where grpcio is not installed."""
+    try:
+        from xdsctl import dataplane  # noqa: PLC0415 - an extra: the other commands do without grpcio
+    except ModuleNotFoundError as error:
+        raise UsageError(f"This command speaks xDS and needs more: pip install 'xdsctl[client]' ({error}).") from error
+    return dataplane
+
+
+def _table(rows: Sequence[JsonObject]) -> Table:
+    table = Table(*(column.title for column in _COLUMNS), box=None)
+    for row in rows:
+        table.add_row(*(harmless(str(column.read(row))) for column in _COLUMNS))
+    return table
+
+
+def _tree_text(tree: JsonObject) -> str:
+    lines = [f"{what}  {tree[what]}" for what in ("listener", "route", "virtual_host")]
+    for name, cluster in tree["clusters"].items():
+        if "error" in cluster:
+            lines.append(f"cluster  {name}  {cluster['error']}")
+        elif "leaves" in cluster:
+            lines.append(f"cluster  {name}  aggregate of {', '.join(cluster['leaves'])}")
+        else:
+            lines.append(f"cluster  {name}  {', '.join(cluster['endpoints']) or 'no endpoints'}  ({cluster['note']})")
+    return "\n".join(lines)

@@ -1,0 +1,288 @@
+"""What a data plane would see: bootstraps from command lines, and `xdsclient` run for the time of one command.
+
+Only the commands that speak xDS load this; grpcio is an extra of xdsctl (resolutions C26).
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from google.protobuf.message import Message
+
+from xdsclient import (
+    ABSENT,
+    OK,
+    Bootstrap,
+    BootstrapError,
+    CacheEntry,
+    ClientType,
+    DataErrorHandling,
+    FromEnvironment,
+    Insecure,
+    InvalidResourceError,
+    Node,
+    Resource,
+    Server,
+    ServerFeature,
+    Status,
+    Tls,
+    Variant,
+    XdsClient,
+    standard_type,
+)
+from xdsclient.dependencies import DependencyManager
+from xdsclient.names import UnwatchableNameError
+from xdsclient.xds_config import ClusterConfig, EndpointConfig, XdsConfig
+from xdscore.names import canonical
+from xdscore.resource_types import LISTENER, ResourceType, by_url, by_word
+from xdsctl.exits import JsonObject, UsageError
+
+# TP3 errors end what they name at once in a client like this: somebody looks, nobody's traffic depends on it.
+_FEATURES: Final = frozenset({ServerFeature.FAIL_ON_DATA_ERRORS})
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How the command line says which server, and as whom."""
+
+    bootstrap: str = ""
+    ads: str = ""
+    node: str = "xdsctl"
+    cluster: str = ""
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    token_file: str = ""
+    delta: bool = False
+
+    @property
+    def variant(self) -> Variant:
+        return Variant.DELTA if self.delta else Variant.SOTW
+
+    def load(self) -> Bootstrap:
+        """The bootstrap: a file, an address with credentials, or what GRPC_XDS_BOOTSTRAP says. Raises UsageError."""
+        if self.ads:
+            tls = Tls(self.ca_file, self.cert_file, self.key_file)
+            if bool(self.cert_file) != bool(self.key_file):
+                raise UsageError("--cert and --key go together.")
+            credentials = Insecure() if tls == Tls() else tls
+            server = Server(self.ads, credentials, self.token_file, _FEATURES)
+            return Bootstrap((server,), Node(self.node, self.cluster))
+        try:
+            return Bootstrap.load(Path(self.bootstrap) if self.bootstrap else FromEnvironment(os.environ))
+        except BootstrapError as error:
+            hint = "" if self.bootstrap else " Name a server with --ads HOST:PORT, or a file with --bootstrap."
+            raise UsageError(f"{error}.{hint}") from error
+
+
+def type_of(word: str) -> ResourceType:
+    """The type that a word or a type URL names. Raises UsageError."""
+    kind = by_word.get(word) or by_url.get(word)
+    if kind is None:
+        raise UsageError(f"'{word}' is no resource type. There are: {', '.join(by_word)}.")
+    return kind
+
+
+def nacks_of(texts: Sequence[str]) -> Mapping[str, str]:
+    """What to refuse, from NAME=TEXT. Raises UsageError."""
+    found = dict(text.partition("=")[::2] for text in texts)
+    if "" in found or "" in found.values():
+        raise UsageError("--nack takes NAME=TEXT: which resource to refuse, and with which words.")
+    return found
+
+
+def refusing(kind: ResourceType, nacks: Mapping[str, str]) -> ClientType[Message]:
+    """The standard type, which also refuses these names with these words."""
+    standard = standard_type(kind)
+
+    def read(data: bytes) -> Message:
+        value = standard.read(data)
+        text = nacks.get(str(getattr(value, kind.name_field)))
+        if text is not None:
+            raise InvalidResourceError(text)
+        return value
+
+    return ClientType(kind, read)
+
+
+class _Ear:
+    """What one name's watch heard, and a call whenever there is news."""
+
+    def __init__(self, name: str, told: Callable[[], None]) -> None:
+        self.name = name
+        self.error = OK
+        self._told = told
+
+    def on_resource_changed(self, resource: object) -> None:
+        self.error = resource if isinstance(resource, Status) else OK
+        self._told()
+
+    def on_ambient_error(self, error: Status) -> None:
+        self.error = error
+        self._told()
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What came of a watch. `unreachable`: no server answered. `undecided`: a name has neither resource nor error."""
+
+    rows: tuple[JsonObject, ...]
+    unreachable: bool
+    undecided: bool
+    seconds: float
+
+
+Show = Callable[[Sequence[JsonObject]], None]
+
+
+async def watch(
+    connection: Connection,
+    kind: ClientType[Message],
+    names: Sequence[str],
+    *,
+    show: Show,
+    seconds: float,
+    once: bool,
+) -> Watched:
+    """Watch names until time runs out or, with `once`, each has an answer. `show` is told of every new state."""
+    loop = asyncio.get_running_loop()
+    news = asyncio.Event()
+    began = loop.time()
+    ears = [_Ear(name, news.set) for name in dict.fromkeys(names)]
+    async with XdsClient(
+        connection.load(), types=[kind], variant=connection.variant, data_errors=DataErrorHandling.ON
+    ) as client:
+        for ear in ears:
+            client.watch(kind, ear.name, ear)
+        while True:
+            rows = _rows(kind, ears, client)
+            show(rows)
+            waits = any(row["state"] == "requested" and not row["error"] for row in rows)
+            left = began + seconds - loop.time()
+            if left <= 0 or (once and not waits):
+                unreachable = any(row["state"] == "requested" and row["error"] for row in rows)
+                return Watched(rows, unreachable, waits, loop.time() - began)
+            news.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await news.wait()
+
+
+def _rows(kind: ClientType[Message], ears: Sequence[_Ear], client: XdsClient) -> tuple[JsonObject, ...]:
+    entries = {entry.key.name: entry for entry in client.cache()}
+    return tuple(_row(kind.kind, ear, entries.get(canonical(ear.name))) for ear in ears)
+
+
+def _row(kind: ResourceType, ear: _Ear, entry: CacheEntry | None) -> JsonObject:
+    """One name; without an entry it is a name that cannot be asked for."""
+    resource = entry.resource if entry is not None else ABSENT
+    return {
+        "type": kind.word,
+        "name": ear.name,
+        "state": entry.label if entry is not None else "refused",
+        "version": resource.version if isinstance(resource, Resource) else "",
+        "error": "" if ear.error.ok else str(ear.error),
+    }
+
+
+async def resolve(connection: Connection, target: str, seconds: float) -> XdsConfig | Status | None:
+    """The first complete configuration of a target, or why there is none; None when time ran out. Raises UsageError."""
+    told: asyncio.Queue[XdsConfig | Status] = asyncio.Queue()
+    async with XdsClient(
+        connection.load(), target=target, variant=connection.variant, data_errors=DataErrorHandling.ON
+    ) as client:
+        try:
+            manager = DependencyManager(client, target, told.put_nowait)
+        except UnwatchableNameError as error:
+            raise UsageError(f"{error}.") from error
+        try:
+            async with asyncio.timeout(seconds):
+                return await told.get()
+        except TimeoutError:
+            return None
+        finally:
+            manager.close()
+
+
+def config_json(config: XdsConfig) -> JsonObject:
+    """A configuration as data: names, endpoints and what is wrong."""
+    names: Any = config
+    return {
+        "listener": names.listener.name,
+        "route": names.route.name,
+        "virtual_host": names.virtual_host.name,
+        "clusters": {name: _cluster_json(cluster) for name, cluster in config.clusters.items()},
+    }
+
+
+def _cluster_json(cluster: ClusterConfig | Status) -> JsonObject:
+    if isinstance(cluster, Status):
+        return {"error": cluster.message}
+    if not isinstance(cluster.children, EndpointConfig):
+        return {"leaves": list(cluster.children)}
+    return {"endpoints": _addresses(cluster.children.endpoints), "note": cluster.children.resolution_note}
+
+
+def _addresses(assignment: Any) -> list[str]:
+    if not isinstance(assignment, Message):
+        return []
+    found: Any = assignment
+    places = (each.endpoint.address.socket_address for part in found.endpoints for each in part.lb_endpoints)
+    return [f"{place.address}:{place.port_value}" for place in places]
+
+
+# `doctor --as-client`.
+
+_PROBE: Final = "xdsctl.doctor.is-not-there"
+# Longer than the 15 s after which a client gives up on a silent server.
+_PATIENCE_S: Final = 17.0
+
+
+def checks(connection: Connection, resources: Sequence[tuple[ResourceType, str]]) -> Iterator[JsonObject]:
+    """What a client would meet: bootstrap, identity, stream, whether the server says why, and each resource."""
+    bootstrap = connection.load()
+    for server in bootstrap.servers:
+        features = ", ".join(sorted(feature.value for feature in server.features)) or "no features"
+        yield _check("ok", "bootstrap", f"{server.uri}, {features}", "")
+    for note in bootstrap.notes:
+        yield _check("warn", "bootstrap", note, "Correct the bootstrap; clients ignore it.")
+    yield _check("ok", "identity", _identity(bootstrap), "")
+    probed = _once(connection, LISTENER, _PROBE)
+    if probed["state"] == "requested":
+        yield _check("FAIL", "stream", str(probed["error"]), "Look at the address, the certificates and the server.")
+        return
+    yield _check("ok", "stream", "the server answers", "")
+    if probed["state"] == "received_error":
+        yield _check("ok", "errors", f"the server says why ({probed['seconds']:.1f} s)", "")
+    else:
+        found = f"the server is silent about what it lacks: {probed['state']} after {probed['seconds']:.0f} s"
+        yield _check("warn", "errors", found, "A client learns of a missing resource by its timer only (xRFC TP3).")
+    for kind, name in resources:
+        row = _once(connection, kind, name)
+        good = row["state"] == "acked"
+        found = f"{row['state']} {row['version']}" if good else f"{row['state']}: {row['error']}"
+        fix = "" if good else "'xdsctl explain' says where on its way it is lost."
+        yield _check("ok" if good else "FAIL", f"{kind.word} {name}", found, fix)
+
+
+def _once(connection: Connection, kind: ResourceType, name: str) -> JsonObject:
+    one = standard_type(kind)
+    found = asyncio.run(watch(connection, one, [name], show=lambda _: None, seconds=_PATIENCE_S, once=True))
+    return {**found.rows[0], "seconds": found.seconds}
+
+
+def _identity(bootstrap: Bootstrap) -> str:
+    credentials = bootstrap.servers[0].credentials
+    proof = "no TLS" if isinstance(credentials, Insecure) else "TLS"
+    if isinstance(credentials, Tls) and credentials.certificate_file:
+        proof = f"the certificate {credentials.certificate_file}"
+    token = ", a token" if bootstrap.servers[0].token_file else ""
+    return f"node '{bootstrap.node.id}', {proof}{token}"
+
+
+def _check(state: str, check: str, found: str, fix: str) -> JsonObject:
+    return {"state": state, "check": check, "found": found, "fix": fix}
