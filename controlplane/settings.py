@@ -126,7 +126,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.1",
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_PATCH": False,  # requests and answers have shapes of their own already
-    "POSTPROCESSING_HOOKS": [],
+    "POSTPROCESSING_HOOKS": ["controlplane.api.schema.idempotency_described"],
     "SWAGGER_UI_DIST": "SIDECAR",  # works offline, and under a strict content security policy
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",

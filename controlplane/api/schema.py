@@ -167,6 +167,24 @@ def apply_body(shape: type[serializers.Serializer[Any]]) -> dict[str, Any]:
     return {_JSON: shape, _YAML: plain}
 
 
+def idempotency_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
+    """Every POST takes a key, and may be refused because of it (`replay`)."""
+    key = {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "schema": {"type": "string", "maxLength": 255},
+        "description": "Sent again under the same key within a day, the request is answered alike and not done again.",
+    }
+    for path in result["paths"].values():
+        for verb, operation in path.items():
+            if verb == "post":
+                operation.setdefault("parameters", []).append(key)
+                refusal = operation["responses"]["400"]["content"]
+                operation["responses"].setdefault("409", {"description": reason_of(409), "content": refusal})
+                operation["responses"].setdefault("422", {"description": reason_of(422), "content": refusal})
+    return result
+
+
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped library
     """How the schema names API tokens."""
 

@@ -1,4 +1,4 @@
-"""The audit log's table."""
+"""The tables of the audit log and of kept answers."""
 
 from django.db import models
 from django.utils import timezone
@@ -25,3 +25,24 @@ class AuditEvent(AppendOnly):
     def __str__(self) -> str:
         """One line for an operator."""
         return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor} {self.verb} {self.subject}"
+
+
+class KeptAnswer(models.Model):
+    """What a request was answered under its Idempotency-Key. `status` is null while it is being answered."""
+
+    actor = models.CharField(max_length=150)
+    key = models.CharField(max_length=255)
+    digest = models.CharField(max_length=32)
+    status = models.PositiveSmallIntegerField(null=True)
+    headers = models.JSONField(default=dict)
+    body = models.BinaryField(default=b"")
+    at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    class Meta:
+        """A key means one request of one actor."""
+
+        constraints = (models.UniqueConstraint(fields=("actor", "key"), name="answer_key_once"),)
+
+    def __str__(self) -> str:
+        """Whose key."""
+        return f"{self.actor} {self.key}"

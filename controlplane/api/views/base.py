@@ -16,9 +16,11 @@ from controlplane.accounts.principal import Principal, Role
 from controlplane.api.authentication import BearerToken, SignedIn
 from controlplane.api.errors import MethodRefused, Unauthenticated
 from controlplane.api.problems import answer_for
+from controlplane.api.replay import claim, settle
 from controlplane.catalog.models import ENVIRONMENT_KEY_PATTERN
 from controlplane.catalog.selectors import EnvironmentState, environment_get, environment_list
 from controlplane.errors import Forbidden, NotFound
+from controlplane.journal.answers import Claim
 from xdscore.codes import shown
 
 
@@ -27,6 +29,14 @@ class Needs(Enum):
 
     NOBODY = "nobody"  # open to all: says nothing about this installation
     ANYBODY = "anybody"  # who is known; the view shows each what they may see
+
+
+class _AnsweredBefore(Exception):
+    """Ends a request that was carried out before, with the answer it had."""
+
+    def __init__(self, response: HttpResponse) -> None:
+        super().__init__()
+        self.response = response
 
 
 class ApiView(APIView):
@@ -40,6 +50,7 @@ class ApiView(APIView):
     parser_classes = ()  # bodies are read by `bodies`
     http_method_names = ["get", "post", "put", "patch", "delete", "head"]
     needs: ClassVar[Mapping[str, Role | Needs]] = {}
+    _claim: Claim | None = None  # DRF makes a view for each request
 
     def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], HttpResponse]:
         """Problem documents, also for what Django and the database raise."""
@@ -53,6 +64,8 @@ class ApiView(APIView):
 
     def handle_exception(self, exc: Exception) -> HttpResponse:  # type: ignore[override]  # a Django response, not DRF's
         """DRF would rewrite 401 to 403 and add headers of its own; a problem document is complete."""
+        if isinstance(exc, _AnsweredBefore):
+            return exc.response
         return self.get_exception_handler()(exc, {})
 
     def initial(self, request: Request, *_args: object, **kwargs: Any) -> None:
@@ -71,6 +84,20 @@ class ApiView(APIView):
             environment_visible(request.auth, key)
         if isinstance(need, Role):
             require(request.auth, need, key)
+        found = claim(request, request.auth.name)
+        if isinstance(found, HttpResponse):
+            raise _AnsweredBefore(found)
+        self._claim = found
+
+    def finalize_response(  # type: ignore[override]  # Django responses, not DRF's
+        self, request: Request, response: HttpResponse, *args: object, **kwargs: object
+    ) -> HttpResponse:
+        """Keep the answer of a request that named an Idempotency-Key."""
+        if self._claim is not None:
+            settle(self._claim, response)
+        plain: Any = response
+        finished: HttpResponse = super().finalize_response(request, plain, *args, **kwargs)
+        return finished
 
 
 def principal_of(request: Request) -> Principal:

@@ -1,0 +1,63 @@
+"""`Idempotency-Key`: the same POST under the same key is carried out once and answered twice alike.
+
+What is answered may hold a secret (a token at the only moment when it is told), so answers are kept sealed.
+"""
+
+from hashlib import blake2b
+from typing import Final
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from controlplane.api.bodies import body_of
+from controlplane.catalog.sealing import key_ring
+from controlplane.errors import InputInvalid
+from controlplane.journal.answers import Claim, Kept, answer_claim, answer_forget, answer_keep
+from xdscore.snapshot import content_hash
+
+HEADER: Final = "Idempotency-Key"
+REPLAYED_HEADER: Final = "Idempotency-Replayed"
+_MAX_CHARS: Final = 255
+_KEPT_HEADERS: Final = ("Content-Type", "Location", "ETag")
+
+
+def claim(request: Request, actor: str) -> Claim | HttpResponse | None:
+    """The key this request takes, or the answer it had before; None when it names no key. Raises InputInvalid, Conflict
+    and what reading the body raises.
+    """
+    key = request.headers.get(HEADER)
+    if key is None or request.method != "POST":
+        return None
+    if not key or len(key) > _MAX_CHARS or not key.isascii() or not key.isprintable():
+        raise InputInvalid(f"{HEADER} must be 1 to {_MAX_CHARS} printable ASCII characters. Nothing was changed.")
+    found = answer_claim(actor=actor, key=key, digest=_digest(request))
+    if isinstance(found, Claim):
+        return found
+    body = key_ring().open(found.body, _address(actor, key))
+    return HttpResponse(body, status=found.status, headers={**found.headers, REPLAYED_HEADER: "true"})
+
+
+def settle(taken: Claim, response: HttpResponse) -> None:
+    """Keep the answer, or give the key back when the request failed through no fault of its own."""
+    if response.status_code in _SENT_AGAIN:
+        answer_forget(claim=taken)
+        return
+    body = key_ring().seal(response.content, _address(taken.actor, taken.key))
+    headers = {name: response[name] for name in _KEPT_HEADERS if name in response}
+    answer_keep(claim=taken, answer=Kept(response.status_code, headers, body))
+
+
+# What may end otherwise the next time, although the request is the same.
+_SENT_AGAIN: Final = frozenset({401, 403, 408, 409, 429, 500, 503})
+
+
+def _digest(request: Request) -> str:
+    seen = blake2b(digest_size=16)
+    for part in (request.get_full_path().encode(), request.headers.get("Content-Type", "").encode(), body_of(request)):
+        seen.update(len(part).to_bytes(8))
+        seen.update(part)
+    return seen.hexdigest()
+
+
+def _address(actor: str, key: str) -> bytes:
+    return content_hash(f"{actor}\0{key}".encode())

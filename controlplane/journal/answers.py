@@ -1,0 +1,82 @@
+"""Answers that are kept, so that a request sent twice is not carried out twice (ux.md section 4, "Conventions").
+
+A key belongs to one actor and one request. While the request is being answered the key is taken; the database decides
+who has it, so that two processes never both carry it out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from django.db import IntegrityError, models, transaction
+from django.utils import timezone
+
+from controlplane.errors import Conflict
+from controlplane.journal.models import KeptAnswer
+
+KEPT_FOR: Final = timedelta(hours=24)
+# Longer than any request takes: whoever had the key is dead, and the same request may be tried again.
+_ABANDONED_AFTER: Final = timedelta(minutes=2)
+_SWEPT_AT_ONCE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A key that this request has taken."""
+
+    actor: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The answer that the same request was given before. `body` is sealed by whoever kept it."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+def answer_claim(*, actor: str, key: str, digest: str) -> Claim | Kept:
+    """Take the key for the request with this digest, or read what the request was answered before.
+
+    Raises Conflict when the key stands for another request, or this one is being answered at this moment.
+    """
+    now = timezone.now()
+    old = KeptAnswer.objects.filter(at__lt=now - KEPT_FOR).values_list("pk", flat=True)[:_SWEPT_AT_ONCE]
+    KeptAnswer.objects.filter(pk__in=list(old)).delete()
+    try:
+        with transaction.atomic():
+            KeptAnswer.objects.create(actor=actor, key=key, digest=digest, at=now)
+        return Claim(actor, key)
+    except IntegrityError:
+        return _taken(actor, key, digest)
+
+
+def answer_keep(*, claim: Claim, answer: Kept) -> None:
+    """Keep the answer under the key."""
+    _row(claim).update(status=answer.status, headers=dict(answer.headers), body=answer.body)
+
+
+def answer_forget(*, claim: Claim) -> None:
+    """Give the key back: the request had no effect, and may be sent again under it."""
+    _row(claim).delete()
+
+
+def _taken(actor: str, key: str, digest: str) -> Claim | Kept:
+    row = KeptAnswer.objects.filter(actor=actor, key=key).first()
+    if row is None:  # given back between the two looks
+        raise Conflict("The request with this Idempotency-Key failed a moment ago. Send it again.")
+    if row.digest != digest:
+        raise Conflict("This Idempotency-Key was used for another request. Use a new key. Nothing was changed.")
+    if row.status is not None:
+        return Kept(row.status, row.headers, bytes(row.body))
+    stale = KeptAnswer.objects.filter(pk=row.pk, status=None, at=row.at, at__lt=timezone.now() - _ABANDONED_AFTER)
+    if stale.update(at=timezone.now()):
+        return Claim(actor, key)
+    raise Conflict("The request with this Idempotency-Key is being answered. Send it again in a moment.")
+
+
+def _row(claim: Claim) -> models.QuerySet[KeptAnswer]:
+    return KeptAnswer.objects.filter(actor=claim.actor, key=claim.key, status=None)

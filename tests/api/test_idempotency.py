@@ -1,0 +1,128 @@
+"""`Idempotency-Key`: one effect and one answer, however often the request is sent."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from controlplane.accounts.models import ApiToken
+from controlplane.accounts.principal import ADMIN_SCOPES, Role, Scope
+from controlplane.catalog.models import Change
+from controlplane.catalog.services import environment_default_ensure
+from controlplane.journal.models import KeptAnswer
+from tests.api.conftest import Answer, Caller, assert_problem, caller
+from tests.support.manifests import cluster
+
+pytestmark = pytest.mark.django_db(transaction=True)
+APPLY = "environments/default/apply"
+
+
+@pytest.fixture
+def api() -> Caller:
+    environment_default_ensure()
+    return caller(*ADMIN_SCOPES)
+
+
+def apply(api: Caller, key: str, *names: str) -> Answer:
+    return api.post(APPLY, {"resources": [cluster(name) for name in names]}, Idempotency_Key=key)
+
+
+def changes() -> int:
+    return Change.objects.filter(kind="resources").count()
+
+
+def test_key__same_request_again__same_answer_and_one_change(api: Caller) -> None:
+    first = apply(api, "k1", "a")
+
+    again = apply(api, "k1", "a")
+
+    assert (again.status, again.content) == (202, first.content)
+    assert again.headers["Location"] == first.headers["Location"]
+    assert (again.headers["Idempotency-Replayed"], "Idempotency-Replayed" in first.headers) == ("true", False)
+    assert changes() == 1
+
+
+def test_key__other_body_or_path__409_and_nothing_done(api: Caller) -> None:
+    apply(api, "k1", "a")
+
+    other = apply(api, "k1", "b")
+    elsewhere = api.post("validate", {"resources": [cluster("a")]}, Idempotency_Key="k1")
+
+    assert_problem(other, 409)
+    assert_problem(elsewhere, 409)
+    assert "Use a new key" in other.json["detail"]
+    assert changes() == 1
+
+
+def test_key__of_somebody_else__is_another_key(api: Caller) -> None:
+    editor = caller(Scope(Role.EDITOR, "default"))
+    apply(api, "k1", "a")
+
+    assert apply(editor, "k1", "b").status == 202
+
+
+def test_key__answered_with_a_mistake__is_answered_alike(api: Caller) -> None:
+    bad = {"resources": [{**cluster("a"), "conect_timeout": "1s"}]}
+    first = api.post(APPLY, bad, Idempotency_Key="k1")
+
+    again = api.post(APPLY, bad, Idempotency_Key="k1")
+
+    assert (first.status, again.status, again.content) == (422, 422, first.content)
+
+
+def test_key__refused_because_of_the_state_of_things__may_be_used_again(api: Caller) -> None:
+    api.patch("environments/default", {"hold": "wait"})
+    refused = apply(api, "k1", "a")
+    api.patch("environments/default", {"hold": None})
+
+    assert (refused.status, apply(api, "k1", "a").status) == (409, 202)
+
+
+def test_key__a_day_later__is_forgotten(api: Caller) -> None:
+    apply(api, "k1", "a")
+    KeptAnswer.objects.update(at=timezone.now() - timedelta(hours=25))
+
+    assert apply(api, "k1", "b").status == 202
+    assert KeptAnswer.objects.count() == 1
+
+
+def test_key__whoever_had_it_died__is_taken_over_after_a_while(api: Caller) -> None:
+    apply(api, "k1", "a")
+    KeptAnswer.objects.update(status=None, body=b"")
+
+    assert_problem(apply(api, "k1", "a"), 409)
+    KeptAnswer.objects.update(at=timezone.now() - timedelta(minutes=3))
+    assert apply(api, "k1", "a").json == {"changed": False}
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "ключ", "a\tb"])
+def test_key__that_is_none__422(api: Caller, key: str) -> None:
+    assert_problem(api.post(APPLY, {"resources": []}, Idempotency_Key=key), 422)
+
+
+def test_key__answer_with_a_token__is_kept_sealed(api: Caller) -> None:
+    body = {"name": "ci", "scopes": [{"role": "viewer", "environment": None}]}
+
+    first = api.post("tokens", body, Idempotency_Key="k1")
+    again = api.post("tokens", body, Idempotency_Key="k1")
+
+    assert first.json["token"] == again.json["token"]
+    assert first.json["token"].encode() not in bytes(KeptAnswer.objects.get().body)
+    assert ApiToken.objects.filter(name="ci").count() == 1
+
+
+def test_key__sent_eight_times_at_once__is_carried_out_once(api: Caller) -> None:
+    def send(_: int) -> Answer:
+        try:
+            return apply(api, "k1", "a")
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(send, range(8)))
+
+    assert {answer.status for answer in answers} <= {202, 409}
+    assert len({answer.content for answer in answers if answer.status == 202}) == 1
+    assert changes() == 1
