@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from django.utils import timezone
 from rest_framework.request import Request
 
 from controlplane.api.bodies import documents_of, manifest_limits
 from controlplane.catalog.sealing import key_ring
-from controlplane.catalog.selectors import resource_get
+from controlplane.catalog.selectors import environment_get, resource_get
 from controlplane.catalog.values import Existing, Expectation, Put, ResourceContent
 from controlplane.errors import InputInvalid, InputTooLarge, NotFound
 from xdscore.findings import Finding, has_errors
@@ -29,6 +30,7 @@ from xdscore.schema import (
     to_json,
 )
 from xdscore.schema.codes import KEPT_UNKNOWN, NOTHING_FOUND
+from xdscore.schema.content_policy import graded
 from xdscore.schema.text import Document
 
 _NOTHING_CHANGED: Final = "Nothing was changed."
@@ -89,10 +91,12 @@ def parsed_all(
     sound: list[ParsedResource] = []
     findings: list[Finding] = []
     refused = 0
+    policy = environment_get(key=environment_key).policy.content if environment_key else None
     for manifest in manifests:
         result = _parsed(manifest, environment_key, expected or Expected())
-        findings += result.findings
-        if isinstance(result, ParsedResource):
+        said = graded(result.findings, policy) if policy is not None else result.findings
+        findings += said
+        if isinstance(result, ParsedResource) and not has_errors(said):
             sound.append(result)
         else:
             refused += 1
@@ -132,7 +136,8 @@ def _manifest(kind: ResourceType, name: str, any_bytes: bytes, ttl_ms: int) -> d
 
 
 def _parsed(manifest: Manifest, environment_key: str, expected: Expected) -> ParsedResource | Refused:
-    result = parse(manifest, expected)
+    now = timezone.now()
+    result = parse(manifest, expected, now=now)
     if not environment_key or isinstance(result, ParsedResource):
         return result
     keeps = any(finding.code == KEPT_UNKNOWN.code for finding in result.findings)
@@ -142,7 +147,7 @@ def _parsed(manifest: Manifest, environment_key: str, expected: Expected) -> Par
         stored = resource_get(environment_key=environment_key, kind=by_word[result.type_word], name=result.name)
     except NotFound:
         return result
-    return parse(restore_kept(manifest, stored.any_bytes, key_ring().keyed_hash), expected)
+    return parse(restore_kept(manifest, stored.any_bytes, key_ring().keyed_hash), expected, now=now)
 
 
 def _sound(manifests: list[Manifest], findings: list[Finding]) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:

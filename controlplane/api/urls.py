@@ -26,7 +26,7 @@ from controlplane.api.views.incidents import (
     IncidentReleaseView,
     IncidentView,
 )
-from controlplane.api.views.resources import ResourceListView, ResourceView, RevisionListView
+from controlplane.api.views.resources import ResourceListView, ResourceView, RevisionListView, RevisionRestoreView
 from controlplane.api.views.schema import SchemaPageView, SchemaView
 from controlplane.api.views.snapshots import SnapshotListView, SnapshotView
 from controlplane.api.views.tokens import TokenListView, TokenView
@@ -42,6 +42,7 @@ urlpatterns: list[URLPattern] = [
     path("environments", EnvironmentListView.as_view()),
     path(_ENVIRONMENT, EnvironmentView.as_view()),
     path(f"{_ENVIRONMENT}/resources", ResourceListView.as_view()),
+    path(f"{_RESOURCE}/revisions/<int:revision>/restore", RevisionRestoreView.as_view()),
     path(f"{_RESOURCE}/revisions", RevisionListView.as_view()),  # before what it is also a name of
     path(_RESOURCE, ResourceView.as_view()),
     path(f"{_ENVIRONMENT}/apply", ApplyView.as_view()),

@@ -42,6 +42,7 @@ class Environment(models.Model):
         max_length=16, choices=_choices(QuarantinePolicy), default=QuarantinePolicy.SUGGEST.value
     )
     hold_reason = models.CharField(max_length=500, blank=True, default="")
+    content = models.JSONField(default=dict)  # kind of dangerous content -> stance; what is absent is refused
     lineage = models.UUIDField(default=uuid.uuid4)
     generation = models.PositiveBigIntegerField(default=0)
     built_generation = models.PositiveBigIntegerField(default=0)

@@ -15,6 +15,7 @@ from controlplane.errors import NotFound
 from xdscore.access import Effect
 from xdscore.findings import Finding
 from xdscore.resource_types import ResourceType, by_word
+from xdscore.schema.content_policy import policy_of
 from xdscore.selectors import EnvironmentChoice, Selector
 
 _BATCH = 500
@@ -47,6 +48,7 @@ def environment_state(row: Environment) -> EnvironmentState:
         default_effect=Effect(row.default_effect),
         quarantine=QuarantinePolicy(row.quarantine),
         hold=row.hold_reason,
+        content=policy_of(row.content),
     )
     return EnvironmentState(
         row.pk, row.key, row.position, policy, str(row.lineage), row.generation, row.built_generation, row.epoch

@@ -9,6 +9,7 @@ from controlplane.catalog.choices import QuarantinePolicy
 from xdscore.access import Effect
 from xdscore.findings import Finding, Severity
 from xdscore.resource_types import ResourceType
+from xdscore.schema.content_policy import DEFAULT_POLICY, ContentPolicy
 from xdscore.schema.parse import ParsedResource
 from xdscore.selectors import Selector
 
@@ -125,6 +126,7 @@ def finding_from_json(data: Mapping[str, object]) -> Finding:
 class EnvironmentPolicy:
     """What an operator decides about an environment (interfaces.md section 4). `hold`: why resource changes are
     stopped, or empty. `node_ids`: see xdscore.selectors.EnvironmentChoice.
+    `content`: what becomes of resources that bring code or reach into the proxy's machine.
     """
 
     selectors: tuple[Selector, ...] = ()
@@ -132,6 +134,7 @@ class EnvironmentPolicy:
     default_effect: Effect = Effect.DENY
     quarantine: QuarantinePolicy = QuarantinePolicy.SUGGEST
     hold: str = ""
+    content: ContentPolicy = DEFAULT_POLICY
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,8 @@ def rows() -> Iterator[Row]:
     yield row(RESOURCE, "PUT", "environments/prod/resources/cluster/pay", EDITORS, cluster())
     yield row(RESOURCE, "DELETE", "environments/prod/resources/cluster/pay", EDITORS)
     yield row(f"{RESOURCE}/revisions", "GET", "environments/prod/resources/cluster/pay/revisions", EVERYBODY)
+    restore = f"{RESOURCE}/revisions/<int:revision>/restore"
+    yield row(restore, "POST", "environments/prod/resources/cluster/pay/revisions/1/restore", EDITORS)
     yield row(
         "environments/<part:environment_key>/apply", "POST", "environments/prod/apply", EDITORS, {"resources": []}
     )

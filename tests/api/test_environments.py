@@ -6,7 +6,8 @@ import pytest
 
 from controlplane.catalog.models import Environment, Resource, Revision
 from tests.api.conftest import Caller, assert_problem
-from tests.support.manifests import cluster, tls_secret
+from tests.support.manifests import cluster, endpoints, tls_secret
+from xdscore.schema.content_policy import KINDS
 
 Stored = Callable[[], tuple[object, ...]]
 
@@ -151,3 +152,20 @@ def test_delete__with_resources_in_it__removes_all_of_them(api: Caller) -> None:
 def test_delete__default__409(api: Caller) -> None:
     assert_problem(api.delete("environments/default"), 409)
     assert_problem(api.delete("environments/nowhere"), 404)
+
+
+def test_patch__content__changes_the_kinds_it_names_and_then_decides(api: Caller) -> None:
+    refused = api.put("environments/prod/resources/endpoint/pay", endpoints("pay", 80))
+    patched = api.patch("environments/prod", {"content": {"loopback": "warn"}})
+    warned = api.put("environments/prod/resources/endpoint/pay", endpoints("pay", 80))
+
+    assert_problem(refused, 422)
+    assert [(each["code"], each["severity"]) for each in refused.json["errors"]] == [("XDS1074", "error")]
+    assert patched.json["content"] == dict.fromkeys(KINDS, "refuse") | {"loopback": "warn"}
+    assert warned.status == 202
+    assert [(each["code"], each["severity"]) for each in warned.json["findings"]] == [("XDS1074", "warning")]
+
+
+@pytest.mark.parametrize("content", [{"lua": "maybe"}, {"lau": "allow"}, "allow"])
+def test_patch__content_that_is_none__is_refused(api: Caller, content: object) -> None:
+    assert_problem(api.patch("environments/prod", {"content": content}), 422)

@@ -5,10 +5,12 @@ import time
 from datetime import timedelta
 
 import pytest
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 from redis import Redis
 
+from controlplane.append_only import maintenance
 from controlplane.catalog.models import Change, Environment
 from controlplane.ops import health
 from controlplane.ops.broker_probe import BrokerProbe
@@ -31,7 +33,8 @@ def test_readyz__nothing_waits_and_no_broker__ready_and_says_so(environments: No
 
 def test_readyz__change_that_nobody_builds__says_since_when(api: Caller) -> None:
     api.put("environments/default/resources/cluster/pay", cluster())
-    Change.objects.update(at=timezone.now() - timedelta(seconds=90))
+    with transaction.atomic(), maintenance():
+        Change.objects.update(at=timezone.now() - timedelta(seconds=90))
 
     answer = Client().get("/readyz")
 

@@ -231,7 +231,8 @@ def test_list__filters__by_type_owner_and_part_of_the_name(api: Caller) -> None:
 
 
 def test_list__with_manifests_as_yaml__is_a_file_that_apply_takes(api: Caller) -> None:
-    api.post("environments/default/apply", {"resources": [cluster("a"), endpoints("a", 1), tls_secret("k", "v")]})
+    trees = [cluster("a"), endpoints("a", 1, address="192.0.2.1"), tls_secret("k", "v")]
+    api.post("environments/default/apply", {"resources": trees})
 
     page = api.get("environments/default/resources?manifests=true&limit=1000", Accept="application/yaml")
     same = api.post("environments/default/apply", page.content, media="application/yaml")
@@ -272,3 +273,16 @@ def test_put__warning__is_in_the_answer(api: Caller) -> None:
 
     assert [finding["code"] for finding in answer.json["findings"]] == ["XDS1028"]
     assert api.get(PAY).json["ttl"] == "30s"
+
+
+def test_restore__earlier_revision__is_current_again_under_its_etag(api: Caller) -> None:
+    api.put("environments/default/resources/cluster/pay", cluster())
+    api.put("environments/default/resources/cluster/pay", cluster(connect_timeout="9s"))
+
+    stale = api.post("environments/default/resources/cluster/pay/revisions/1/restore", If_Match='"r1"')
+    answer = api.post("environments/default/resources/cluster/pay/revisions/1/restore", If_Match='"r2"')
+
+    assert_problem(stale, 412)
+    assert (answer.status, answer.headers["ETag"]) == (202, '"r3"')
+    assert answer.json["message"] == "restore of cluster 'pay' r1"
+    assert api.get("environments/default/resources/cluster/pay").json["connect_timeout"] == "1s"

@@ -1,11 +1,13 @@
 """One manifest to one resource, or to everything that is wrong with it.
 
-The order: which type (`@type`, with or without the Resource wrapper) -> `convert` (shape, all errors) -> `rules` (field
-rules, all errors) -> name -> canonical bytes -> `references`. Every step goes on where it can, so that one answer holds
-all findings. Pure; called by catalog.services, /validate, the editor, the builder and `xdsctl validate --offline`.
+The order: which type (`@type`, with or without the Resource wrapper) -> `convert` (shape, all errors) -> name ->
+`rules` (field rules, all errors) -> `content` (notices, dangers, certificates) -> canonical bytes -> `references`.
+Every step goes on where it can, so that one answer holds all findings. Pure; called by catalog.services, /validate, the
+editor, the builder and `xdsctl validate --offline`.
 """
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from google.protobuf.any_pb2 import Any as AnyProto
 from google.protobuf.message import DecodeError, EncodeError
@@ -30,6 +32,7 @@ from xdscore.schema.codes import (
     TYPE_URL_FORM,
     WRONG_TYPE,
 )
+from xdscore.schema.content import content_findings
 from xdscore.schema.convert import MAX_FINDINGS, Conversion, Depth, ResourceLimits
 from xdscore.schema.json_kinds import kind_of
 from xdscore.schema.manifest import Manifest
@@ -115,19 +118,28 @@ class _Attempt:
 
 
 def parse(
-    manifest: Manifest, expected: Expected = ANYTHING, limits: ResourceLimits = DEFAULT_RESOURCE_LIMITS
+    manifest: Manifest,
+    expected: Expected = ANYTHING,
+    limits: ResourceLimits = DEFAULT_RESOURCE_LIMITS,
+    *,
+    now: datetime | None = None,
 ) -> ParsedResource | Refused:
-    """The resource a manifest describes; never raises for anything the manifest holds."""
+    """The resource a manifest describes; never raises for anything the manifest holds.
+
+    `now` is when certificates are judged. Dangerous content is noted; whether it may be is `content_policy`'s word.
+    """
     attempt = _Attempt(manifest)
     try:
-        return _parse(attempt, expected, limits)
+        return _parse(attempt, expected, limits, now)
     except RecursionError:
         # Raised limits on depth can exceed the interpreter's stack; that is a refusal like any other depth (threat 12).
         attempt.say((), TOO_DEEP.finding("", what="Values", limit=limits.max_message_depth))
         return attempt.refused()
 
 
-def _parse(attempt: _Attempt, expected: Expected, limits: ResourceLimits) -> ParsedResource | Refused:
+def _parse(
+    attempt: _Attempt, expected: Expected, limits: ResourceLimits, now: datetime | None
+) -> ParsedResource | Refused:
     manifest = attempt.manifest
     envelope = open_wrapper(manifest.tree)
     attempt.found.extend(envelope.found)
@@ -145,6 +157,8 @@ def _parse(attempt: _Attempt, expected: Expected, limits: ResourceLimits) -> Par
     for place, domain, first in domains_given_twice(message):
         before = pointer_of(spelled(manifest.tree, path + first))
         attempt.say(spelled(manifest.tree, path + place), DOMAIN_TWICE.finding("", domain=domain, first=before))
+    for place, finding in content_findings(message, now):
+        attempt.say(spelled(manifest.tree, path + place), finding)
     any_bytes = _encoded(attempt, message, limits)
     findings = attempt.findings()
     if has_errors(findings):

@@ -26,6 +26,7 @@ from xdscore.schema.manifest import Manifest
 from xdscore.schema.scalars import KEPT_PREFIX
 from xdscore.schema.shapes import ANY, SPECIAL, MessageShape, shape_of
 from xdscore.schema.text import Tree
+from xdscore.schema.traversal import TYPED_STRUCTS
 from xdscore.schema.types_registry import descriptor_of, descriptors, message_name
 
 KeyedHash = Callable[[bytes], str]
@@ -38,9 +39,6 @@ _NOT_SECRET = ""
 _PLACES = frozenset(
     f"envoy.config.core.v3.DataSource.{name}" for name in ("filename", "environment_variable", "watched_directory")
 )
-# Messages that carry another message as a Struct: {"type_url": …, "value": {…}}.
-_TYPED_STRUCTS = frozenset({"xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"})
-
 # One secret leaf: (its JSON value, which field it is in, whether that is a bytes field) -> what stands there instead.
 Visit = Callable[[Tree, str, bool], Tree]
 
@@ -202,7 +200,7 @@ class _Rewrite:
             return self._free(tree, f"{tag}/{name}" if tag else _NOT_SECRET)
         if not isinstance(tree, dict):
             return tree
-        if name in _TYPED_STRUCTS:
+        if name in TYPED_STRUCTS:
             return self._typed_struct(tree, tag)
         shape = _marked_shape(descriptor)
         return {key: self._field(value, shape, key, tag) for key, value in tree.items()}

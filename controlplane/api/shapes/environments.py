@@ -10,6 +10,7 @@ from rest_framework.exceptions import ValidationError
 from controlplane.api.fields import StrictSerializer, Text
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.models import DEFAULT_EFFECTS, ENVIRONMENT_KEY_PATTERN
+from xdscore.schema.content_policy import Stance
 
 # Selectors are compared one after the other for every new stream; more than this is a list of clients, not a rule.
 _MAX_SELECTORS: Final = 100
@@ -19,6 +20,8 @@ _NODE_IDS_HELP: Final = (
     "Patterns over the node id of a client whose identity is verified; `{name}` is what follows the identity's last "
     "slash. Empty: any node id."
 )
+_STANCES: Final = [each.value for each in Stance]
+_CONTENT_HELP: Final = "Whether resources with dangerous content are refused, warned of, or allowed."
 _MAX_HOLD_CHARS: Final = 500  # the column
 
 
@@ -81,6 +84,21 @@ class SelectorOut(serializers.Serializer[Any]):
     metadata = serializers.DictField(child=serializers.CharField(), required=False)
 
 
+def _stance(help_text: str) -> serializers.ChoiceField:
+    return serializers.ChoiceField(choices=_STANCES, required=False, help_text=help_text)
+
+
+class ContentIn(StrictSerializer):
+    """What becomes of resources with dangerous content, kind by kind; what is absent stays."""
+
+    lua = _stance("Lua code, run by the proxy.")
+    modules = _stance("Wasm and other modules of code.")
+    files = _stance("Files on the proxy's machine, read or written.")
+    pipes = _stance("Sockets on the proxy's machine.")
+    loopback = _stance("Destinations on the proxy's own machine, such as its administration page.")
+    variables = _stance("Variables of the proxy's process.")
+
+
 class EnvironmentPatchIn(StrictSerializer):
     """What to change about an environment; what is absent stays."""
 
@@ -99,6 +117,7 @@ class EnvironmentPatchIn(StrictSerializer):
         max_length=_MAX_HOLD_CHARS,
         help_text="Why resource changes are stopped; null: they are not.",
     )
+    content = ContentIn(required=False, help_text=_CONTENT_HELP)
 
 
 class EnvironmentIn(EnvironmentPatchIn):
@@ -125,6 +144,7 @@ class EnvironmentOut(serializers.Serializer[Any]):
     default_effect = serializers.ChoiceField(choices=list(DEFAULT_EFFECTS))
     quarantine = serializers.ChoiceField(choices=[each.value for each in QuarantinePolicy])
     hold = serializers.CharField(allow_null=True)
+    content = serializers.DictField(child=serializers.ChoiceField(choices=_STANCES), help_text=_CONTENT_HELP)
     epoch = serializers.IntegerField(help_text="The snapshot that is served; 0 before the first.")
     generation = serializers.IntegerField(help_text="How many changes were written.")
     built_generation = serializers.IntegerField(help_text="The last one that a build covered.")

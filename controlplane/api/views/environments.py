@@ -29,6 +29,7 @@ from controlplane.catalog.services import environment_create, environment_delete
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
 from controlplane.errors import InputInvalid
 from xdscore.access import Effect
+from xdscore.schema.content_policy import policy_of, stances_of
 from xdscore.selectors import Selector
 
 # Who may change what about an environment: which clients it takes, what they may read, what operating it needs.
@@ -38,6 +39,7 @@ _ROLES: Final[dict[str, Role]] = {
     "default_effect": Role.ACCESS_EDITOR,
     "quarantine": Role.OPERATOR,
     "hold": Role.OPERATOR,
+    "content": Role.ADMIN,
 }
 
 
@@ -97,8 +99,8 @@ class EnvironmentView(ApiView):
         operation_id="environment_update",
         summary="Change policies of an environment",
         description=(
-            "Needs the role admin for `selectors` and `node_ids`, access-editor for `default_effect`, operator for "
-            "`quarantine` and `hold`."
+            "Needs the role admin for `selectors`, `node_ids` and `content`, access-editor for `default_effect`, and "
+            "operator for `quarantine` and `hold`."
         ),
         request=body_of_shape(EnvironmentPatchIn),
         responses=described(200, EnvironmentWrittenOut, 400, 401, 403, 404, 409, 413, 415, 422, 503),
@@ -151,6 +153,7 @@ def environment_json(state: EnvironmentState) -> dict[str, object]:
         "default_effect": state.policy.default_effect.value,
         "quarantine": state.policy.quarantine.value,
         "hold": state.policy.hold or None,
+        "content": stances_of(state.policy.content),
         "epoch": state.epoch,
         "generation": state.generation,
         "built_generation": state.built_generation,
@@ -170,6 +173,8 @@ def _policy(before: EnvironmentPolicy, values: dict[str, Any]) -> EnvironmentPol
         changed["quarantine"] = QuarantinePolicy(values["quarantine"])
     if "hold" in values:
         changed["hold"] = values["hold"] or ""
+    if "content" in values:
+        changed["content"] = policy_of(stances_of(before.content) | values["content"])
     return replace(before, **changed)
 
 

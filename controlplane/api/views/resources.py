@@ -33,7 +33,7 @@ from controlplane.api.views.changes import change_answer, held_json
 from controlplane.builder.selectors import HeldName, held_names
 from controlplane.catalog.models import Resource, Revision
 from controlplane.catalog.selectors import resource_content, resource_get, resource_list, resource_row, revision_list
-from controlplane.catalog.services import change_apply
+from controlplane.catalog.services import change_apply, resource_restore
 from controlplane.catalog.values import Delete, finding_from_json
 from xdscore.schema import Expected, Tree
 
@@ -165,6 +165,37 @@ class RevisionListView(ApiView):
         kind = kind_in_path(type)
         rows = revision_list(environment_key=environment_key, kind=kind, name=name_in_path(kind, name))
         return json_answer(offset_page(request, rows, window, _revision_json))
+
+
+class RevisionRestoreView(ApiView):
+    """One revision, to be current again."""
+
+    needs = {"POST": Role.EDITOR}
+
+    @extend_schema(
+        operation_id="revision_restore",
+        summary="Restore a revision as a new one",
+        parameters=[MESSAGE, *PRECONDITIONS],
+        request=None,
+        responses=described(202, ChangeMadeOut, 401, 403, 404, 409, 412, 422, 503, unchanged=UnchangedOut),
+    )
+    def post(self, request: Request, environment_key: str, type: str, name: str, revision: int) -> HttpResponse:  # noqa: A002
+        """Store the revision's content as the resource's next revision, secrets included."""
+        query = Query(request, ("message",))
+        message = query.message()
+        query.done()
+        kind = kind_in_path(type)
+        made = resource_restore(
+            environment_key=environment_key,
+            kind=kind,
+            name=name_in_path(kind, name),
+            revision=revision,
+            actor=principal_of(request),
+            message=message,
+            expect=expectation_of(request),
+            request_id=request_id(),
+        )
+        return change_answer(made, headers={"ETag": etag(made.edits[0].revision)} if made.changed else None)
 
 
 def _row_json(row: Resource, held: Mapping[tuple[str, str], HeldName]) -> dict[str, object]:

@@ -14,6 +14,7 @@ from controlplane.catalog.services.environments import (
     quarantine_default,
 )
 from controlplane.catalog.services.quarantines import proofs_record, quarantine_open, quarantine_release
+from controlplane.catalog.services.restoring import resource_restore
 from controlplane.catalog.services.writing import change_start, environment_lock
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "quarantine_default",
     "quarantine_open",
     "quarantine_release",
+    "resource_restore",
 ]

@@ -15,6 +15,7 @@ from controlplane.errors import Conflict
 from controlplane.journal.services import audit_record
 from controlplane.values import AdsAuth
 from xdscore.access import Effect
+from xdscore.schema.content_policy import OPEN_POLICY, stances_of
 from xdscore.selectors import DEFAULT_ENVIRONMENT
 
 
@@ -84,7 +85,7 @@ def environment_default_ensure() -> bool:
     """Make the `default` environment once, allowing by default (architecture.md section 5); whether it was made now."""
     if Environment.objects.filter(key=DEFAULT_ENVIRONMENT).exists():
         return False
-    policy = EnvironmentPolicy(default_effect=Effect.ALLOW, quarantine=quarantine_default())
+    policy = EnvironmentPolicy(default_effect=Effect.ALLOW, quarantine=quarantine_default(), content=OPEN_POLICY)
     environment_create(key=DEFAULT_ENVIRONMENT, policy=policy, actor=SYSTEM)
     return True
 
@@ -124,4 +125,5 @@ def _columns(policy: EnvironmentPolicy) -> dict[str, object]:
         "default_effect": policy.default_effect.value,
         "quarantine": policy.quarantine.value,
         "hold_reason": policy.hold,
+        "content": stances_of(policy.content),
     }

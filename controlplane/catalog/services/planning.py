@@ -5,13 +5,14 @@ is the same code up to where something would be left behind (ux.md section 4, "D
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 
 from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.models import Environment, Resource, Revision
 from controlplane.catalog.sealing import key_ring
+from controlplane.catalog.services.orphans import orphans_of
 from controlplane.catalog.values import (
     Delete,
     Edit,
@@ -23,8 +24,9 @@ from controlplane.catalog.values import (
 )
 from controlplane.errors import Conflict, InputInvalid, NotFound, PreconditionFailed
 from xdscore.codes import CATALOGUE
-from xdscore.findings import Finding, Severity
+from xdscore.findings import Finding, Severity, has_errors
 from xdscore.resource_types import by_word
+from xdscore.schema.content_policy import ContentPolicy, graded, policy_of
 from xdscore.schema.parse import ParsedResource
 
 # SQLite allows 32,766 variables in one statement, older builds 999; PostgreSQL 65,535.
@@ -74,6 +76,12 @@ class Prepared:
         same_content = resource.head.blob_id == self.address.hex() and resource.head.ttl_ms == self.parsed.ttl_ms
         return not same_content or (owner is not None and owner != resource.owner)
 
+    def graded(self, policy: ContentPolicy) -> "Prepared":
+        """The same with dangerous content graded by the environment's policy."""
+        if self.parsed is None:
+            return self
+        return replace(self, parsed=replace(self.parsed, findings=graded(self.parsed.findings, policy)))
+
     def outcome(self, resource: Resource | None) -> EditedResource:
         """What becomes of the resource, with the number its revision gets."""
         word, name = self.key
@@ -104,6 +112,7 @@ class Plan:
 
     effective: tuple[Prepared, ...]
     current: dict[Key, Resource]
+    orphans: tuple[Finding, ...]
 
     @property
     def outcomes(self) -> tuple[EditedResource, ...]:
@@ -112,8 +121,9 @@ class Plan:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Warnings and notes of what is put."""
-        return tuple(finding for edit in self.effective if edit.parsed is not None for finding in edit.parsed.findings)
+        """Warnings and notes of what is put, and of what is deleted while it is needed."""
+        said = (finding for edit in self.effective if edit.parsed is not None for finding in edit.parsed.findings)
+        return (*said, *self.orphans)
 
 
 def prepare(edits: Sequence[Edit], environment_key: str, terms: Terms) -> tuple[Prepared, ...]:
@@ -139,9 +149,18 @@ def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms) -
     current = _current_resources(environment, [edit.key for edit in edits])
     for edit in edits:
         _check_expectation(edit, current.get(edit.key))
-    effective = tuple(edit for edit in edits if edit.changes(current.get(edit.key), terms.owner))
+    policy = policy_of(environment.content)
+    effective = tuple(edit.graded(policy) for edit in edits if edit.changes(current.get(edit.key), terms.owner))
+    _check_content(environment, effective)
     _check_count(environment, effective, current)
-    return Plan(effective, current)
+    put = {edit.key: edit.parsed for edit in effective if edit.parsed is not None}
+    orphans = orphans_of(
+        environment,
+        deleted={edit.key for edit in effective if edit.parsed is None},
+        put=put,
+        created={key for key in put if not is_present(current.get(key))},
+    )
+    return Plan(effective, current, orphans)
 
 
 def is_present(resource: Resource | None) -> bool:
@@ -238,6 +257,15 @@ def _holds(expect: Expectation, number: int, present: bool) -> bool:
             return present
         case _:
             return present and number in expect
+
+
+def _check_content(environment: Environment, effective: Sequence[Prepared]) -> None:
+    """What the environment refuses is refused here, whoever parsed it (reliability threat 20)."""
+    findings = tuple(finding for edit in effective if edit.parsed is not None for finding in edit.parsed.findings)
+    if has_errors(findings):
+        raise InputInvalid(
+            f"Environment '{environment.key}' does not take such content. Nothing was changed.", findings=findings
+        )
 
 
 def _check_count(environment: Environment, effective: Sequence[Prepared], current: dict[Key, Resource]) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from validate import validate_pb2
 
+from xdscore.findings import Severity
 from xdscore.schema import Manifest, Refused, parse
 from xdscore.schema.rule_checks import duration_nanos, scalar_checks, supported_options
 from xdscore.schema.rules import violations_of
@@ -22,7 +23,7 @@ HCM = GOOGLE + "envoy.extensions.filters.network.http_connection_manager.v3.Http
 
 def violations(tree: dict[str, Any]) -> list[tuple[str, str]]:
     outcome = parse(Manifest({"name": "x", **tree}))
-    return [(found.code, found.pointer) for found in outcome.findings]
+    return [(found.code, found.pointer) for found in outcome.findings if found.severity is Severity.ERROR]
 
 
 def cluster(**fields: Any) -> dict[str, Any]:

@@ -1,0 +1,66 @@
+"""Brings an earlier revision back, as a new one: history only grows."""
+
+from django.utils import timezone
+
+from controlplane.accounts.principal import Principal
+from controlplane.catalog.models import Revision
+from controlplane.catalog.selectors import blob_plaintext
+from controlplane.catalog.services.changes import change_apply
+from controlplane.catalog.values import ChangeMade, Existing, Expectation, Put
+from controlplane.errors import InputInvalid, NotFound
+from xdscore.resource_types import ResourceType
+from xdscore.schema import Expected, Manifest, ParsedResource, Refused, parse, to_json_with_secrets
+
+
+def resource_restore(
+    *,
+    environment_key: str,
+    kind: ResourceType,
+    name: str,
+    revision: int,
+    actor: Principal,
+    message: str = "",
+    expect: Expectation = Existing.ANY,
+    request_id: str = "",
+) -> ChangeMade:
+    """Make the content of `revision` current again, under today's rules and policies; secrets come back with it.
+
+    No change when it is current already. Raises NotFound, InputInvalid (the revision is a deletion, or is refused
+    today, with every finding), and what `change_apply` raises.
+    """
+    parsed = _parsed(environment_key, kind, name, revision)
+    return change_apply(
+        environment_key=environment_key,
+        edits=[Put(parsed, expect)],
+        actor=actor,
+        message=message or f"restore of {kind.word} '{name}' r{revision}"[:1000],
+        request_id=request_id,
+    )
+
+
+def _parsed(environment_key: str, kind: ResourceType, name: str, number: int) -> ParsedResource:
+    row = (
+        Revision.objects.select_related("blob")
+        .filter(
+            resource__environment__key=environment_key,
+            resource__type=kind.word,
+            resource__name=name,
+            number=number,
+        )
+        .first()
+    )
+    if row is None:
+        raise NotFound(f"There is no revision r{number} of the {kind.word} '{name}' in '{environment_key}'.")
+    if row.blob is None:
+        raise InputInvalid(
+            f"r{number} of the {kind.word} '{name}' is its deletion. Restore an earlier one, or delete it. "
+            "Nothing was changed."
+        )
+    tree = to_json_with_secrets(blob_plaintext(row.blob), xds_name=name, ttl_ms=row.ttl_ms)
+    result = parse(Manifest(tree), Expected(kind.word, name), now=timezone.now())
+    if isinstance(result, Refused):
+        raise InputInvalid(
+            f"r{number} of the {kind.word} '{name}' is not valid any more. Nothing was changed.",
+            findings=result.findings,
+        )
+    return result

@@ -1,0 +1,164 @@
+"""Certificates and keys given inline: readable, belonging together, strong enough, not expired.
+
+What Envoy would say when it loads them, said where they are written. Pure: `now` comes from the caller. Nothing of a
+key ever stands in a finding (reliability S5).
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_private_key,
+    pkcs12,
+)
+
+from xdscore.findings import Finding
+from xdscore.schema.codes import (
+    CERTIFICATE_EXPIRED,
+    CERTIFICATE_EXPIRING,
+    CERTIFICATE_UNREADABLE,
+    KEY_DIFFERS,
+    KEY_UNREADABLE,
+    KEY_WEAK,
+)
+from xdscore.schema.positions import Path
+from xdscore.schema.walk import AnyMessage
+
+_TLS = "envoy.extensions.transport_sockets.tls.v3."
+_CERTIFICATE = _TLS + "TlsCertificate"
+_VALIDATION = _TLS + "CertificateValidationContext"
+SOON = timedelta(days=30)
+# Envoy 1.40 (tls/context_impl.cc): "only RSA certificates with 2048-bit or larger keys are supported", "only P-256,
+# P-384 or P-521 ECDSA certificates are supported".
+_RSA_BITS_MIN = 2048
+_CURVES = frozenset({"secp256r1", "secp384r1", "secp521r1"})
+
+Found = Iterator[tuple[Path, Finding]]
+
+
+def certificate_findings(message: AnyMessage, path: Path, now: datetime | None) -> Found:
+    """What is wrong with the certificates and keys that `message` itself holds. Without `now` expiry is not judged."""
+    name = message.DESCRIPTOR.full_name
+    if name == _CERTIFICATE:
+        yield from _pair(message, path, now)
+    elif name == _VALIDATION:
+        _, found = _chain(message, "trusted_ca", path, now)
+        yield from found
+
+
+def _pair(message: AnyMessage, path: Path, now: datetime | None) -> Found:
+    chain, found = _chain(message, "certificate_chain", path, now)
+    yield from found
+    if chain:
+        yield from _strength(chain[0], (*path, "certificate_chain"))
+    password = _inline(message, "password")
+    bundle = _inline(message, "pkcs12")
+    if bundle is not None:
+        yield from _bundle(bundle, password, (*path, "pkcs12"), now)
+    key_text = _inline(message, "private_key")
+    # A key without the password that its file or variable holds cannot be judged here.
+    if key_text is None or (password is None and message.HasField("password")):
+        return
+    place = (*path, "private_key")
+    try:
+        key = _key(key_text, password)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        yield place, KEY_UNREADABLE.finding("", field="private_key", problem=_key_problem(error, password))
+        return
+    if chain and _spki(key.public_key()) != _spki(chain[0].public_key()):
+        yield place, KEY_DIFFERS.finding("", field="private_key")
+
+
+def _chain(
+    message: AnyMessage, field: str, path: Path, now: datetime | None
+) -> tuple[list[x509.Certificate], list[tuple[Path, Finding]]]:
+    """The certificates of a field, and what is wrong with them; none where the field is not given inline."""
+    text = _inline(message, field)
+    if text is None:
+        return [], []
+    place = (*path, field)
+    try:
+        chain = x509.load_pem_x509_certificates(text)
+    except ValueError:
+        return [], [(place, CERTIFICATE_UNREADABLE.finding("", field=field))]
+    return chain, [(place, finding) for finding in _expiry(chain, field, now)]
+
+
+def _bundle(data: bytes, password: bytes | None, place: Path, now: datetime | None) -> Found:
+    try:
+        key, certificate, more = pkcs12.load_key_and_certificates(data, password)
+    except (ValueError, UnsupportedAlgorithm) as error:
+        yield place, KEY_UNREADABLE.finding("", field="pkcs12", problem=_key_problem(error, password))
+        return
+    if certificate is None or key is None:
+        problem = "the bundle holds no certificate with its key"
+        yield place, KEY_UNREADABLE.finding("", field="pkcs12", problem=problem)
+        return
+    yield from ((place, finding) for finding in _expiry([certificate, *more], "pkcs12", now))
+    yield from _strength(certificate, place)
+
+
+def _strength(certificate: x509.Certificate, place: Path) -> Found:
+    key = certificate.public_key()
+    problem = ""
+    if isinstance(key, RSAPublicKey) and key.key_size < _RSA_BITS_MIN:
+        problem = f"RSA with {key.key_size} bits"
+    elif isinstance(key, EllipticCurvePublicKey) and key.curve.name not in _CURVES:
+        problem = f"ECDSA on {key.curve.name}"
+    if problem:
+        yield place, KEY_WEAK.finding("", field=str(place[-1]), problem=problem)
+
+
+def _expiry(chain: list[x509.Certificate], field: str, now: datetime | None) -> Iterator[Finding]:
+    """One finding for the certificate of the chain that ends first."""
+    if now is None:
+        return
+    end = min(certificate.not_valid_after_utc for certificate in chain)
+    if end < now + SOON:
+        code = CERTIFICATE_EXPIRED if end <= now else CERTIFICATE_EXPIRING
+        yield code.finding("", field=field, day=f"{end:%Y-%m-%d}")
+
+
+def _inline(message: AnyMessage, field: str) -> bytes | None:
+    """The content of a DataSource that is given in the manifest itself; None where it lies elsewhere, or nowhere."""
+    if not message.HasField(field):
+        return None
+    source = getattr(message, field)
+    match source.WhichOneof("specifier"):
+        case "inline_bytes":
+            return bytes(source.inline_bytes)
+        case "inline_string":
+            return bytes(source.inline_string.encode())
+        case _:
+            return None
+
+
+def _key(text: bytes, password: bytes | None) -> PrivateKeyTypes:
+    """Proxies do not mind a password that is not needed. Raises what `load_pem_private_key` raises."""
+    try:
+        return load_pem_private_key(text, password)
+    except TypeError:
+        if password is None:
+            raise
+        return load_pem_private_key(text, None)
+
+
+def _key_problem(error: Exception, password: bytes | None) -> str:
+    if isinstance(error, UnsupportedAlgorithm):
+        return "its kind is not known here"
+    if isinstance(error, TypeError):
+        return (
+            "it is not encrypted, but a password is given" if password else "it is encrypted, but no password is given"
+        )
+    return "it is damaged, or the password is not its own" if password else "it is not a key in PEM, or it is damaged"
+
+
+def _spki(key: PublicKeyTypes) -> bytes:
+    return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)

@@ -1,0 +1,23 @@
+"""What is worth saying of a resource's content beyond its shape and rules, in one walk through everything in it:
+notices of the API (`notices`), dangers (`dangers`), certificates and keys (`certificates`). Called by `parse`; pure.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from xdscore.findings import Finding
+from xdscore.schema.certificates import certificate_findings
+from xdscore.schema.dangers import DangerSearch
+from xdscore.schema.notices import notices_of
+from xdscore.schema.positions import Path
+from xdscore.schema.traversal import everything_in
+from xdscore.schema.walk import AnyMessage
+
+
+def content_findings(message: AnyMessage, now: datetime | None) -> Iterator[tuple[Path, Finding]]:
+    """Everything there is to say, with its path. Without `now` nothing is said of expiry."""
+    dangers = DangerSearch()
+    for path, each in everything_in(message):
+        yield from notices_of(each, path)
+        yield from dangers.look(each, path)
+        yield from certificate_findings(each, path, now)

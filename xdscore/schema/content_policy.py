@@ -1,0 +1,82 @@
+"""What an environment thinks of dangerous content: refuse, warn or allow, kind by kind (reliability threat 20).
+
+`dangers` finds; `graded` gives each note the severity of the policy. Refuse is the default: whoever needs code in
+proxies, their files, or destinations on their own machine asks an operator of the environment.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from enum import Enum
+
+from xdscore.findings import Finding, Severity
+from xdscore.schema.codes import LOCAL_FILE, LOCAL_PIPE, LOOPBACK, LUA, MODULE, VARIABLE
+
+
+class Stance(Enum):
+    """What becomes of a resource with such content."""
+
+    REFUSE = "refuse"
+    WARN = "warn"
+    ALLOW = "allow"
+
+
+@dataclass(frozen=True, slots=True)
+class ContentPolicy:
+    """One stance for each kind of content."""
+
+    lua: Stance = Stance.REFUSE
+    modules: Stance = Stance.REFUSE
+    files: Stance = Stance.REFUSE
+    pipes: Stance = Stance.REFUSE
+    loopback: Stance = Stance.REFUSE
+    variables: Stance = Stance.REFUSE
+
+
+KINDS: tuple[str, ...] = tuple(each.name for each in fields(ContentPolicy))
+"""The kinds of content, as policies spell them."""
+
+DEFAULT_POLICY = ContentPolicy()
+# What `make run` starts with: a backend beside the proxy is the first thing that anybody tries.
+OPEN_POLICY = ContentPolicy(
+    lua=Stance.WARN,
+    modules=Stance.WARN,
+    files=Stance.WARN,
+    pipes=Stance.WARN,
+    loopback=Stance.ALLOW,
+    variables=Stance.WARN,
+)
+_KIND_OF_CODE = {
+    LUA.code: "lua",
+    MODULE.code: "modules",
+    LOCAL_FILE.code: "files",
+    LOCAL_PIPE.code: "pipes",
+    LOOPBACK.code: "loopback",
+    VARIABLE.code: "variables",
+}
+_SEVERITIES = {Stance.REFUSE: Severity.ERROR, Stance.WARN: Severity.WARNING}
+
+
+def graded(findings: Iterable[Finding], policy: ContentPolicy) -> tuple[Finding, ...]:
+    """The findings with what is dangerous graded by `policy`; what it allows is left out. Safe to repeat."""
+    return tuple(_graded(findings, policy))
+
+
+def _graded(findings: Iterable[Finding], policy: ContentPolicy) -> Iterable[Finding]:
+    for finding in findings:
+        kind = _KIND_OF_CODE.get(finding.code)
+        if kind is None:
+            yield finding
+            continue
+        stance: Stance = getattr(policy, kind)
+        if stance is not Stance.ALLOW:
+            yield replace(finding, severity=_SEVERITIES[stance])
+
+
+def policy_of(stances: dict[str, str]) -> ContentPolicy:
+    """The policy of what was stored; kinds that are not named are refused. Raises ValueError for an unknown stance."""
+    return ContentPolicy(**{kind: Stance(stances[kind]) for kind in KINDS if kind in stances})
+
+
+def stances_of(policy: ContentPolicy) -> dict[str, str]:
+    """The inverse of `policy_of`."""
+    return {kind: getattr(policy, kind).value for kind in KINDS}
