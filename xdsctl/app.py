@@ -6,7 +6,18 @@ import typer
 from typer.core import TyperGroup
 
 from xdsctl import __version__
-from xdsctl.commands import clients, contexts, dataplane, doctor, incidents, manifests, resources, rollout, snapshots
+from xdsctl.commands import (
+    access,
+    clients,
+    contexts,
+    dataplane,
+    doctor,
+    incidents,
+    manifests,
+    resources,
+    rollout,
+    snapshots,
+)
 from xdsctl.output import Format, Printer
 from xdsctl.session import Session
 from xdsctl.settings import ENVIRONMENT_VARIABLE, SERVER_VARIABLE, TOKEN_VARIABLE, Context
@@ -87,7 +98,7 @@ def root(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     ctx.obj = Session(Printer(output, color=not no_color, quiet=quiet), Context(server, token, environment), context)
 
 
-for _module in (manifests, resources, rollout, clients, incidents, snapshots, dataplane, doctor, contexts):
+for _module in (manifests, resources, rollout, clients, incidents, access, snapshots, dataplane, doctor, contexts):
     _module.register(app)
 
 

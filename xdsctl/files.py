@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from xdscore.findings import Finding
-from xdscore.schema import Manifest, Media, Tree, read_manifests
+from xdscore.schema import Manifest, Media, Tree, read_manifests, read_text
 from xdscore.schema.positions import path_of
 from xdsctl.api import remark_of
 from xdsctl.exits import CommandError, Exit, JsonObject, Remark, UsageError
@@ -73,6 +73,18 @@ def manifests_read(paths: Iterable[str]) -> Manifests:
     if remarks:
         raise CommandError(Exit.NO, _count(len(remarks), "problem") + " in what was read.", remarks=remarks)
     return Manifests(tuple(items), tuple(notes))
+
+
+def document_read(path: str) -> Tree:
+    """The one document of a file. Raises CommandError with every problem of its text."""
+    for name, media, body in _bodies([path]):
+        read = read_text(body, media)
+        if read.findings:
+            remarks = [remark_in(name, finding) for finding in read.findings]
+            raise CommandError(Exit.NO, f"'{name}' cannot be read.", remarks=remarks)
+        if len(read.documents) == 1:
+            return read.documents[0].tree
+    raise UsageError(f"'{path}' must be one file with one document.")
 
 
 def remark_in(file: str, finding: Finding) -> Remark:

@@ -285,3 +285,36 @@ def test_output__quiet_and_no_color__only_data(xdsctl: Xdsctl) -> None:
     said = xdsctl("incidents", "list", "--quiet", "--no-color")
 
     assert (said.out, said.err) == ("", "")
+
+
+def test_access__cases_as_expected_and_not__0_and_1(xdsctl: Xdsctl, parley: Parley, tmp_path: Path) -> None:
+    rule = {"pattern": "secret-*", "effect": "deny", "types": ["listener"], "message": "ask the payments team"}
+    assert parley.call("POST", "/environments/default/rules", rule).status == 201
+    denied = {"node_id": "me", "type": "listener", "name": "secret-pay", "expect": "deny"}
+    file = tmp_path / "cases.yaml"
+
+    file.write_text(yaml.safe_dump({"cases": [denied]}))
+    kept = xdsctl("access", "test", "-f", str(file))
+    file.write_text(yaml.safe_dump({"cases": [denied, {**denied, "expect": "allow"}]}))
+    broken = xdsctl("access", "test", "-f", str(file))
+
+    assert (kept.status, kept.err) == (DONE, "1 case is as expected.\n")
+    assert (broken.status, broken.err) == (NO, "1 of 2 cases are not as expected.\n")
+    assert xdsctl("access", "rules", "-o", "json").data[0]["message"] == "ask the payments team"
+    file.write_text("cases: []")
+    assert xdsctl("access", "test", "-f", str(file)).status == USAGE
+
+
+def test_snapshot_and_undo__back_to_an_epoch__held_until_released(xdsctl: Xdsctl, parley: Parley) -> None:
+    first = parley.apply_and_publish(cluster("undone"))["epoch"]
+    parley.apply_and_publish(cluster("undone", connect_timeout="9s"))
+
+    exported = xdsctl("snapshot", "export", str(first), "-o", "yaml")
+    undone = xdsctl("rollout", "undo", "--to", str(first), "--reason", "too slow", "-o", "json")
+
+    assert "undone" in exported.out
+    assert (undone.status, undone.data["edits"][0]["name"]) == (DONE, "undone")
+    refused = applied(xdsctl, cluster("other"))
+    assert (refused.status, "too slow" in refused.err) == (CONFLICT, True)
+    parley.call("PATCH", "/environments/default", {"hold": None})
+    assert xdsctl("rollout", "undo", "--to", "999999", "--reason", "x").status == NO
