@@ -100,6 +100,7 @@ class _Room:
 
 def _client_config(client: FleetClient, statuses: tuple[ResourceStatus, ...], room: _Room) -> bytes:
     node = _node(client)
+    room.take(size=len(node))
     parts = [_NODE, varint(len(node)), node]
     for status in statuses:
         entry = _entry(status)

@@ -96,7 +96,7 @@ class Fleet:
             subscriptions = self._read([client.id for client in batch])
             for client in batch:
                 published = self._published_in(client.environment)
-                yield client, client_resources(subscriptions[client.id], published, show)
+                yield client, client_resources(client, subscriptions[client.id], published, show)
 
     def _read(self, clients: Sequence[str]) -> Mapping[str, tuple[StreamSubscription, ...]]:
         """The subscriptions of these clients; those read a moment ago are not read again."""

@@ -6,13 +6,11 @@ told is derived, not stored).
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from adsserver.engine.told import ABSENT, Absent
 from adsserver.engine.versions import mark, version_text
-from xdscore.access import Audience
-from xdscore.decision import client_view
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType
 from xdscore.snapshot import Content, Served, Snapshot
 
@@ -23,8 +21,14 @@ MAX_CHANGES = 10_000
 Shown = Content | Absent
 Change = tuple[Shown, Shown]
 """The content of a name before a step and after it."""
-Step = Mapping[str, Mapping[str, Change]]
-"""By type word and name, what one snapshot changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """By type word and name, what one snapshot changed; and whether its access rules differ from those before it."""
+
+    changes: Mapping[str, Mapping[str, Change]]
+    other_rules: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +51,13 @@ class Past:
     def changes(self, kind: ResourceType, names: frozenset[str] | None) -> Iterator[tuple[int, Mapping[str, Change]]]:
         """Newest first, the number of each step (the last is the number of steps) and what it changed of these names.
 
-        None asks for all names.
+        None asks for all names. Ends where other rules were in force: who was shown what before is not remembered.
         """
         for number in range(len(self.steps), 0, -1):
-            changed = self.steps[number - 1].get(kind.word, {})
+            step = self.steps[number - 1]
+            if step.other_rules:
+                return
+            changed = step.changes.get(kind.word, {})
             yield number, changed if names is None else {name: changed[name] for name in names & changed.keys()}
 
 
@@ -70,16 +77,23 @@ class Timeline:
 
 
 def timeline(
-    total: int, past: Past, kind: ResourceType, names: frozenset[str] | None, answered: frozenset[str]
+    total: int,
+    past: Past,
+    kind: ResourceType,
+    names: frozenset[str] | None,
+    answered: frozenset[str],
+    may_read: Callable[[str], bool],
 ) -> Timeline:
     """The timeline of a state whose marks sum up to `total` now and which shows these names (None: all).
 
-    `answered`: names that are shown as an error where they have no content. What an error said before is not
-    remembered: the timeline ends where one of them appeared or went away.
+    `may_read` says whether the rules let it show a name at all. `answered`: names that are shown as an error where they
+    have no content. What an error said before is not remembered: the timeline ends where one of them appeared or went
+    away.
     """
     versions = {version_text(total): len(past.steps)}
     last_changes: dict[str, int] = {}
-    for number, changed in past.changes(kind, names):
+    for number, all_changed in past.changes(kind, names):
+        changed = {name: change for name, change in all_changed.items() if may_read(name)}
         for name in changed:
             last_changes.setdefault(name, number)
         if any(isinstance(shown, Absent) for name in answered & changed.keys() for shown in changed[name]):
@@ -91,12 +105,12 @@ def timeline(
 
 
 def _step(before: Snapshot, after: Snapshot) -> Step:
-    return {kind.word: changed for kind in RESOURCE_TYPES if (changed := _changed(kind, before, after))}
+    changes = {kind.word: changed for kind in RESOURCE_TYPES if (changed := _changed(kind, before, after))}
+    return Step(changes, other_rules=before.access != after.access)
 
 
 def _changed(kind: ResourceType, before: Snapshot, after: Snapshot) -> dict[str, Change]:
-    old = client_view(Audience(before.environment), kind, before)
-    new = client_view(Audience(after.environment), kind, after)
+    old, new = before.type_state(kind).served, after.type_state(kind).served
     changed: dict[str, Change] = {}
     for name, entry in new.items():
         known = old.get(name)
@@ -111,4 +125,4 @@ def _content(served: Served | None) -> Shown:
 
 
 def _size(step: Step) -> int:
-    return sum(map(len, step.values()))
+    return sum(map(len, step.changes.values()))

@@ -15,20 +15,22 @@ from adsserver.engine.shared import Shared
 from adsserver.engine.subscription import Subscription
 from adsserver.engine.told import ABSENT, Absent
 from adsserver.engine.versions import mark, version_text
-from adsserver.ports import ResourceStatus, SyncState
+from adsserver.ports import FleetClient, ResourceStatus, SyncState
 from adsserver.store.fleet_past import Past, Timeline, timeline
 from controlplane.clients.facts import SubscriptionState
 from controlplane.clients.fleet_selectors import StreamNack, StreamSubscription
 from controlplane.incidents.attribution import blame
-from xdscore.access import Audience
+from xdscore.access import Audience, Effect
 from xdscore.errors import ResourceError
 from xdscore.resource_types import ResourceType, by_word
+from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Content
 
 NO_SNAPSHOT = "No snapshot of this environment was loaded yet."
 NEWER = "This content was published after the last response to the client and was not sent yet."
 UNTRACED = "What the client was sent last cannot be traced to the published content; it may be this or an earlier one."
 WITH_OTHERS = "Sent in a response that the client rejected because of something else; it may or may not be in use. "
+BY_METADATA = "Access rules speak of a group that is told by node metadata, and of that nothing is kept."
 TEXT_GONE = "What the client said is no longer kept."
 
 Show = Callable[[Content], bytes]
@@ -36,6 +38,7 @@ Show = Callable[[Content], bytes]
 
 # States that streams share: name sets of one fleet.
 _MAX_STATES = 1024
+_MAX_VIEWS = 256
 # Rejected names whose stand-ins are tried together; beyond it the state is not traced.
 _MAX_STAND_INS = 6
 # Of several streams of a client, the state that is shown: the one that needs attention (protocol.md K3).
@@ -56,36 +59,52 @@ class Published:
     def __init__(self, past: Past, public_url: str) -> None:
         self.past = past
         self._public_url = public_url
-        self._views: dict[str, ClientView] = {}
-        self._states: Shared[tuple[str, str, bool, frozenset[str]], _State] = Shared(_MAX_STATES)
+        self._views: Shared[tuple[Audience, str], ClientView] = Shared(_MAX_VIEWS)
+        self._states: Shared[tuple[Audience, str, str, bool, frozenset[str]], _State] = Shared(_MAX_STATES)
+        access = past.snapshot.access
+        mentioned = {key for rule in access.rules for key in rule.client_groups}
+        groups = [group for group in access.groups if group.key in mentioned]
+        self._by_metadata = any(matcher.metadata for group in groups for matcher in group.matchers)
 
-    def view(self, kind: ResourceType) -> ClientView:
-        """What clients are shown of a type. All of an environment have one audience."""
-        view = self._views.get(kind.word)
+    def audience(self, client: FleetClient) -> Audience | Absent:
+        """What this client is to the rules; absent where that depends on what the facts do not keep."""
+        if self._by_metadata:
+            return ABSENT
+        facts = ClientFacts(client.identity, client.node_id, client.node_cluster)
+        return self.past.snapshot.access.audience(self.past.snapshot.environment, facts)
+
+    def view(self, audience: Audience, kind: ResourceType) -> ClientView:
+        """What clients of an audience are shown of a type."""
+        key = (audience, kind.word)
+        view = self._views.get(key)
         if view is None:
-            snapshot = self.past.snapshot
-            view = self._views[kind.word] = ClientView(Audience(snapshot.environment), kind, snapshot, None)
+            view = self._views.put(key, ClientView(audience, kind, self.past.snapshot, None))
         return view
 
-    def error(self, kind: ResourceType, name: str) -> str:
+    def error(self, view: ClientView, name: str) -> str:
         """What a client that asks for this name is told in place of content."""
-        told = self.view(kind).error(name, self._public_url)
+        told = view.error(name, self._public_url)
         return told.text if isinstance(told, ResourceError) else ""
 
-    def state(self, kind: ResourceType, variant: str, *, wildcard: bool, names: frozenset[str]) -> _State:
+    def state(self, view: ClientView, variant: str, *, wildcard: bool, names: frozenset[str]) -> _State:
         """What a subscription is shown now."""
-        key = (kind.word, variant, wildcard, names)
+        kind = view.kind
+        key = (view.audience, kind.word, variant, wildcard, names)
         known = self._states.get(key)
         if known is not None:
             return known
-        view = self.view(kind)
         if variant == Variant.DELTA.value:
             # Its version is that of the view, whatever part of it a stream asks for (protocol.md B10).
             total, shown, answered = view.total, None, frozenset[str]()
         else:
             body = view.body(Subscription(wildcard, names, named_once=True), (), self._public_url)
             total, shown, answered = int(body.version, 16), None if wildcard else names, names
-        return self._states.put(key, _State(total, timeline(total, self.past, kind, shown, answered)))
+        permissions = self.past.snapshot.access.permissions(view.audience, kind)
+
+        def may_read(name: str) -> bool:
+            return permissions.verdict(name).effect is Effect.ALLOW
+
+        return self._states.put(key, _State(total, timeline(total, self.past, kind, shown, answered, may_read)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +124,17 @@ class _Rejection:
 
 
 def client_resources(
-    subscriptions: Iterable[StreamSubscription], published: Published | None, show: Show
+    client: FleetClient, subscriptions: Iterable[StreamSubscription], published: Published | None, show: Show
 ) -> tuple[ResourceStatus, ...]:
     """Every resource that the streams of one client ask for, in push order and by name.
 
     Streams of one client are shown as one (K3): a resource that several ask for has the state that needs attention.
     """
     found: dict[tuple[int, str], list[ResourceStatus]] = {}
+    audience = published.audience(client) if published is not None else ABSENT
     for subscription in subscriptions:
         kind = by_word[subscription.type]
-        for status in _statuses(subscription, kind, published, show):
+        for status in _statuses(subscription, kind, published, audience, show):
             found.setdefault((kind.push_order, status.name), []).append(status)
     return tuple(_together(found[key]) for key in sorted(found))
 
@@ -128,20 +148,29 @@ def _together(statuses: Sequence[ResourceStatus]) -> ResourceStatus:
 
 
 def _statuses(
-    subscription: StreamSubscription, kind: ResourceType, published: Published | None, show: Show
+    subscription: StreamSubscription,
+    kind: ResourceType,
+    published: Published | None,
+    audience: Audience | Absent,
+    show: Show,
 ) -> Iterable[ResourceStatus]:
     names = frozenset(subscription.names)
     if published is None:
         return [ResourceStatus(kind, name, SyncState.NOT_SENT, details=NO_SNAPSHOT) for name in sorted(names)]
-    view = published.view(kind)
+    if isinstance(audience, Absent):
+        candidates = names | (
+            published.past.snapshot.type_state(kind).served.keys() if subscription.wildcard else set()
+        )
+        return [ResourceStatus(kind, name, SyncState.UNKNOWN, details=BY_METADATA) for name in sorted(candidates)]
+    view = published.view(audience, kind)
     rejected = _still_rejected(subscription, view, rejections(kind, subscription.nacks))
-    told = _Told(subscription, published.state(kind, subscription.variant, wildcard=subscription.wildcard, names=names))
+    told = _Told(subscription, published.state(view, subscription.variant, wildcard=subscription.wildcard, names=names))
     told.add_stand_ins(view, rejected)
     statuses = []
     for name in sorted(names | view.named.keys()) if subscription.wildcard else sorted(names):
         member = view.named.get(name)
         if member is None:
-            statuses.append(_without_content(subscription, kind, name, published.error(kind, name)))
+            statuses.append(_without_content(subscription, kind, name, published.error(view, name)))
             continue
         state, details, at = told.state_of(name, rejected.get(name))
         content = member.content
