@@ -9,7 +9,7 @@ JOBS ?= 2
 PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo bench check test-fast test-protocol test-e2e fuzz lock golden codes openapi clean install install-dev test-search
+.PHONY: help run test demo bench check test-fast test-protocol test-e2e fuzz lock golden codes openapi clean install install-dev test-search mutation
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -35,6 +35,7 @@ check: install-dev  ## Lint, types, import contracts, migrations, module length:
 	@mkdir -p $(VENV)/home
 	PARLEY_HOME=$(VENV)/home $(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python scripts/module_length.py $(PACKAGES) scripts tests
+	$(BIN)/python scripts/protocol_table.py
 
 test-fast: install-dev  ## Tests of pure code
 	$(BIN)/python -m pytest tests/unit
@@ -51,6 +52,10 @@ test-search: install-dev  ## Generated tests with examples nobody tried yet; wha
 fuzz: install-dev  ## Send what no client would to the protocol engine, for a minute (Linux)
 	mkdir -p .fuzz
 	$(BIN)/python -m tests.protocol.fuzz.run .fuzz tests/protocol/fuzz/corpus -max_total_time=60 -max_len=2000 -artifact_prefix=.fuzz/found-
+
+mutation: install-dev  ## Nightly: change the engine in some two thousand ways; its tests must notice 85 % of them
+	HYPOTHESIS_EXAMPLES=quick $(BIN)/mutmut run --max-children $(JOBS)
+	$(BIN)/python scripts/mutation_score.py 85
 
 golden: install-dev  ## Rewrite the expected files and show what changed
 	PARLEY_GOLDEN_REWRITE=1 $(BIN)/python -m pytest tests/golden

@@ -22,6 +22,11 @@ from xdscore.selectors import ClientFacts
 
 __all__ = ["EngineSettings", "Session"]
 
+# F24: a node whose bootstrap says "off" here is told what it gets and what is removed, but not why. YAML reads a bare
+# off as false.
+ERRORS_KEY = "parley.resource_errors"
+_OFF = frozenset({"off", "false"})
+
 # Of a stream that nothing is decided for yet.
 _NOBODY = Audience("")
 
@@ -32,13 +37,24 @@ class Session:
     Without a publication nothing is decided and nothing is said (reliability T6).
     """
 
-    __slots__ = ("_audience", "_client", "_nonce", "_publication", "_settings", "_streams", "_variant", "_wake_s")
+    __slots__ = (
+        "_audience",
+        "_client",
+        "_nonce",
+        "_publication",
+        "_settings",
+        "_streams",
+        "_variant",
+        "_wake_s",
+        "tells_errors",
+    )
 
     def __init__(
         self, variant: Variant, client: ClientFacts, settings: EngineSettings, publication: Publication | None
     ) -> None:
         self._variant = variant
         self._client = client
+        self.tells_errors = client.metadata.get(ERRORS_KEY) not in _OFF
         self._settings = settings
         self._publication = publication
         self._audience = _NOBODY if publication is None else publication.audience(client)
@@ -131,6 +147,8 @@ class Session:
         self._nonce += 1
         # B1: unique on the stream, and says nothing about content (reliability I1).
         nonce = str(self._nonce)
+        if not self.tells_errors:
+            entry.errors = ()
         stream.ledger.sent(entry, nonce, now)
         stream.losing_since_s = inf
         self._send_endpoints_behind(entry.changed)

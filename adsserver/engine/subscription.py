@@ -50,7 +50,7 @@ def listed(kind: ResourceType, current: Subscription, names: tuple[str, ...]) ->
         # C2: legacy wildcard, only where the type has one and no name was ever given on this stream.
         return Subscription(kind.wildcard and not current.named_once, frozenset(), current.named_once)
     wildcard = kind.wildcard and WILDCARD in names
-    return _subscription(wildcard, _plain(names), named_once=True)
+    return subscription_to(wildcard, _plain(names), named_once=True)
 
 
 def legacy_wildcard(kind: ResourceType) -> Subscription:
@@ -71,10 +71,11 @@ def edited(
     if WILDCARD in unsubscribe:
         wildcard = False
     names = (current.names | _plain(subscribe)) - frozenset(unsubscribe)
-    return _subscription(wildcard, names, named_once=current.named_once or bool(subscribe))
+    return subscription_to(wildcard, names, named_once=current.named_once or bool(subscribe))
 
 
-def _subscription(wildcard: bool, names: frozenset[str], *, named_once: bool) -> Subscription:
+def subscription_to(wildcard: bool, names: frozenset[str], *, named_once: bool) -> Subscription:
+    """A subscription to these names, and those of them that are globs."""
     globs = frozenset(glob for glob in map(glob_of, names) if glob is not None)
     return Subscription(wildcard, names, named_once, globs)
 

@@ -291,7 +291,8 @@ class Stream:
         kind = UNKNOWN_TYPE if isinstance(request, UnknownTypeRequest) else request.kind.word
         self._shared.metrics.requests[self._variant.value, kind].inc()
         if isinstance(request, UnknownTypeRequest):
-            self._receive_unknown(request)
+            if begun.session.tells_errors:
+                self._receive_unknown(request)
         else:
             for fact in begun.session.receive(request, self._loop.time()):
                 self._learn(begun.info, fact)

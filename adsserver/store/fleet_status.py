@@ -12,7 +12,7 @@ from itertools import product
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import Variant
 from adsserver.engine.shared import Shared
-from adsserver.engine.subscription import Subscription
+from adsserver.engine.subscription import subscription_to
 from adsserver.engine.told import ABSENT, Absent
 from adsserver.engine.versions import mark, version_text
 from adsserver.ports import FleetClient, ResourceStatus, SyncState
@@ -97,7 +97,7 @@ class Published:
             # Its version is that of the view, whatever part of it a stream asks for (protocol.md B10).
             total, shown, answered = view.total, None, frozenset[str]()
         else:
-            body = view.body(Subscription(wildcard, names, named_once=True), (), self._public_url)
+            body = view.body(subscription_to(wildcard, names, named_once=True), (), self._public_url)
             total, shown, answered = int(body.version, 16), None if wildcard else names, names
         permissions = self.past.snapshot.access.permissions(view.audience, kind)
 

@@ -1,0 +1,74 @@
+"""Hold docs/reference/protocol.md to the tree: every rule has a row, and what a row names exists.
+
+A function is named by its dotted path, a test as `file.py::name`; both are looked up in the source.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+TABLE = Path("docs/reference/protocol.md")
+
+# The rules by section; F11a and I3a were found later.
+_COUNTS = {"A": 10, "B": 13, "C": 11, "D": 10, "E": 7, "F": 24, "G": 5, "H": 4, "I": 5, "J": 4, "K": 3}
+RULES = (*(f"{section}{number}" for section, count in _COUNTS.items() for number in range(1, count + 1)), "F11a", "I3a")
+
+_ROW = re.compile(r"^\| (?P<rule>[A-K]\d+a?) \|[^|]+\|(?P<functions>[^|]*)\|(?P<tests>[^|]*)\|$", re.MULTILINE)
+_QUOTED = re.compile(r"`([^`]+)`")
+
+
+def main() -> int:
+    """The exit status: 1 when the table is not true."""
+    problems = sorted(problems_of(TABLE.read_text(encoding="utf-8"), Path()))
+    for problem in problems:
+        sys.stderr.write(f"{TABLE}: {problem}\n")
+    return 1 if problems else 0
+
+
+def problems_of(text: str, root: Path) -> Iterator[str]:
+    """What is wrong with this table, as sentences."""
+    rows = {row["rule"]: row for row in _ROW.finditer(text)}
+    yield from (f"Rule {rule} has no row." for rule in RULES if rule not in rows)
+    for rule, row in rows.items():
+        functions, tests = _QUOTED.findall(row["functions"]), _QUOTED.findall(row["tests"])
+        if not functions:
+            yield f"Rule {rule} names no function."
+        if not tests:
+            yield f"Rule {rule} names no test."
+        yield from (f"Rule {rule}: there is no {name}." for name in functions if not _function_exists(root, name))
+        yield from (f"Rule {rule}: there is no test {name}." for name in tests if not _test_exists(root, name))
+
+
+def _function_exists(root: Path, dotted: str) -> bool:
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        module = root.joinpath(*parts[:length])
+        file = module / "__init__.py" if module.is_dir() else module.with_suffix(".py")
+        if file.is_file():
+            return _defines(file, parts[length:])
+    return False
+
+
+def _test_exists(root: Path, named: str) -> bool:
+    path, _, name = named.partition("::")
+    return path.endswith(".py") and bool(name) and (root / path).is_file() and _defines(root / path, [name])
+
+
+def _defines(file: Path, names: list[str]) -> bool:
+    body: list[ast.stmt] = ast.parse(file.read_text(encoding="utf-8")).body
+    for name in names:
+        found = [
+            node
+            for node in body
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == name
+        ]
+        if not found:
+            return False
+        body = found[0].body
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())
