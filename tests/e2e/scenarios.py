@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.support.backends import grpc_backend, http_backend
 from tests.support.envoy import envoy
-from tests.support.grpc_client import grpc_client, simple_bootstrap
+from tests.support.grpc_client import Outcome, grpc_client, simple_bootstrap
 from tests.support.manifests import api_listener, cluster, endpoints, listener, route
 from tests.support.ports import free_ports
 from tests.support.stack import Parley
@@ -53,6 +53,41 @@ def grpc_client_is_served(parley: Parley, *, ads_port: int) -> None:
 
         parley.apply_and_publish(api_listener(f"nowhere-{ads_port}", name))
         eventually(lambda: client.call(f"xds:///nowhere-{ads_port}").code, lambda code: code == "OK", within_s=5)
+
+
+def rules_decide_what_a_grpc_client_reads(parley: Parley, *, ads_port: int) -> None:
+    """A denied RPC fails within a second in the rule's own words; the rule goes and comes back on the open stream."""
+    name = f"vault-{ads_port}"
+    environment = "/environments/default"
+    with grpc_backend("parley") as backend, grpc_client(simple_bootstrap(ads_port=ads_port, node_id=name)) as client:
+        parley.apply_and_publish(
+            cluster(name, eds=True), endpoints(name, backend), route(name, name), api_listener(name, name)
+        )
+        group = {"key": f"of-{name}", "matchers": [{"node_id": name}], "trust": "declared"}
+        assert parley.call("POST", f"{environment}/client-groups", group).status == 201
+        rule = {"pattern": f"{name}*", "types": ["listener"], "effect": "deny", "client_groups": [group["key"]]}
+        made = parley.call("POST", f"{environment}/rules", {**rule, "message": "ask the vault team"})
+        assert made.status == 201, made
+        parley.published(made.body["change"])
+        path = f"{environment}/rules/{made.body['id']}"
+
+        def outcome() -> Outcome:
+            return client.call(f"xds:///{name}")
+
+        denied = eventually(outcome, lambda got: "XDS2103" in got.text, within_s=3)
+        again = outcome()
+        words = f"PERMISSION_DENIED [XDS2103] This client may not read Listener '{name}': ask the vault team. Explain: "
+        assert words in denied.text
+        assert f"/x?e=default&t=listener&n={name}" in denied.text
+        assert (denied.code, again.code) == ("UNAVAILABLE", "UNAVAILABLE")
+        assert again.seconds < 1.0
+
+        parley.call("PATCH", path, {"enabled": False})
+        eventually(outcome, lambda got: got.code == "OK", within_s=3)
+        parley.call("PATCH", path, {"enabled": True})
+        eventually(outcome, lambda got: "XDS2103" in got.text, within_s=3)
+        parley.call("DELETE", path)
+        eventually(outcome, lambda got: got.code == "OK", within_s=3)
 
 
 def _refused(get: object, port: int) -> bool:

@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.scenarios import envoy_follows_changes, grpc_client_is_served
+from tests.e2e.scenarios import (
+    envoy_follows_changes,
+    grpc_client_is_served,
+    rules_decide_what_a_grpc_client_reads,
+)
 from tests.support.stack import Parley, running_up
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("up")]
@@ -24,3 +28,7 @@ def test_envoy__resources_change_over_rest__traffic_follows(parley: Parley, tmp_
 
 def test_grpc__listener_exists_or_not__rpc_works_or_says_why(parley: Parley) -> None:
     grpc_client_is_served(parley, ads_port=parley.ads_port)
+
+
+def test_grpc__access_rule_comes_and_goes__rpc_fails_in_its_words_or_works(parley: Parley) -> None:
+    rules_decide_what_a_grpc_client_reads(parley, ads_port=parley.ads_port)
