@@ -201,12 +201,13 @@ def _while_valid(callers: Callers, serve: Behaviour) -> Behaviour:
     """A behaviour that is cut off with UNAUTHENTICATED when its caller's credential ends (reliability S2)."""
 
     async def bounded(request: object, context: Context, caller: Caller) -> object:
-        work = asyncio.ensure_future(serve(request, context, caller))
+        writer = _Writer(context)
+        work = asyncio.ensure_future(serve(request, writer, caller))  # type: ignore[arg-type]  # it is one in all but name
         reasons: list[str] = []
 
         def cut(reason: str) -> None:
             reasons.append(reason)
-            work.cancel()
+            writer.between_writes(work.cancel)
 
         release = callers.hold(caller, cut)
         try:
@@ -220,6 +221,36 @@ def _while_valid(callers: Callers, serve: Behaviour) -> Behaviour:
         return await context.abort(grpc.StatusCode.UNAUTHENTICATED, reasons[0])
 
     return bounded
+
+
+class _Writer:
+    """The context of a call, which can wait for the write in progress: a status that is sent meanwhile is lost, and the
+    client would wait for ever.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._writing = False
+        self._then: Callable[[], object] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def between_writes(self, then: Callable[[], object]) -> None:
+        """Call this as soon as nothing is being written."""
+        self._then = then
+        if not self._writing:
+            then()
+
+    async def write(self, message: bytes) -> None:
+        """See the context."""
+        self._writing = True
+        try:
+            await self._context.write(message)
+        finally:
+            self._writing = False
+            if self._then is not None:
+                self._then()
 
 
 def _plain(inner: Callable[..., Any]) -> Behaviour:
