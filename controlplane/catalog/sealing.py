@@ -63,6 +63,10 @@ class KeyRing:
                     raise SealError("sealed bytes were altered or belong to another resource") from error
         raise SealError(f"sealed under key {key_id.hex()}, which PARLEY_ENCRYPTION_KEYS does not hold")
 
+    def is_current(self, sealed: bytes) -> bool:
+        """Whether these bytes are sealed under the first key."""
+        return sealed[1 : 1 + _KEY_ID_BYTES] == _key_id(self.keys[0])
+
     def keyed_hash(self, data: bytes) -> str:
         """A short keyed hash by which operators tell secret values apart without reading them (resolutions U12)."""
         return blake2b(data, digest_size=HASH_BYTES, key=_derive(self.keys[-1], b"kept")).hexdigest()
@@ -70,6 +74,10 @@ class KeyRing:
     def sign(self, data: bytes) -> str:
         """A MAC of `data` under the first key, with the key's id in front."""
         return _mac(self.keys[0], data)
+
+    def signed_by_current(self, mac: str) -> bool:
+        """Whether this MAC says that it is by the first key."""
+        return mac.partition(":")[0] == _key_id(self.keys[0]).hex()
 
     def verifies(self, data: bytes, mac: str) -> bool:
         """Whether any key of the ring made this MAC of `data`."""

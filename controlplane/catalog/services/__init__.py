@@ -15,9 +15,11 @@ from controlplane.catalog.services.environments import (
 )
 from controlplane.catalog.services.quarantines import proofs_record, quarantine_open, quarantine_release
 from controlplane.catalog.services.restoring import resource_restore
+from controlplane.catalog.services.rotation import Resealed, secrets_reseal
 from controlplane.catalog.services.writing import change_start, environment_lock
 
 __all__ = [
+    "Resealed",
     "blobs_write",
     "change_apply",
     "change_plan",
@@ -34,4 +36,5 @@ __all__ = [
     "quarantine_open",
     "quarantine_release",
     "resource_restore",
+    "secrets_reseal",
 ]

@@ -1,0 +1,50 @@
+"""Moves secrets to the newest key while everything serves on (architecture.md decision 8, reliability (e) "secret
+rotation").
+
+A blob's address and its plaintext stay; only the ciphertext is replaced, a few rows a transaction. A row that somebody
+else replaced meanwhile is left to the next look: whatever is sealed under the first key is done.
+"""
+
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from controlplane.catalog.choices import BlobKind
+from controlplane.catalog.models import Blob
+from controlplane.catalog.sealing import SealError, key_ring
+
+_BATCH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Resealed:
+    """How many secrets were sealed anew, and the addresses of those that no key of the ring opens."""
+
+    moved: int
+    lost: tuple[str, ...]
+
+
+def secrets_reseal() -> Resealed:
+    """Seal every secret that is under an older key under the first one."""
+    ring = key_ring()
+    moved, last = 0, ""
+    lost: list[str] = []
+    while True:
+        rows = list(Blob.objects.filter(kind=BlobKind.SECRET.value, hash__gt=last).order_by("hash")[:_BATCH])
+        if not rows:
+            return Resealed(moved, tuple(lost))
+        last = rows[-1].hash
+        fresh: dict[str, tuple[bytes, bytes]] = {}
+        for row in rows:
+            sealed, address = bytes(row.data), bytes.fromhex(row.hash)
+            if ring.is_current(sealed):
+                continue
+            try:
+                fresh[row.hash] = sealed, ring.seal(ring.open(sealed, address), address)
+            except SealError:
+                lost.append(row.hash)
+        with transaction.atomic():
+            moved += sum(
+                Blob.objects.filter(hash=address, data=before).update(data=after, size=len(after))
+                for address, (before, after) in fresh.items()
+            )

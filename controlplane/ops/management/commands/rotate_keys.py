@@ -1,0 +1,38 @@
+"""`manage.py rotate_keys`: seals every secret, and signs every snapshot, with the first of PARLEY_ENCRYPTION_KEYS."""
+
+import sys
+
+from django.core.management.base import BaseCommand
+from django.db import transaction
+
+from controlplane.accounts.principal import SYSTEM
+from controlplane.catalog.services import secrets_reseal
+from controlplane.journal.services import audit_record
+from controlplane.snapshots.rotation import snapshots_resign
+
+EXIT_LEFT_BEHIND = 1
+
+
+class Command(BaseCommand):
+    """Moves what is stored to the newest key. Everything serves on, and it may be run again at any time."""
+
+    help = (
+        "Seal every secret and sign every snapshot with the first key of PARLEY_ENCRYPTION_KEYS, while everything "
+        "serves on. Put a new key first, restart every process, run this, then drop the old key and restart again."
+    )
+    requires_system_checks = []
+
+    def handle(self, *_arguments: object, **_options: object) -> None:
+        secrets = secrets_reseal()
+        snapshots = snapshots_resign()
+        detail = {"secrets": secrets.moved, "snapshots": snapshots.moved}
+        with transaction.atomic():
+            audit_record(actor=SYSTEM.name, verb="keys.rotated", subject="PARLEY_ENCRYPTION_KEYS", detail=detail)
+        self.stdout.write(f"Sealed anew: {secrets.moved} secrets. Signed anew: {snapshots.moved} snapshots.")
+        if secrets.lost or snapshots.lost:
+            self.stderr.write(
+                f"Left behind, because no key of PARLEY_ENCRYPTION_KEYS fits: {len(secrets.lost)} secrets, "
+                f"{snapshots.lost} snapshots. Add the key they were made with and run this again."
+            )
+            sys.exit(EXIT_LEFT_BEHIND)
+        self.stdout.write("Everything is under the first key: the others may be dropped.")

@@ -1,0 +1,39 @@
+"""Moves the signatures of snapshots to the newest key while everything serves on (resolutions D19)."""
+
+from dataclasses import dataclass
+
+from controlplane.catalog.sealing import key_ring
+from controlplane.snapshots.models import SnapshotRow
+from controlplane.snapshots.services import signed_part
+
+
+@dataclass(frozen=True, slots=True)
+class Resigned:
+    """How many snapshots were signed anew, and how many no key of the ring vouches for."""
+
+    moved: int
+    lost: int
+
+
+def snapshots_resign() -> Resigned:
+    """Sign every snapshot that an older key signed with the first one, so that the older one can be dropped (D19).
+
+    Only what verifies now: a forged row must not become a genuine one.
+    """
+    ring = key_ring()
+    moved = lost = 0
+    for row in SnapshotRow.objects.select_related("environment").iterator(chunk_size=500):
+        if ring.signed_by_current(row.mac):
+            continue
+        signed = signed_part(
+            environment_key=row.environment.key,
+            lineage=str(row.lineage),
+            epoch=row.epoch,
+            root=row.root_id,
+            access=row.access_id,
+        )
+        if not ring.verifies(signed, row.mac):
+            lost += 1
+            continue
+        moved += SnapshotRow.objects.filter(pk=row.pk, mac=row.mac).update(mac=ring.sign(signed))
+    return Resigned(moved, lost)

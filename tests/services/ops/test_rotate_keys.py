@@ -1,0 +1,105 @@
+"""Moving what is stored to a newer key, on both databases."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from django.core.management import call_command
+from pytest_django.fixtures import Settings
+
+from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.builder.services import builds_sweep
+from controlplane.catalog.models import Blob
+from controlplane.catalog.sealing import key_ring
+from controlplane.catalog.selectors import resource_get
+from controlplane.catalog.services import change_apply
+from controlplane.catalog.values import Put
+from controlplane.home import encryption_keys
+from controlplane.journal.models import AuditEvent
+from controlplane.snapshots.models import SnapshotRow
+from controlplane.snapshots.selectors import snapshot_heads
+from tests.support.manifests import cluster, parsed, tls_secret
+from xdscore.resource_types import SECRET
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"]),
+    pytest.mark.usefixtures("database"),
+]
+
+DANA = Principal("dana", ADMIN_SCOPES)
+NEW, FOREIGN = bytes(range(32)), bytes(range(32, 64))
+Use = Callable[..., None]
+
+
+@pytest.fixture
+def use(settings: Settings) -> Iterator[Use]:
+    """Go on as processes started with these keys would."""
+
+    def take(*keys: bytes) -> None:
+        settings.PARLEY = replace(settings.PARLEY, encryption_keys=keys)
+        key_ring.cache_clear()
+
+    yield take
+    key_ring.cache_clear()
+
+
+@pytest.fixture
+def old(settings: Settings) -> bytes:
+    """The key everything was made with so far."""
+    return encryption_keys(settings.PARLEY)[0]
+
+
+def put(*trees: dict[str, object]) -> bool:
+    made = change_apply(environment_key="default", edits=[Put(parsed(tree)) for tree in trees], actor=DANA)
+    builds_sweep()
+    return made.changed
+
+
+def secret() -> bytes:
+    return resource_get(environment_key="default", kind=SECRET, name="key-7").any_bytes
+
+
+def test_rotate__new_key_in_front__everything_is_under_it_and_the_old_one_can_go(use: Use, old: bytes) -> None:
+    put(cluster(), *(tls_secret(f"key-{number}", f"hunter{number}") for number in range(250)))
+    before = dict(Blob.objects.filter(kind="secret").values_list("hash", "data"))
+    rows = list(SnapshotRow.objects.values_list("epoch", "root_id"))
+
+    use(NEW, old)
+    call_command("rotate_keys")
+
+    assert not put(tls_secret("key-7", "hunter7"))  # unchanged stays unchanged: no new version on the wire (D18)
+    use(NEW)
+    after = dict(Blob.objects.filter(kind="secret").values_list("hash", "data"))
+    assert after.keys() == before.keys()
+    assert all(bytes(after[address]) != bytes(before[address]) for address in before)
+    assert b"hunter7" in secret()
+    assert all(head.genuine for head in snapshot_heads())
+    assert list(SnapshotRow.objects.values_list("epoch", "root_id")) == rows
+    assert AuditEvent.objects.get(verb="keys.rotated").detail == {"secrets": 250, "snapshots": len(rows)}
+
+
+def test_rotate__again__moves_nothing(use: Use, old: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    put(tls_secret("key-7", "hunter7"))
+    use(NEW, old)
+    call_command("rotate_keys")
+    capsys.readouterr()
+
+    call_command("rotate_keys")
+
+    assert "Sealed anew: 0 secrets. Signed anew: 0 snapshots." in capsys.readouterr().out
+
+
+def test_rotate__key_that_is_missing__says_so_and_makes_nothing_genuine(
+    use: Use, old: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(tls_secret("key-7", "hunter7"))
+    use(NEW, FOREIGN)
+
+    with pytest.raises(SystemExit) as caught:
+        call_command("rotate_keys")
+
+    assert caught.value.code == 1
+    assert "Left behind" in capsys.readouterr().err
+    assert not any(head.genuine for head in snapshot_heads())
+    use(old)
+    assert b"hunter7" in secret()
