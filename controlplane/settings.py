@@ -9,7 +9,7 @@ from controlplane.settings_base import BASE_DIR, PARLEY, ROOMS_OF_ADS
 from controlplane.values import MailSecurity
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "controlplane.console.admin_apps.ParleyAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -88,6 +88,10 @@ CSRF_TRUSTED_ORIGINS = [PARLEY.public_url]
 
 SESSION_COOKIE_SECURE = PARLEY.https
 SESSION_COOKIE_AGE = 12 * 3600  # a working day
+if PARLEY.https:
+    # Names that browsers take only over TLS and for this very host: no neighbour can set them (RFC 6265bis).
+    SESSION_COOKIE_NAME = "__Host-sessionid"
+    CSRF_COOKIE_NAME = "__Host-csrftoken"
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SECURE = PARLEY.https
 CSRF_COOKIE_HTTPONLY = True

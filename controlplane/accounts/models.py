@@ -80,3 +80,19 @@ class RoleGrant(models.Model):
     def __str__(self) -> str:
         """Who may act as what, where."""
         return f"{self.user or self.group}: {self.role} in {self.environment or 'all environments'}"
+
+
+class LoginAttempt(models.Model):
+    """An attempt to sign in during the last minute, under the hash of where it came from or of whom it named."""
+
+    key = models.CharField(max_length=64)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        """Counted by key, forgotten by time."""
+
+        indexes = (models.Index(fields=("key", "at")), models.Index(fields=("at",)))
+
+    def __str__(self) -> str:
+        """When."""
+        return f"{self.at:%H:%M:%S}"

@@ -33,8 +33,9 @@ from controlplane.api.views.changes import change_answer, held_json
 from controlplane.builder.selectors import HeldName, held_names
 from controlplane.catalog.models import Resource, Revision
 from controlplane.catalog.selectors import resource_content, resource_get, resource_list, resource_row, revision_list
-from controlplane.catalog.services import change_apply, resource_restore
+from controlplane.catalog.services import change_apply, resource_restore, secrets_read_record
 from controlplane.catalog.values import Delete, finding_from_json
+from xdscore.resource_types import SECRET
 from xdscore.schema import Expected, Tree
 
 
@@ -62,16 +63,22 @@ class ResourceListView(ApiView):
             environment_key=environment_key, kind=kind, owner=owner, name_part=name_part, contents=manifests
         )
 
+        secrets: list[str] = []
+
         def manifest(row: Resource) -> dict[str, Tree]:
+            if row.type == SECRET.word:
+                secrets.append(row.name)
             return manifest_of(resource_content(row, environment_key=environment_key))
 
         held = held_names(environment_key=environment_key)
         if manifests and prefers_yaml(request):
             page = offset_page(request, rows, window, manifest)
+            _secrets_read(request, environment_key, secrets)
             link = {"Link": f'<{page["next"]}>; rel="next"'} if page["next"] else {}
             return yaml_answer(page["results"], headers={"Vary": "Accept", **link})
         if manifests:
             page = offset_page(request, rows, window, lambda row: {**_row_json(row, held), "manifest": manifest(row)})
+            _secrets_read(request, environment_key, secrets)
         else:
             page = offset_page(request, rows, window, lambda row: _row_json(row, held))
         return json_answer(page, headers={"Vary": "Accept"})
@@ -92,6 +99,7 @@ class ResourceView(ApiView):
         Query(request, ()).done()
         kind = kind_in_path(type)
         content = resource_get(environment_key=environment_key, kind=kind, name=name_in_path(kind, name))
+        _secrets_read(request, environment_key, [content.name] if kind.secret else [])
         tag = {"ETag": etag(content.revision)}
         if is_current(request, content.revision):
             return empty_answer(304, headers=tag)
@@ -196,6 +204,14 @@ class RevisionRestoreView(ApiView):
             request_id=request_id(),
         )
         return change_answer(made, headers={"ETag": etag(made.edits[0].revision)} if made.changed else None)
+
+
+def _secrets_read(request: Request, environment_key: str, names: list[str]) -> None:
+    """Who looked at secrets is kept, although their values are never told."""
+    if names:
+        secrets_read_record(
+            environment_key=environment_key, names=names, actor=principal_of(request), request_id=request_id()
+        )
 
 
 def _row_json(row: Resource, held: Mapping[tuple[str, str], HeldName]) -> dict[str, object]:

@@ -16,6 +16,7 @@ from controlplane.catalog.services.environments import (
 from controlplane.catalog.services.quarantines import proofs_record, quarantine_open, quarantine_release
 from controlplane.catalog.services.restoring import resource_restore
 from controlplane.catalog.services.rotation import Resealed, secrets_reseal
+from controlplane.catalog.services.secrets import secrets_read_record
 from controlplane.catalog.services.writing import change_start, environment_lock
 
 __all__ = [
@@ -36,5 +37,6 @@ __all__ = [
     "quarantine_open",
     "quarantine_release",
     "resource_restore",
+    "secrets_read_record",
     "secrets_reseal",
 ]

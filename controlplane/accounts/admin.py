@@ -1,0 +1,100 @@
+"""Users, groups, their roles, and tokens in Django's admin (architecture.md decision 9).
+
+Every change is in Parley's audit log, too: which fields, never their values, of which a password would be one.
+"""
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group, User
+from django.db import models
+from django.http import HttpRequest
+
+from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
+from controlplane.journal.services import audit_record
+
+
+class _Audited:
+    """Django calls these within the transaction of the change."""
+
+    def log_addition(self, request: HttpRequest, obj: models.Model, message: Any) -> Any:
+        """Something was made."""
+        _record(request, "created", obj, message)
+        return super().log_addition(request, obj, message)  # type: ignore[misc]  # ModelAdmin's
+
+    def log_change(self, request: HttpRequest, obj: models.Model, message: Any) -> Any:
+        """Something was changed."""
+        _record(request, "changed", obj, message)
+        return super().log_change(request, obj, message)  # type: ignore[misc]  # ModelAdmin's
+
+    def log_deletions(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> Any:
+        """Something was deleted."""
+        for obj in queryset:
+            _record(request, "deleted", obj, None)
+        return super().log_deletions(request, queryset)  # type: ignore[misc]  # ModelAdmin's
+
+
+class _RoleGrants(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
+    model = RoleGrant
+    fields = ("role", "environment")
+    extra = 0
+
+
+class PeopleAdmin(_Audited, UserAdmin):  # type: ignore[type-arg]  # as above
+    """People, and their roles."""
+
+    inlines = (_RoleGrants,)
+
+
+class GroupsAdmin(_Audited, GroupAdmin):
+    """Groups of people, and their roles."""
+
+    inlines = (_RoleGrants,)
+
+
+class _ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    """Looked at here; made and ended by the API, which shows a new token once."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002 - Django's signature
+        """Never."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:  # noqa: ARG002 - as above
+        """Never."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:  # noqa: ARG002 - as above
+        """Never."""
+        return False
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(_ReadOnly):
+    """Tokens of the API."""
+
+    list_display = ("name", "prefix", "created_at", "expires_at", "revoked_at", "last_used_on")
+    exclude = ("digest",)
+
+
+@admin.register(ClientToken)
+class ClientTokenAdmin(_ReadOnly):
+    """Tokens of data planes."""
+
+    list_display = ("subject", "environment", "hint", "created_by", "created_at", "expires_at", "revoked_at")
+    exclude = ("digest",)
+
+
+admin.site.unregister(User)
+admin.site.unregister(Group)
+admin.site.register(User, PeopleAdmin)
+admin.site.register(Group, GroupsAdmin)
+
+
+def _record(request: HttpRequest, done: str, obj: models.Model, message: object) -> None:
+    audit_record(
+        actor=request.user.get_username(),
+        verb=f"{obj._meta.model_name}.{done}",  # noqa: SLF001 - Django's documented way
+        subject=str(obj),
+        detail={} if message is None else {"fields": message},
+    )

@@ -1,0 +1,24 @@
+"""Django's admin behind the console's own door, for superusers alone: whoever may change users can become anybody."""
+
+from django.contrib.admin import AdminSite
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
+
+
+class ParleyAdminSite(AdminSite):
+    """The site."""
+
+    site_header = site_title = "Parley"
+    index_title = "Users, groups and tokens"
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        """Superusers; being staff is not enough."""
+        return request.user.is_active and getattr(request.user, "is_superuser", False)
+
+    def login(self, request: HttpRequest, extra_context: object = None) -> HttpResponse:  # noqa: ARG002 - Django's
+        """Ask people to sign in where attempts are counted."""
+        if request.user.is_authenticated:
+            return redirect("home")
+        return redirect(f"{reverse('login')}?{urlencode({'next': request.GET.get('next', reverse('admin:index'))})}")

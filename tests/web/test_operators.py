@@ -1,0 +1,213 @@
+"""People: how often they may try to sign in, what they may do, what browsers are told, and what is kept of it."""
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from controlplane.accounts.models import RoleGrant
+from controlplane.accounts.principal import SYSTEM, Role, Scope
+from controlplane.accounts.selectors import user_principal
+from controlplane.catalog.services import change_apply, environment_create, environment_default_ensure
+from controlplane.catalog.values import EnvironmentPolicy, Put
+from controlplane.journal.models import AuditEvent
+from controlplane.security_headers import CONTENT_SECURITY_POLICY
+from tests.api.conftest import limited
+from tests.support.manifests import parsed, tls_secret
+
+pytestmark = pytest.mark.django_db
+
+PASSWORD = "correct horse battery"
+USERS: Any = get_user_model()
+
+
+@pytest.fixture(autouse=True)
+def environments(settings: Settings) -> None:
+    # Slow hashes are Django's to test; here they would only make a minute pass.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    environment_default_ensure()
+    environment_create(key="prod", policy=EnvironmentPolicy(), actor=SYSTEM)
+
+
+@pytest.fixture
+def eve() -> Any:
+    return USERS.objects.create_user("eve", password=PASSWORD)
+
+
+@pytest.fixture
+def admin() -> Client:
+    USERS.objects.create_superuser("admin", password=PASSWORD)
+    client = Client()
+    assert client.login(username="admin", password=PASSWORD)
+    return client
+
+
+def sign_in(client: Client, username: str, password: str, address: str = "192.0.2.1") -> Any:
+    return client.post("/login", {"username": username, "password": password}, REMOTE_ADDR=address)
+
+
+def test_login__too_many_from_one_address__429_also_with_the_right_password(eve: Any) -> None:
+    codes = [sign_in(Client(), "eve", "wrong").status_code for _ in range(5)]
+    refused = sign_in(Client(), "eve", PASSWORD)
+    elsewhere = sign_in(Client(), "eve", PASSWORD, "192.0.2.2")
+
+    assert codes == [200] * 5
+    assert (refused.status_code, refused["Retry-After"], elsewhere.status_code) == (429, "60", 302)
+    assert b"Too many attempts" in refused.content
+    verbs = list(AuditEvent.objects.filter(verb__startswith="login.").order_by("pk").values_list("verb", flat=True))
+    assert verbs == ["login.failed"] * 5 + ["login.throttled", "login.succeeded"]
+
+
+def test_login__one_name_from_many_addresses__429_in_the_end(eve: Any, settings: Settings) -> None:
+    limited(settings, logins_per_min=1)
+
+    codes = {sign_in(Client(), "EVE", "wrong", f"192.0.2.{number}").status_code for number in range(10)}
+
+    assert codes == {200}
+    assert sign_in(Client(), "eve", PASSWORD, "192.0.2.77").status_code == 429
+
+
+def test_login__password_typed_as_a_name__is_not_kept(eve: Any) -> None:
+    sign_in(Client(), "hunter2hunter2", "x")
+
+    event = AuditEvent.objects.get(verb="login.failed")
+    assert "hunter2" not in str([event.actor, event.subject, event.detail])
+    assert event.request_id
+
+
+def test_login__succeeded__new_session_key_and_no_way_off_this_site(eve: Any) -> None:
+    client = Client()
+    client.get("/login")
+    session = client.session
+    session["x"] = 1
+    session.save()
+    before = session.session_key
+
+    answer = client.post("/login", {"username": "eve", "password": PASSWORD, "next": "https://evil.example/"})
+
+    assert answer["Location"] == "/"
+    assert client.session.session_key != before
+    cookie = client.cookies["sessionid"]
+    assert cookie["httponly"]
+    assert cookie["samesite"] == "Lax"
+
+
+@pytest.mark.parametrize("path", ["/login", "/", "/x", "/admin/", "/healthz", "/api/v1/environments", "/nowhere"])
+def test_answer__any__carries_the_headers(path: str) -> None:
+    answer = Client().get(path)
+
+    assert answer["Content-Security-Policy"] == CONTENT_SECURITY_POLICY
+    assert "unsafe" not in CONTENT_SECURITY_POLICY
+    assert answer["X-Frame-Options"] == "DENY"
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    assert answer["Referrer-Policy"] == "same-origin"
+    assert answer["Cross-Origin-Opener-Policy"] == "same-origin"
+
+
+def test_pages__all_that_link_to_each_other__need_nothing_the_policy_forbids(admin: Client) -> None:
+    waiting, seen = ["/", "/login", "/x?e=default&t=cluster&n=pay", "/admin/"], set[str]()
+    while waiting:
+        path = waiting.pop()
+        seen.add(path)
+        page = admin.get(path)
+        text = page.content.decode(errors="replace")
+        if not page.get("Content-Type", "").startswith("text/html") or path.startswith("/api/"):
+            continue
+        assert not re.search(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)", text), path
+        assert not re.search(r"<[^>]+\s(style|on[a-z]+)=", text), path
+        assert not re.search(r"(src|href|action)=\"(https?:)?//", text), path
+        links = {link.replace("&amp;", "&").partition("#")[0] for link in re.findall(r'<a[^>]+href="(/[^"]*)"', text)}
+        waiting += [link for link in links - seen - set(waiting) if "logout" not in link and "?o=" not in link]
+    assert len(seen) > 10
+
+
+def test_role__of_a_user_and_of_their_group__hold_where_they_were_granted(eve: Any) -> None:
+    group = Group.objects.create(name="operators")
+    eve.groups.add(group)
+    RoleGrant.objects.create(user=eve, role="editor", environment="prod")
+    RoleGrant.objects.create(group=group, role="viewer")
+    RoleGrant.objects.create(group=Group.objects.create(name="others"), role="admin")
+
+    principal = user_principal(USERS.objects.get(pk=eve.pk))
+
+    assert principal is not None
+    assert set(principal.scopes) == {Scope(Role.EDITOR, "prod"), Scope(Role.VIEWER, None)}
+    client = Client()
+    client.force_login(eve)
+    assert len(client.get("/api/v1/environments").json()["results"]) == 2
+    assert client.patch("/api/v1/environments/prod", {"hold": "x"}, content_type="application/json").status_code == 403
+
+
+def test_role__revoked__ends_at_once(eve: Any) -> None:
+    grant = RoleGrant.objects.create(user=eve, role="viewer", environment="prod")
+    client = Client()
+    client.force_login(eve)
+    assert client.get("/api/v1/environments/prod").status_code == 200
+
+    grant.delete()
+
+    assert client.get("/api/v1/environments/prod").status_code == 404
+
+
+def test_admin__staff_that_is_no_superuser__stays_outside(eve: Any) -> None:
+    USERS.objects.filter(pk=eve.pk).update(is_staff=True)
+    client = Client()
+    client.force_login(eve)
+
+    assert client.get("/admin/")["Location"].startswith("/admin/login/")
+    assert client.get("/admin/login/")["Location"] == "/"
+    assert Client().get("/admin/login/?next=/admin/")["Location"] == "/login?next=%2Fadmin%2F"
+
+
+def test_admin__grants_a_role__it_counts_and_is_in_the_audit_log_without_values(admin: Client, eve: Any) -> None:
+    form = {
+        "username": "eve",
+        "is_active": "on",
+        "date_joined_0": "2026-01-01",
+        "date_joined_1": "00:00:00",
+        "role_grants-TOTAL_FORMS": "1",
+        "role_grants-INITIAL_FORMS": "0",
+        "role_grants-0-role": "operator",
+        "role_grants-0-environment": "prod",
+    }
+
+    answer = admin.post(f"/admin/auth/user/{eve.pk}/change/", form)
+
+    assert answer.status_code == 302, answer.content.decode()
+    assert RoleGrant.objects.get(user=eve).role == "operator"
+    event = AuditEvent.objects.get(verb="user.changed")
+    assert (event.actor, event.subject) == ("admin", "eve")
+
+
+def test_admin__tokens__are_only_looked_at_and_never_as_hashes(admin: Client) -> None:
+    made = admin.post(
+        "/api/v1/client-tokens", {"subject": "pay", "environment": None}, content_type="application/json"
+    ).json()
+
+    page = admin.get(f"/admin/accounts/clienttoken/{made['id']}/change/")
+
+    assert page.status_code == 200
+    assert made["token"].encode() not in page.content
+    assert b"digest" not in page.content.lower()
+    assert admin.post(f"/admin/accounts/clienttoken/{made['id']}/delete/", {"post": "yes"}).status_code == 403
+
+
+def test_secret__read_over_the_api__is_kept_with_who_and_never_the_value(admin: Client) -> None:
+    change_apply(environment_key="prod", edits=[Put(parsed(tls_secret("key", "hunter2hunter2")))], actor=SYSTEM)
+    base = "/api/v1/environments/prod/resources"
+
+    one = admin.get(f"{base}/secret/key")
+    many = admin.get(f"{base}?manifests=true")
+    admin.get(base)
+
+    assert b"hunter2" not in one.content + many.content
+    events = AuditEvent.objects.filter(verb="secret.read")
+    assert [(event.actor, event.environment, event.detail["names"]) for event in events] == [
+        ("admin", "prod", ["key"]),
+        ("admin", "prod", ["key"]),
+    ]
+    assert "hunter2" not in str(list(AuditEvent.objects.values()))
