@@ -155,12 +155,14 @@ class XdsClient:
 
     def _tell(self) -> None:
         """Everything there is to tell; what watchers do meanwhile is told in the same go."""
-        while self._news:
-            effect = self._news.popleft()
-            watcher, _ = self._watches.get(effect.watch, (None, None))
-            if watcher is not None:
-                _call(watcher, effect)
-        self._is_telling = False
+        try:
+            while self._news:
+                effect = self._news.popleft()
+                watcher, _ = self._watches.get(effect.watch, (None, None))
+                if watcher is not None:
+                    _call(watcher, effect)
+        finally:
+            self._is_telling = False
 
     # What is known.
 

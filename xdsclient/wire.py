@@ -1,5 +1,6 @@
 """Discovery messages to the engine's events, and its requests to discovery messages. Decoding happens here only."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,6 +26,8 @@ from xdsclient.engine.values import Status
 from xdscore.names import canonical
 from xdscore.resource_types import TYPE_URL_PREFIX
 from xdscore.schema.types_registry import new_message
+
+log = logging.getLogger(__name__)
 
 _WRAPPER = TYPE_URL_PREFIX + "envoy.service.discovery.v3.Resource"
 _USER_AGENT = "Parley xdsclient"
@@ -115,8 +118,12 @@ class Wire:
             return Invalid(name, version, "is of a type that was not asked for", packed.value)
         try:
             value = kind.read(packed.value)
-        except InvalidResourceError as error:
-            return Invalid(name or _name_in(_readable(packed, kind), kind), version, str(error), packed.value)
+        except Exception as error:
+            name = name or _name_in(_readable(packed, kind), kind)
+            if isinstance(error, InvalidResourceError):
+                return Invalid(name, version, str(error), packed.value)
+            log.exception("the type %s cannot read '%s'", type_url, name)
+            return Invalid(name, version, f"the client's reader failed: {type(error).__name__}", packed.value)
         if not name:
             # The standard types' values are messages already; another type's message is decoded once more.
             name = _name_in(value if isinstance(value, Message) else _readable(packed, kind), kind)

@@ -141,6 +141,20 @@ def test_attempt__channel_fails_with_another_server_in_the_list__that_one_is_nex
     assert (driver.connects()[-1], driver.heard[watch]) == ((1, 0.0), [])
 
 
+def test_channel__fails_under_an_open_stream_with_another_server_in_the_list__nobody_is_told() -> None:
+    """The stream's end leads to that server; with everything cached there is nothing to look for there."""
+    driver = Driver(servers=(frozenset(), frozenset()))
+    watch = driver.watch(CLUSTER, "a")
+    driver.open()
+
+    driver.do(ChannelFailed(LOST))
+    assert (driver.heard[watch], driver.connectivity()) == ([], [(0, True), (0, False)])
+
+    driver.respond(CLUSTER, valid("a"))
+    driver.do(ChannelFailed(LOST))
+    assert driver.heard[watch] == ["v1", "~UNAVAILABLE"]
+
+
 def test_connectivity__from_first_stream_over_failure_to_first_response__is_what_a78_says() -> None:
     driver = Driver()
     driver.watch(CLUSTER, "a")
@@ -211,7 +225,13 @@ def test_engine__event_that_does_not_fit__changes_nothing(event: Event) -> None:
 
 @pytest.mark.parametrize(
     "event",
-    [StreamOpened(), StreamClosed(LOST), ChannelFailed(LOST), Response(CLUSTER.url, "1", "1", (valid("a"),))],
+    [
+        StreamOpened(),
+        StreamClosed(LOST),
+        ChannelFailed(LOST),
+        RequestWritten(SotwRequest(CLUSTER, ("a",))),
+        Response(CLUSTER.url, "1", "1", (valid("a"),)),
+    ],
     ids=lambda event: type(event).__name__,
 )
 def test_engine__nobody_watches__has_no_stream_to_speak_of(event: Event) -> None:

@@ -195,6 +195,20 @@ def test_response__type_of_ones_own__builds_its_value_or_refuses() -> None:
     assert (second.name, second.text) == ("b" * 200, "is too long for me")
 
 
+def test_response__reader_of_ones_own_fails__costs_that_resource_only() -> None:
+    def read(data: bytes) -> str:
+        name: str = cluster_pb2.Cluster.FromString(data).name
+        return {"good": "value"}[name]
+
+    own = Wire(NODE, Variant.SOTW, [ClientType(CLUSTER, read)])
+    good, bad = cluster_pb2.Cluster(name="good"), cluster_pb2.Cluster(name="bad")
+
+    first, second = own.response(sotw(packed(bad), packed(good))).resources
+
+    assert first == Invalid("bad", "7", "the client's reader failed: KeyError", bad.SerializeToString())
+    assert second == Valid("good", "7", "value", good.SerializeToString())
+
+
 def test_xdstp_name__parameters_in_another_order__is_the_same_name() -> None:
     """xRFC TP1; protocol.md H1."""
     asked = watched_name(XDSTP + "?b=1&a=2", CLUSTER)
