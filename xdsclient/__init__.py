@@ -9,6 +9,9 @@
                     │          └────▶ channels, wire         `link` carries it out over grpc.aio
                     └──▶ watching (callbacks, async for), names (authorities), decoding (types and their rules)
 
+On top of it: `dependencies` (gRFC A74: from a target to one configuration), `csds` (A40) and `prometheus` (A78). They
+are imported from their modules, so that whoever does not use them does not load them.
+
 It imports nothing of ours but `xdscore`.
 """
 

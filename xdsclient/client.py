@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, Self, TypeVar
 
 from xdsclient.bootstrap import Bootstrap, Server, data_error_handling
-from xdsclient.decoding import STANDARD_TYPES, ClientType
+from xdsclient.decoding import STANDARD_TYPES, ClientType, load_descriptors
 from xdsclient.engine.engine import Engine, EngineSettings
 from xdsclient.engine.events import Ambient, Deliver, Variant, WatchStarted, WatchStopped
 from xdsclient.engine.values import CacheEntry, Resource, Status, StatusCode
@@ -70,6 +70,8 @@ class XdsClient:
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
+        # Not on the loop: it would stand still when the first response comes.
+        await asyncio.to_thread(load_descriptors)
         return self
 
     async def __aexit__(self, *exc: object) -> None:

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, RUNTIME, SECRET, ResourceType
 from xdscore.schema.positions import pointer_of
 from xdscore.schema.rules import violations_of
-from xdscore.schema.types_registry import new_message
+from xdscore.schema.types_registry import descriptors, new_message
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -32,6 +32,11 @@ class ClientType(Generic[R_co]):
 
     kind: ResourceType
     read: Callable[[bytes], R_co]
+
+
+def load_descriptors() -> None:
+    """Load what decoding needs, once in a process: half a second and more that the first response need not wait for."""
+    descriptors()
 
 
 def standard_type(kind: ResourceType) -> ClientType[Message]:
