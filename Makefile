@@ -58,7 +58,7 @@ mutation: install-dev  ## Nightly: change the engine in some two thousand ways; 
 	$(BIN)/python scripts/mutation_score.py 85
 
 golden: install-dev  ## Rewrite the expected files and show what changed
-	PARLEY_GOLDEN_REWRITE=1 $(BIN)/python -m pytest tests/golden
+	GOLDEN_REWRITE=1 $(BIN)/python -m pytest tests/golden
 	git --no-pager diff --stat -- tests/golden
 
 codes: install-dev  ## Write the reference page of the codes
