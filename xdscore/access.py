@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from typing import TypeVar
 
 from xdscore.client_groups import ClientGroup, Trust
 from xdscore.patterns import PatternIndex
@@ -21,6 +22,13 @@ from xdscore.selectors import ClientFacts
 
 # Names that were asked for and are remembered with their verdict, for each audience and type.
 _MAX_VERDICTS = 10_000
+# Audiences that are remembered with what they may do, for each table; where nothing is verified, a client can be in any
+# set of groups it likes.
+_MAX_AUDIENCES = 4_096
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 class Effect(Enum):
@@ -138,7 +146,7 @@ class AccessTable:
         key = (audience, kind.word)
         known = self._compiled.permissions.get(key)
         if known is None:
-            known = self._compiled.permissions[key] = Permissions(self, audience, kind)
+            known = _remember(self._compiled.permissions, key, Permissions(self, audience, kind), _MAX_AUDIENCES)
         return known
 
     def trace(self, audience: Audience, kind: ResourceType, name: str) -> tuple[RuleStep, ...]:
@@ -200,11 +208,16 @@ class Permissions:
         """What it may do with this name, whether or not it exists."""
         known = self._names.get(name)
         if known is None:
-            known = self.of_row(self._table.row(self._kind, name))
-            if len(self._names) >= _MAX_VERDICTS:
-                self._names.clear()
-            self._names[name] = known
+            known = _remember(self._names, name, self.of_row(self._table.row(self._kind, name)), _MAX_VERDICTS)
         return known
+
+
+def _remember(memory: dict[_Key, _Value], key: _Key, value: _Value, at_most: int) -> _Value:
+    """Keep a value that can be computed again; a memory that is full starts anew."""
+    if len(memory) >= at_most:
+        memory.clear()
+    memory[key] = value
+    return value
 
 
 class _Compiled:
@@ -238,8 +251,8 @@ class _Compiled:
         known = self._spoken_to.get(audience)
         if known is None:
             apart = audience.groups.isdisjoint
-            known = tuple([rule for rule in self._rules if not rule.client_groups or not apart(rule.client_groups)])
-            self._spoken_to[audience] = known
+            rules = [rule for rule in self._rules if not rule.client_groups or not apart(rule.client_groups)]
+            known = _remember(self._spoken_to, audience, tuple(rules), _MAX_AUDIENCES)
         return known
 
     def heard_by(self, audience: Audience, kind: ResourceType) -> dict[int, Verdict]:

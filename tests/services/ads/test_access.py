@@ -92,6 +92,22 @@ async def test_rule__denies_and_allows_again__an_open_stream_is_told_both_and_gi
         assert list(errors(taken)) == ["pay"]
 
 
+async def test_group__takes_a_client_in__its_open_stream_counts_as_a_member_at_once() -> None:
+    async with running() as run:
+        grows = [ClientGroup("g", (Selector(node_cluster=name),)) for name in ("nobody", NODE.cluster)]
+        publish(run, {"pay": 1}, table(Effect.DENY, group=grows[0]))
+        client = connect(run, SOTW)
+        await subscribe(client, "pay")
+        before = await client.answer()
+        await acknowledge(client, before, "pay")
+
+        publish(run, {"pay": 1}, table(Effect.DENY, group=grows[1]))
+        after = await client.answer()
+
+    assert (names(before, delta=False), list(errors(before))) == (["pay"], [])
+    assert (names(after, delta=False), list(errors(after))) == ([], ["pay"])
+
+
 @pytest.mark.parametrize("method", [SOTW, DELTA], ids=["sotw", "delta"])
 async def test_wildcard__holds_what_the_rules_allow__and_says_nothing_of_the_rest(method: str) -> None:
     async with running() as run:

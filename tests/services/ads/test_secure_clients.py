@@ -24,6 +24,8 @@ from tests.support.envoy import envoy_with
 from tests.support.grpc_client import Outcome, grpc_client
 from tests.support.ports import free_ports
 from tests.support.xds_resources import api_listener, assignment, eds_cluster, route
+from xdscore.access import AccessTable, Effect, Rule
+from xdscore.client_groups import ClientGroup, Trust
 from xdscore.selectors import EnvironmentChoice, Selector
 
 PAY = "spiffe://td.example/ns/prod/sa/pay"
@@ -96,6 +98,33 @@ async def test_grpc__node_id_of_somebody_else__is_told_nothing(tmp_path: Path, m
         assert result.code != "OK"
         assert run.facts.opened_streams == []
         assert run.facts.responses == []
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+async def test_grpc__rule_denies_its_verified_group__rpc_fails_in_its_words_until_it_goes(
+    tmp_path: Path, mode: AuthMode
+) -> None:
+    group = ClientGroup("pay", (Selector(identity=PAY), Selector(identity="pay")), Trust.VERIFIED)
+    rule = Rule(7, Effect.DENY, "echo", frozenset({"pay"}), message="ask the echo team")
+    async with served(tmp_path, mode) as (run, settings, authority):
+        token = run.catalogue.issue("pay", environment="prod")
+        bootstrap = installed(tmp_path, grpc_bootstrap(settings, Node("pay-1", "")), authority, token)
+        with grpc_backend("parley") as port, grpc_client(bootstrap) as client:
+            rules = AccessTable(Effect.ALLOW, (group,), (rule,))
+            run.server.directory_changed(run.catalogue.publish(*echo(port), environment="prod", access=rules))
+            await asyncio.to_thread(client.call, "xds:///echo")  # connects
+            denied = await asyncio.to_thread(client.call, "xds:///echo")
+
+            run.publish(*echo(port), environment="prod")
+            await until(lambda: asyncio.to_thread(client.call, "xds:///echo"), lambda got: _code(got) == "OK", 3)
+
+    words = "PERMISSION_DENIED [XDS2103] This client may not read Listener 'echo': ask the echo team. Explain: http"
+    assert words in denied.text
+    assert denied.seconds < 1
+
+
+def _code(outcome: Outcome | OSError) -> str:
+    return outcome.code if isinstance(outcome, Outcome) else ""
 
 
 async def _call(bootstrap: dict[str, Any], timeout_s: float = 10) -> Outcome:

@@ -188,3 +188,15 @@ def test_secret__rule_for_any_type__allows_none_but_denies_them() -> None:
 def test_table__inconsistent__is_refused(groups: tuple[ClientGroup, ...], rules: tuple[Rule, ...]) -> None:
     with pytest.raises(ValueError, match="access table"):
         AccessTable(Effect.DENY, groups, rules)
+
+
+def test_verdict__more_audiences_and_names_than_are_remembered__stays_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xdscore.access._MAX_AUDIENCES", 2)
+    monkeypatch.setattr("xdscore.access._MAX_VERDICTS", 2)
+    table = AccessTable(Effect.ALLOW, GROUPS, (Rule(1, Effect.DENY, "a*", frozenset({"edge"})),))
+    audiences = [Audience("prod", frozenset(groups)) for groups in ((), ("edge",), ("old",), ("edge", "old"))]
+
+    asked = [(audience, f"{start}{number}") for audience in audiences for start in "ab" for number in range(3)]
+    for audience, name in asked * 2:
+        assert table.verdict(audience, CLUSTER, name) == naive(table, audience, CLUSTER, name)
+    assert len(table._compiled.permissions) <= 2
