@@ -192,7 +192,7 @@ def test_status__rules_of_groups__each_client_has_its_own_view(quick: World) -> 
     assert denied.details.startswith("PERMISSION_DENIED [XDS2103]")
 
     # What it was sent before the change is traced through the steps since, as far as this audience sees them.
-    quick.publish(cluster("a1", 2), cluster("b1"), access=access, told=False)
+    quick.publish(cluster("a1", 2), cluster("b1", 2), access=access, told=False)
     assert quick.status(edge.info)["a1"].details == NEWER
 
 
