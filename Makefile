@@ -9,7 +9,7 @@ JOBS ?= 2
 PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo bench check test-fast test-protocol test-e2e fuzz lock golden codes openapi clean install install-dev test-search mutation
+.PHONY: help run test demo bench check test-fast test-protocol test-e2e fuzz lock golden codes differential openapi clean install install-dev test-search mutation
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -60,6 +60,9 @@ mutation: install-dev  ## Nightly: change the engine in some two thousand ways; 
 golden: install-dev  ## Rewrite the expected files and show what changed
 	GOLDEN_REWRITE=1 $(BIN)/python -m pytest tests/golden
 	git --no-pager diff --stat -- tests/golden
+
+differential: install-dev  ## Ask a real Envoy about every generated mutation, not only a part
+	DIFFERENTIAL=all $(BIN)/python -m pytest tests/golden/test_differential.py
 
 codes: install-dev  ## Write the reference page of the codes
 	$(BIN)/python scripts/codes_page.py > docs/reference/codes.md
