@@ -6,7 +6,9 @@ from django.conf import settings
 from adsserver.ports import Directory
 from adsserver.store.contents import ContentMemory
 from adsserver.store.last_good import LastGood
-from adsserver.store.loader import Loader
+from adsserver.store.loader import Loader, _check_rules
+from controlplane.access.services import rule_create
+from controlplane.access.values import RuleDraft
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal
 from controlplane.builder.models import Build
 from controlplane.builder.services import build, builds_sweep
@@ -19,10 +21,11 @@ from controlplane.home import Home
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.services import PublishOutcome, snapshot_publish
 from tests.support.manifests import cluster, endpoints, parsed, tls_secret
-from xdscore.access import AccessTable, Audience, Effect
+from xdscore.access import AccessTable, Audience, Effect, Rule
+from xdscore.chunks import ChunkError
 from xdscore.decision import Missing, Serve, Withheld, decide
 from xdscore.resource_types import CLUSTER, SECRET
-from xdscore.snapshot import Snapshot
+from xdscore.snapshot import Content, Entry, EntryKey, Served, Snapshot
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 
@@ -63,6 +66,30 @@ def test_build__resources_put__a_replica_serves_their_bytes() -> None:
     assert isinstance(decision, Serve)
     assert replica.contents.any_bytes(decision.content) == parsed(cluster("a", eds=True)).any_bytes
     assert decision.content.eds_name == "a"
+
+
+def test_build__resource_changes_and_no_rule__a_replica_keeps_its_access_table() -> None:
+    rule_create(environment_key="default", draft=RuleDraft(Effect.DENY, "a*"), actor=DANA)
+    put(cluster("a"))
+    replica = Replica()
+    before = replica.snapshot()
+
+    put(cluster("b"))
+    after = replica.snapshot()
+
+    assert after.epoch > before.epoch
+    assert after.access is before.access  # streams look whom they count as only when it is another one
+    assert after.type_state(CLUSTER).served["a"].rules == (after.access.rules[0].number,)
+    assert after.type_state(CLUSTER).served["b"].rules == ()
+
+
+def test_load__entry_with_a_rule_that_the_table_does_not_have__is_refused() -> None:
+    served = Served(Content(bytes(16), "v", 1), None, (7,))
+    entries: list[tuple[EntryKey, Entry]] = [(("cluster", "a"), served)]
+
+    _check_rules(entries, AccessTable(Effect.ALLOW, rules=(Rule(7, Effect.DENY),)))
+    with pytest.raises(ChunkError, match="access rule"):
+        _check_rules(entries, AccessTable(Effect.ALLOW, rules=(Rule(8, Effect.DENY),)))
 
 
 def test_build__nothing_due__makes_no_snapshot() -> None:
