@@ -101,7 +101,7 @@ WAIT: Final = [
         OpenApiTypes.STR,
         "How long to wait at most, e.g. `20s`; at most 60s. Ends as soon as the state is final.",
     ),
-    _query("for", {"type": "string", "enum": ["published"]}, "What to wait for."),
+    _query("for", {"type": "string", "enum": ["published", "settled"]}, "What to wait for."),
 ]
 APPLY_PARAMETERS: Final = [
     _query("dry_run", OpenApiTypes.BOOL, "Say what would be done, by the same code, and leave nothing behind."),

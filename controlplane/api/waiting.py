@@ -1,4 +1,4 @@
-"""`?wait=`: holds a request until its change is published, at little cost.
+"""`?wait=`: holds a request until its change is published, or settled, at little cost.
 
 One task per process asks the database for all waiting requests together, five times a second; a waiting request is one
 future. It holds no database connection, and no more than so many may wait at once (resolutions U25).
@@ -21,24 +21,31 @@ from controlplane.api.errors import Busy
 from controlplane.api.problems import answer_for
 from controlplane.api.query import Query
 from controlplane.builder.selectors import changes_unfinished
+from controlplane.incidents.settling import changes_unsettled
 
 WAIT_PARAMETERS: Final = ("wait", "for")
 _POLL_S: Final = 0.2
+# What a fleet answers takes seconds, and asking for it costs more than looking for a build.
+_POLL_SETTLED_S: Final = 0.5
 _RETRY_AFTER_S: Final = 5
-_FOR: Final = "published"
+PUBLISHED: Final = "published"
+SETTLED: Final = "settled"
 
 
 def wait_of(query: Query) -> float:
-    """How many seconds to wait; 0 for not at all. The only thing to wait for is publication, so far."""
-    query.choice("for", (_FOR,), _FOR)
+    """How many seconds to wait; 0 for not at all."""
+    query.choice("for", (PUBLISHED, SETTLED), PUBLISHED)
     return query.seconds("wait", at_most=settings.PARLEY.limits.change_wait_s)
 
 
 class Waiters:
-    """The requests of one process that wait for a build. Lives on the event loop; no thread calls it."""
+    """The requests of one process that wait for one thing. Lives on the event loop; no thread calls it."""
 
-    def __init__(self, unfinished: Callable[[list[str]], Awaitable[frozenset[str]]]) -> None:
+    def __init__(
+        self, unfinished: Callable[[list[str]], Awaitable[frozenset[str]]], *, poll_s: float = _POLL_S
+    ) -> None:
         self._unfinished = unfinished
+        self._poll_s = poll_s
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -72,7 +79,7 @@ class Waiters:
                 self._end(list(self._waiting), error)
                 return
             self._end([each for each in self._waiting if each not in unfinished], None)
-            await asyncio.sleep(_POLL_S)
+            await asyncio.sleep(self._poll_s)
 
     def _end(self, change_ids: list[str], error: Exception | None) -> None:
         for change_id in change_ids:
@@ -92,7 +99,15 @@ def _read(change_ids: list[str]) -> frozenset[str]:
         close_old_connections()
 
 
+def _read_settled(change_ids: list[str]) -> frozenset[str]:
+    try:
+        return changes_unsettled(public_ids=change_ids)
+    finally:
+        close_old_connections()
+
+
 _waiters = Waiters(sync_to_async(_read, thread_sensitive=False))
+_settled_waiters = Waiters(sync_to_async(_read_settled, thread_sensitive=False), poll_s=_POLL_SETTLED_S)
 
 
 def waits(
@@ -108,13 +123,14 @@ def waits(
         if request.method != "GET" or first.status_code != 200 or "wait" not in request.GET:
             return first
         seconds = wait_of(Query(Request(request), request.GET))
-        if seconds == 0 or not await sync_to_async(_unfinished_now)(str(change_id)):
+        settled = request.GET.get("for") == SETTLED
+        if seconds == 0 or not await sync_to_async(_unfinished_now)(str(change_id), settled=settled):
             return first
-        if _waiters.count >= settings.PARLEY.limits.change_waiters:
+        if _waiters.count + _settled_waiters.count >= settings.PARLEY.limits.change_waiters:
             busy = Busy("As many requests as may wait for a change are waiting already.", retry_after_s=_RETRY_AFTER_S)
             return answer_for(busy)
         try:
-            await _waiters.wait(str(change_id), seconds)
+            await (_settled_waiters if settled else _waiters).wait(str(change_id), seconds)
         except Exception as error:  # noqa: BLE001  one answer for whatever the database said
             return answer_for(error, path=cls.__name__)
         return await answer(request, change_id=change_id, **kwargs)
@@ -126,6 +142,6 @@ def waits(
     return waiting
 
 
-def _unfinished_now(change_id: str) -> bool:
+def _unfinished_now(change_id: str, *, settled: bool) -> bool:
     # The connection goes back before the wait: 200 waiters must not hold a pool of 20 (controlplane.databases).
-    return bool(_read([change_id]))
+    return bool((_read_settled if settled else _read)([change_id]))

@@ -232,16 +232,24 @@ def clients_asking(*, environment_key: str, word: str, names: Collection[str]) -
 def _covering(
     rows: models.QuerySet[Subscription], environment_key: str, word: str, names: Collection[str]
 ) -> Mapping[str, ClientKey]:
-    rows = rows.filter(stream__client__environment__key=environment_key, type=word)
-    if names:
-        wanted = frozenset(names)
-        sets = NameSet.objects.filter(pk__in=rows.filter(wildcard=False).values("name_set").distinct())
-        asking = [
-            pk for pk, packed in sets.values_list("pk", "names") if not wanted.isdisjoint(unpack_names(bytes(packed)))
-        ]
-        rows = rows.filter(Q(wildcard=True) | Q(name_set__in=asking))
-    found = rows.values_list("stream__client_id", "stream__client__identity", "stream__client__node_id").distinct()
+    columns = ("stream__client_id", "stream__client__identity", "stream__client__node_id")
+    found = covering(rows, environment_key, word, names).values_list(*columns).distinct()
     return {public_id: (identity, node_id) for public_id, identity, node_id in found}
+
+
+def covering(
+    rows: models.QuerySet[Subscription], environment_key: str, word: str, names: Collection[str]
+) -> models.QuerySet[Subscription]:
+    """Those of these subscriptions that ask for one of these names (none: for any of the type)."""
+    rows = rows.filter(stream__client__environment__key=environment_key, type=word)
+    if not names:
+        return rows
+    wanted = frozenset(names)
+    sets = NameSet.objects.filter(pk__in=rows.filter(wildcard=False).values("name_set").distinct())
+    asking = [
+        pk for pk, packed in sets.values_list("pk", "names") if not wanted.isdisjoint(unpack_names(bytes(packed)))
+    ]
+    return rows.filter(Q(wildcard=True) | Q(name_set__in=asking))
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ def test_change__unknown__404(api: Caller, change: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["wait=61s", "wait=-1", "wait=x", "wait=1h", "for=settled&wait=1s", "wait=1s&fro=published"]
+    "query", ["wait=61s", "wait=-1", "wait=x", "wait=1h", "for=ever&wait=1s", "wait=1s&fro=published"]
 )
 def test_wait__that_cannot_be__422_that_says_what_can(api: Caller, query: str) -> None:
     answer = api.get(f"changes/{put(cluster('a'))}?{query}")

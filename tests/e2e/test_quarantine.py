@@ -66,6 +66,10 @@ def test_fleet__refuses_one_of_fifty_clusters__is_given_the_last_good_one_and_he
         verdict = parley.call("GET", f"/incidents/{incident['id']}").body["verdict"]
         assert verdict == {"outcome": "fail", "reason": "2 of 2 clients refused it", "suggested": False}
 
+        settled = parley.call("GET", f"/changes/{change['id']}?wait=20s&for=settled").body
+        assert settled["state"] == "settled"
+        assert settled["counts"] == {"clients": 2, "acked": 0, "nacked": 2, "silent": 0}
+
         # The others stay updatable, and who starts now comes up clean with the last good one.
         parley.apply_and_publish(static(neighbour, connect_timeout="7s"))
         for proxy in (one, two):

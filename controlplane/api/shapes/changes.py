@@ -53,13 +53,22 @@ class IncidentOut(serializers.Serializer[Any]):
     clients = ImpactOut()
 
 
+class CountsOut(serializers.Serializer[Any]):
+    """The clients that were sent content of a change, and what they said. The others have not answered, or left."""
+
+    clients = serializers.IntegerField()
+    acked = serializers.IntegerField()
+    nacked = serializers.IntegerField()
+    silent = serializers.IntegerField(help_text="Without an answer for 30 s.")
+
+
 class ChangeOut(serializers.Serializer[Any]):
     """One atomic set of edits, and how far it has come."""
 
     id = serializers.UUIDField()
     environment = serializers.CharField()
     kind = serializers.ChoiceField(choices=[kind.value for kind in ChangeKind])
-    state = serializers.ChoiceField(choices=[state.value for state in ChangeState])
+    state = serializers.ChoiceField(choices=[*(state.value for state in ChangeState), "settled"])
     generation = serializers.IntegerField()
     epoch = serializers.IntegerField(allow_null=True, help_text="The snapshot that serves it; null until it is built.")
     author = serializers.CharField()
@@ -69,6 +78,7 @@ class ChangeOut(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     edits = EditOut(many=True, help_text="The first 1,000 by type and name.")
     edit_count = serializers.IntegerField()
+    counts = CountsOut()
     held = HeldOut(many=True)
     findings = FindingOut(many=True)
     incidents = IncidentOut(many=True, help_text="Those of which this change is the suspect.")

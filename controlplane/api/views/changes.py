@@ -14,13 +14,14 @@ from controlplane.api.query import Query
 from controlplane.api.schema import WAIT, described
 from controlplane.api.shapes.changes import ChangeOut
 from controlplane.api.views.base import ApiView, Needs, principal_of
-from controlplane.api.waiting import WAIT_PARAMETERS, wait_of
+from controlplane.api.waiting import SETTLED, WAIT_PARAMETERS, wait_of
 from controlplane.builder.selectors import ChangeProgress, HeldName, change_progress
 from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
 from controlplane.catalog.values import ChangeMade, EditedResource
 from controlplane.errors import NotFound
 from controlplane.incidents.selectors import IncidentValue, incidents_of_change
+from controlplane.incidents.settling import change_delivery
 
 MAX_EDITS = 1_000  # listed with a change; more are counted
 
@@ -32,7 +33,7 @@ class ChangeView(ApiView):
 
     @extend_schema(
         operation_id="change_get",
-        summary="Read a change, or wait until it is published",
+        summary="Read a change, or wait until it is published or settled",
         parameters=WAIT,
         responses=described(200, ChangeOut, 401, 404, 422, 429, 503),
     )
@@ -50,11 +51,12 @@ class ChangeView(ApiView):
 def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
     """A change as the API tells it."""
     edits, count = change_edits(change=change, limit=MAX_EDITS)
+    delivery = change_delivery(change=change, progress=progress)
     return {
         "id": str(change.public_id),
         "environment": change.environment.key,
         "kind": change.kind,
-        "state": progress.state.value,
+        "state": SETTLED if delivery.settled else progress.state.value,
         "generation": change.generation,
         "epoch": progress.epoch,
         "author": change.author,
@@ -64,6 +66,12 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
         "created_at": moment(change.at),
         "edits": [edit_json(edit) for edit in edits],
         "edit_count": count,
+        "counts": {
+            "clients": delivery.clients,
+            "acked": delivery.acked,
+            "nacked": delivery.nacked,
+            "silent": delivery.silent,
+        },
         "held": [held_json(held) for held in progress.held],
         "findings": [finding_json(finding) for finding in change_findings(change=change, limit=MAX_EDITS)],
         "incidents": [incident_json(each) for each in incidents_of_change(change_id=str(change.public_id))],

@@ -1,0 +1,98 @@
+"""Says what the fleet made of a change: how many clients were sent it, and what they answered (resolutions U2).
+
+Derived from facts each time it is asked, so that it needs no keeping up to date. A change is settled once each client
+it was sent to has answered, left, or been silent for 30 s; at the latest 60 s after it was published.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from controlplane.builder.selectors import ChangeProgress, ChangeState, change_progress
+from controlplane.catalog.models import Change
+from controlplane.catalog.selectors import change_get
+from controlplane.clients.clock import database_now
+from controlplane.clients.delivery import EXPECTED_FOR, Reaction, reactions
+from controlplane.incidents.models import IncidentClient
+from controlplane.snapshots.selectors import snapshot_list
+
+SETTLED_AFTER = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """The counts of interfaces.md section 4: clients that were sent content of the change, and what they answered.
+
+    Those that are none of the three have not answered yet, or left.
+    """
+
+    clients: int = 0
+    acked: int = 0
+    nacked: int = 0
+    silent: int = 0
+    settled: bool = False
+
+
+def change_delivery(*, change: Change, progress: ChangeProgress) -> Delivery:
+    """What the fleet made of a change so far; nothing is counted before it is published."""
+    if progress.state is not ChangeState.PUBLISHED or progress.epoch is None:
+        return Delivery()
+    row = snapshot_list(environment_key=change.environment.key).filter(epoch=progress.epoch).first()
+    if row is None:
+        # Its snapshot is older than what is kept.
+        return Delivery(settled=True)
+    return _delivery(change, row.at)
+
+
+def changes_unsettled(*, public_ids: Sequence[str]) -> frozenset[str]:
+    """Those of these changes about which something may still be learnt."""
+    return frozenset(public_id for public_id in public_ids if not _is_decided(public_id))
+
+
+def _is_decided(public_id: str) -> bool:
+    progress = change_progress(public_id=public_id)
+    if progress.state is not ChangeState.PUBLISHED:
+        return progress.state.final
+    return change_delivery(change=change_get(public_id=public_id), progress=progress).settled
+
+
+def _delivery(change: Change, published_at: datetime) -> Delivery:
+    written = tuple(change.revisions.values_list("resource__type", "resource__name", "number"))
+    names_by_word: dict[str, set[str]] = {}
+    for word, name, _ in written:
+        names_by_word.setdefault(word, set()).add(name)
+    found = dict(reactions(environment_key=change.environment.key, names_by_word=names_by_word, since=published_at))
+    # Who refused is told apart from its next answer, which may be the ACK of what stands in.
+    found.update(dict.fromkeys(_refusing(change, written), Reaction.NACKED))
+    count = Counter(found.values())
+    clients = len(found) - count[Reaction.EXPECTED]
+    return Delivery(
+        clients=clients,
+        acked=count[Reaction.ACKED],
+        nacked=count[Reaction.NACKED],
+        silent=count[Reaction.SILENT],
+        settled=_settled(count, clients, database_now() - published_at),
+    )
+
+
+def _settled(count: Mapping[Reaction, int], clients: int, age: timedelta) -> bool:
+    if age >= SETTLED_AFTER:
+        return True
+    open_answers = count.get(Reaction.WAITING, 0) + count.get(Reaction.EXPECTED, 0)
+    # With nobody there yet, somebody may be about to be seen.
+    return open_answers == 0 and (clients > 0 or age >= EXPECTED_FOR)
+
+
+def _refusing(change: Change, written: Sequence[tuple[str, str, int]]) -> set[str]:
+    """The clients that refused a revision of this change, or one of several of which it is suspected."""
+    rows = IncidentClient.objects.filter(incident__environment=change.environment)
+    named = {(word, name, number) for word, name, number in written}
+    refused = rows.filter(incident__name__in={name for _, name, _ in named}).values_list(
+        "client", "incident__type", "incident__name", "revision"
+    )
+    found = {client for client, *revision in refused if tuple(revision) in named}
+    unnamed = rows.filter(Q(incident__name="") & Q(incident__change=str(change.public_id)))
+    return found | set(unnamed.values_list("client", flat=True))

@@ -1,0 +1,121 @@
+"""What the fleet made of a change: who was sent it, who answered what, and when there is nothing more to learn."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from controlplane.builder.selectors import change_progress
+from controlplane.catalog.selectors import change_get
+from controlplane.clients import delivery
+from controlplane.clients.clock import database_now
+from controlplane.databases import READER
+from controlplane.incidents import settling
+from controlplane.incidents.services import digest
+from controlplane.incidents.settling import Delivery, change_delivery, changes_unsettled
+from tests.services.incidents.fleet import Fleet, held, publish
+from tests.support.facts import acknowledged
+from tests.support.manifests import cluster
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", READER]),
+    pytest.mark.usefixtures("database"),
+]
+
+BAD = "Error adding/updating cluster(s) pay: Invalid path: /no/such/ca.pem"
+
+
+def status(change: str) -> Delivery:
+    return change_delivery(change=change_get(public_id=change), progress=change_progress(public_id=change))
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> "Later":
+    return Later(monkeypatch)
+
+
+class Later:
+    """Moves the clock by which facts are judged."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._monkeypatch = monkeypatch
+
+    def __call__(self, seconds: float) -> None:
+        def moved() -> datetime:
+            return database_now() + timedelta(seconds=seconds)
+
+        for module in (delivery, settling):
+            self._monkeypatch.setattr(module, "database_now", moved)
+
+
+def test_change__not_built__counts_nobody() -> None:
+    change = publish(cluster("pay"), built=False)
+
+    assert status(change) == Delivery()
+    assert changes_unsettled(public_ids=[change]) == {change}
+
+
+def test_change__published__is_settled_when_everybody_sent_has_answered_or_left() -> None:
+    fleet = Fleet(4)
+    change = publish(cluster("pay"))
+    assert status(change) == Delivery(clients=0, settled=False)
+
+    response = fleet.send(held("pay", 1))
+    assert status(change) == Delivery(clients=4, settled=False)
+
+    for stream in fleet.streams[:2]:
+        fleet.buffer.learnt(stream, acknowledged(response))
+    fleet.refuse(response, BAD, suspects=(held("pay", 1),), who=slice(2, 3))
+    assert status(change) == Delivery(clients=4, acked=2, nacked=1, settled=False)
+
+    fleet.buffer.closed(fleet.streams[3], "gone")
+    fleet.write()
+    assert status(change) == Delivery(clients=4, acked=2, nacked=1, settled=True)
+    assert changes_unsettled(public_ids=[change]) == frozenset()
+
+
+def test_change__client_that_refused_accepts_what_stands_in__still_counts_as_refusing() -> None:
+    fleet = Fleet(2)
+    publish(cluster("pay"))
+    fleet.accept(held("pay", 1))
+    change = publish(cluster("pay", connect_timeout="2s"))
+    fleet.refuse(fleet.send(held("pay", 2)), BAD, suspects=(held("pay", 2),), who=slice(1))
+    digest()
+
+    fleet.accept(held("pay", 1))
+
+    assert status(change) == Delivery(clients=2, acked=1, nacked=1, settled=True)
+
+
+def test_change__client_says_nothing__is_silent_after_30_seconds(later: Later) -> None:
+    fleet = Fleet(1)
+    change = publish(cluster("pay"))
+    fleet.send(held("pay", 1))
+
+    later(29)
+    early = status(change)
+    later(31)
+
+    assert early == Delivery(clients=1, settled=False)
+    assert status(change) == Delivery(clients=1, silent=1, settled=True)
+
+
+def test_change__nobody_asks__is_settled_once_somebody_would_have_been_seen(later: Later) -> None:
+    change = publish(cluster("pay"))
+
+    early = status(change)
+    later(6)
+
+    assert (early.settled, status(change)) == (False, Delivery(settled=True))
+
+
+def test_change__clients_of_another_name__are_not_counted(later: Later) -> None:
+    fleet = Fleet(2)
+    publish(cluster("pay"))
+    fleet.accept(held("pay", 1))
+    change = publish(cluster("ledger"), delete=("pay",))
+
+    later(6)
+
+    assert status(change).clients == 0
+    later(61)
+    assert status(change).settled
