@@ -39,7 +39,7 @@ class SweeperStep(bootsteps.StartStopStep):
 
     def __init__(self, parent: object, **options: object) -> None:
         super().__init__(parent, **options)
-        self._sweeper: Sweeper | None = None
+        self._sweepers: tuple[Sweeper, ...] = ()
 
     def start(self, parent: object) -> None:  # noqa: ARG002 - Celery's signature
         # Not at the top: the rooms' models exist only after Django is set up, which this module is part of.
@@ -49,15 +49,22 @@ class SweeperStep(bootsteps.StartStopStep):
         from controlplane.builder.sweeper import Sweeper  # noqa: PLC0415
         from controlplane.home import home_create  # noqa: PLC0415
         from controlplane.incidents.services import digest  # noqa: PLC0415
+        from controlplane.notify.services import notify  # noqa: PLC0415
 
         # Looked at by the container's health check: it says that sweeping goes on, which needs no broker.
         alive = home_create(settings.PARLEY).run / "worker.alive"
-        self._sweeper = Sweeper((alive.touch, builds_sweep, digest), settings.PARLEY.limits.reconcile_poll_ms / 1000)
-        self._sweeper.start()
+        interval_s = settings.PARLEY.limits.reconcile_poll_ms / 1000
+        # A target that does not answer must not hold up builds.
+        self._sweepers = (
+            Sweeper((alive.touch, builds_sweep, digest), interval_s),
+            Sweeper((notify,), interval_s),
+        )
+        for sweeper in self._sweepers:
+            sweeper.start()
 
     def stop(self, parent: object) -> None:  # noqa: ARG002 - Celery's signature
-        if self._sweeper is not None:
-            self._sweeper.stop()
+        for sweeper in self._sweepers:
+            sweeper.stop()
 
 
 app.steps["worker"].add(SweeperStep)

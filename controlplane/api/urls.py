@@ -26,6 +26,14 @@ from controlplane.api.views.incidents import (
     IncidentReleaseView,
     IncidentView,
 )
+from controlplane.api.views.notifications import (
+    ChannelListView,
+    ChannelResumeView,
+    ChannelTestView,
+    ChannelView,
+    DeliveryListView,
+    NotificationListView,
+)
 from controlplane.api.views.resources import ResourceListView, ResourceView, RevisionListView, RevisionRestoreView
 from controlplane.api.views.schema import SchemaPageView, SchemaView
 from controlplane.api.views.snapshots import SnapshotListView, SnapshotView
@@ -69,6 +77,12 @@ urlpatterns: list[URLPattern] = [
     path("incidents/<slug:incident_id>", IncidentView.as_view()),
     path("incidents/<slug:incident_id>/quarantine", IncidentQuarantineView.as_view()),
     path("incidents/<slug:incident_id>/release", IncidentReleaseView.as_view()),
+    path("notifications", NotificationListView.as_view()),
+    path("channels", ChannelListView.as_view()),
+    path("channels/<uuid:channel_id>", ChannelView.as_view()),
+    path("channels/<uuid:channel_id>/deliveries", DeliveryListView.as_view()),
+    path("channels/<uuid:channel_id>/test", ChannelTestView.as_view()),
+    path("channels/<uuid:channel_id>/resume", ChannelResumeView.as_view()),
     path("tokens", TokenListView.as_view()),
     path("tokens/<int:token_id>", TokenView.as_view()),
     path("client-tokens", ClientTokenListView.as_view()),

@@ -19,6 +19,7 @@ from controlplane.builder.stages.permit import Permitted, permit
 from controlplane.catalog.heads import CatalogState
 from controlplane.catalog.selectors import environment_generations, environments_due
 from controlplane.failpoints import failpoint
+from controlplane.journal.services import event_append
 from controlplane.snapshots.services import Published, PublishOutcome, snapshot_publish
 
 log = structlog.get_logger(__name__)
@@ -79,6 +80,12 @@ def build(*, environment_id: int, memory: Memory = MEMORY) -> None:
             outcome=BuildOutcome.FAILED,
             stage_ms=watch.laps_ms,
             detail=repr(error),
+        )
+        event_append(
+            kind="build.failed",
+            environment=state.environment,
+            subject=f"build/{state.environment}",
+            payload={"generation": state.generation, "reason": type(error).__name__},
         )
         raise
 

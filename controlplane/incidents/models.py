@@ -26,7 +26,7 @@ class Incident(models.Model):
     on sending counts. `change` and `author` made the first one refused since the incident opened. `suspects` ([name,
     version] each) stand in for `name` where nobody is named. `nacked` and `sent` are the impact when it was judged
     last, at `judged_at`, and `verdict` is what that means for the fleet; until `settles_at` it is judged again, because
-    sending goes on while refusals come in.
+    sending goes on while refusals come in. `told_nacked`: how many refused when people were told of it last.
     """
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True)
@@ -57,6 +57,7 @@ class Incident(models.Model):
     checked_generation = models.PositiveBigIntegerField(default=0)
     settles_at = models.DateTimeField()
     judged_at = models.DateTimeField(null=True)
+    told_nacked = models.PositiveIntegerField(db_default=0)
     verdict = models.CharField(max_length=16, blank=True, db_default="")
     verdict_reason = models.CharField(max_length=300, blank=True, db_default="")
     quarantined_revision = models.PositiveIntegerField(default=0)

@@ -1,4 +1,4 @@
-"""The tables of the audit log and of kept answers."""
+"""The tables of what happened: the audit log, domain events that notifications are made of, and kept answers."""
 
 from django.db import models
 from django.utils import timezone
@@ -46,3 +46,23 @@ class KeptAnswer(models.Model):
     def __str__(self) -> str:
         """Whose key."""
         return f"{self.actor} {self.key}"
+
+
+class DomainEvent(models.Model):
+    """Something that people may want to hear of. `handled_at` is null until notifications were made of it."""
+
+    at = models.DateTimeField(default=timezone.now)
+    kind = models.CharField(max_length=64)
+    environment = models.CharField(max_length=64, blank=True, default="")
+    subject = models.CharField(max_length=1200, blank=True, default="")
+    payload = models.JSONField(default=dict)
+    handled_at = models.DateTimeField(null=True)
+
+    class Meta:
+        """Those that wait are found by a small index of their own."""
+
+        indexes = (models.Index(fields=("id",), condition=models.Q(handled_at=None), name="event_pending"),)
+
+    def __str__(self) -> str:
+        """One line for an operator."""
+        return f"{self.kind} {self.subject}"

@@ -1,8 +1,16 @@
-"""Writes the audit log. Called inside the transaction of what it describes: neither exists without the other."""
+"""Writes the audit log and domain events, in the transaction of what they describe: neither is without the other.
+
+A room tells a higher one something only by appending an event (resolutions D3).
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from controlplane.journal.models import AuditEvent
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.journal.models import AuditEvent, DomainEvent
 
 
 def audit_record(
@@ -23,3 +31,43 @@ def audit_record(
         request_id=request_id[:64],
         detail=dict(detail or {}),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A domain event. `subject` is what it is about, and the key by which repeats are grouped."""
+
+    id: int
+    at: datetime
+    kind: str
+    environment: str
+    subject: str
+    payload: Mapping[str, object]
+
+
+def event_append(*, kind: str, environment: str, subject: str, payload: Mapping[str, object]) -> None:
+    """Append a domain event. `kind` is `noun.past-tense-verb`; `payload` is JSON, bounded, and holds no secret."""
+    DomainEvent.objects.create(kind=kind, environment=environment, subject=subject[:1200], payload=dict(payload))
+
+
+@transaction.atomic
+def events_take(*, limit: int) -> tuple[Event, ...]:
+    """The oldest events that nobody handled; they are handled with the caller's transaction, or not at all.
+
+    Rows that another worker holds at this moment are left to it (resolutions D28).
+    """
+    waiting = DomainEvent.objects.select_for_update(skip_locked=True).filter(handled_at=None).order_by("id")
+    rows = list(waiting[:limit])
+    DomainEvent.objects.filter(pk__in=[row.pk for row in rows]).update(handled_at=timezone.now())
+    return tuple(Event(row.pk, row.at, row.kind, row.environment, row.subject, row.payload) for row in rows)
+
+
+def events_waiting() -> bool:
+    """Whether there is an event that nobody handled."""
+    return DomainEvent.objects.filter(handled_at=None).exists()
+
+
+def events_prune(*, older_than: timedelta) -> int:
+    """Forget handled events of that age; how many."""
+    before = timezone.now() - older_than
+    return DomainEvent.objects.filter(handled_at__lt=before).delete()[0]

@@ -79,6 +79,7 @@ def rows() -> Iterator[Row]:
     yield row("clients", "GET", "clients", EVERYBODY, scoped=False)
     yield row("incidents", "GET", "incidents", EVERYBODY, scoped=False)
     yield row("tokens", "GET", "tokens", EVERYBODY, scoped=False)
+    yield row("notifications", "GET", "notifications", EVERYBODY, scoped=False)
     yield row("client-tokens", "GET", "client-tokens", EVERYBODY, scoped=False)
     yield row("audit", "GET", "audit", EVERYBODY, scoped=False)
     yield row("bootstrap/<slug:family>", "GET", "bootstrap/envoy?environment=prod&node_id=p-1", EVERYBODY)
@@ -126,6 +127,13 @@ ELSEWHERE = {
     ("incidents/<slug:incident_id>", "PATCH"): "tests/api/test_facts.py",
     ("incidents/<slug:incident_id>/quarantine", "POST"): "tests/api/test_facts.py",
     ("incidents/<slug:incident_id>/release", "POST"): "tests/api/test_facts.py",
+    ("channels", "GET"): "tests/api/test_notifications.py",
+    ("channels", "POST"): "tests/api/test_notifications.py",
+    ("channels/<uuid:channel_id>", "GET"): "tests/api/test_notifications.py",
+    ("channels/<uuid:channel_id>", "DELETE"): "tests/api/test_notifications.py",
+    ("channels/<uuid:channel_id>/deliveries", "GET"): "tests/api/test_notifications.py",
+    ("channels/<uuid:channel_id>/test", "POST"): "tests/api/test_notifications.py",
+    ("channels/<uuid:channel_id>/resume", "POST"): "tests/api/test_notifications.py",
     ("errors/<slug:code>", "GET"): "open to all",
 }
 
@@ -147,6 +155,7 @@ def sample_path(route: str) -> str:
         "type": "cluster",
         "name": "pay",
         "change_id": str(NOT_THERE),
+        "channel_id": str(NOT_THERE),
         "family": "envoy",
         "code": "XDS1000",
     }

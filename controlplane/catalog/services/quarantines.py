@@ -11,9 +11,10 @@ from controlplane.catalog.models import Environment, Quarantine, Resource, Revis
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.values import ChangeMade, ProvenContent
 from controlplane.errors import Conflict, NotFound
-from controlplane.journal.services import audit_record
+from controlplane.journal.services import audit_record, event_append
 
 _BATCH = 500
+_NAME_CHARS = 300
 
 
 @transaction.atomic(durable=True)
@@ -55,6 +56,7 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
         request_id=request_id,
         detail={"revision": revision, "cause": cause.value, "reason": reason, "incident": incident},
     )
+    _told("quarantine.opened", environment_key, row, actor=actor, reason=reason, incident=incident)
     return ChangeMade(environment_key, str(change.public_id), change.generation)
 
 
@@ -83,6 +85,7 @@ def quarantine_release(
         request_id=request_id,
         detail={"revision": revision, "reason": reason},
     )
+    _told("quarantine.released", environment_key, row, actor=actor, reason=reason)
     return ChangeMade(environment_key, str(change.public_id), change.generation)
 
 
@@ -135,6 +138,23 @@ def _advance_fallback(proven: list[Revision], environment: Environment) -> None:
 def _touch(row: Revision, environment: Environment) -> None:
     """Tell the next build that the resource is to be read again."""
     Resource.objects.filter(pk=row.resource_id).update(touched=environment.generation + 1)
+
+
+def _told(kind: str, environment_key: str, row: Revision, *, actor: Principal, reason: str, incident: str = "") -> None:
+    name = row.resource.name[:_NAME_CHARS]
+    event_append(
+        kind=kind,
+        environment=environment_key,
+        subject=f"{row.resource.type}/{row.resource.name}",
+        payload={
+            "type": row.resource.type,
+            "name": name,
+            "revision": row.number,
+            "actor": actor.name,
+            "reason": reason,
+            "incident": incident,
+        },
+    )
 
 
 def _revision(environment_key: str, word: str, name: str, number: int) -> Revision:

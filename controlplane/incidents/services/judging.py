@@ -6,7 +6,7 @@ Their impact, the automatic quarantine where the policy asks for it, and their e
 from collections.abc import Collection
 
 import structlog
-from django.db import models
+from django.db import models, transaction
 
 from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.choices import QuarantineCause, QuarantinePolicy
@@ -17,11 +17,16 @@ from controlplane.clients.clock import database_now
 from controlplane.clients.selectors import clients_asking, clients_sent
 from controlplane.errors import Conflict, NotFound
 from controlplane.incidents.models import Incident, IncidentClient
+from controlplane.incidents.services.telling import incident_told
 from controlplane.incidents.values import UNRESOLVED, IncidentState
 from controlplane.incidents.verdict import ClientKey, Outcome, judge
 from xdscore.resource_types import by_word
 
 log = structlog.get_logger(__name__)
+
+# An incident is told of again when so many clients refuse, and ten times as many as when it was told of last.
+_ESCALATES_FROM = 10
+_ESCALATES_TIMES = 10
 
 # How many incidents one run looks after; the others have their turn in the next.
 _AT_ONCE = 100
@@ -49,13 +54,20 @@ def _judge(incident: Incident) -> None:
     served = {**clients_asking(environment_key=environment, word=incident.type, names=names), **sent}
     age_s = (now - incident.first_at).total_seconds()
     verdict = judge(nacked=nacked, served=served, age_s=age_s)
-    Incident.objects.filter(pk=incident.pk).update(
-        nacked=len(nacked),
-        sent=len(sent),
-        judged_at=now,
-        verdict=verdict.outcome.value,
-        verdict_reason=verdict.reason,
-    )
+    escalating = len(nacked) >= max(_ESCALATES_FROM, _ESCALATES_TIMES * incident.told_nacked)
+    incident.nacked, incident.sent = len(nacked), len(sent)
+    told = {"told_nacked": len(nacked)} if escalating or not incident.told_nacked else {}
+    with transaction.atomic(durable=True):
+        Incident.objects.filter(pk=incident.pk).update(
+            nacked=len(nacked),
+            sent=len(sent),
+            judged_at=now,
+            verdict=verdict.outcome.value,
+            verdict_reason=verdict.reason,
+            **told,
+        )
+        if escalating and incident.told_nacked:
+            incident_told("incident.escalating", incident)
     if verdict.outcome is Outcome.FAIL and _may_act(incident):
         _quarantine(incident, f"automatic: {verdict.reason}")
 
@@ -132,8 +144,13 @@ def _resolve(incident: Incident) -> bool:
         log.info(
             "incident.resolved", incident=str(incident.public_id), environment=environment.key, epoch=environment.epoch
         )
-    # Not over a state that an operator has just chosen, nor over a refusal that has just come in.
-    updated = Incident.objects.filter(pk=incident.pk, state=incident.state, last_at=incident.last_at).update(**changes)
+    with transaction.atomic(durable=True):
+        # Not over a state that an operator has just chosen, nor over a refusal that has just come in.
+        updated = Incident.objects.filter(pk=incident.pk, state=incident.state, last_at=incident.last_at).update(
+            **changes
+        )
+        if fixed and updated:
+            incident_told("incident.resolved", incident)
     return fixed and updated == 1
 
 

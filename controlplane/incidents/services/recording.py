@@ -14,6 +14,7 @@ from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.fingerprint import ALGORITHM
 from controlplane.incidents.models import Incident, IncidentClient, IncidentNack
 from controlplane.incidents.services.accusations import Accusation, Reader
+from controlplane.incidents.services.telling import incident_told
 from controlplane.incidents.values import UNRESOLVED, IncidentState
 
 log = structlog.get_logger(__name__)
@@ -46,6 +47,8 @@ def nacks_record(nacks: Sequence[NackView]) -> int:
             if (taken := [(nack, revision) for nack, revision in case.nacks if nack.id in fresh])
             for event, incident in _write(environment, case.newest, taken)
         ]
+        for event, incident in happened:
+            incident_told(event, incident)
     for event, incident in happened:
         log.warning(
             event,

@@ -1,0 +1,87 @@
+"""Notifications, and the channels they go out on."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from controlplane.api.fields import StrictSerializer, Text
+from controlplane.notify.catalogue import KINDS, Severity
+from controlplane.notify.models import ChannelKind, DeliveryState
+from controlplane.notify.targets import MAX_URL_CHARS
+
+
+class NotificationOut(serializers.Serializer[Any]):
+    """One line of the inbox."""
+
+    id = serializers.UUIDField()
+    at = serializers.DateTimeField()
+    kind = serializers.ChoiceField(choices=list(KINDS))
+    environment = serializers.CharField(allow_blank=True)
+    subject = serializers.CharField(allow_blank=True)
+    severity = serializers.ChoiceField(choices=[each.value for each in Severity])
+    title = serializers.CharField()
+    text = serializers.CharField()
+    link = serializers.CharField(allow_blank=True)
+
+
+class ChannelIn(StrictSerializer):
+    """A new channel."""
+
+    name = Text(max_length=100)
+    kind = serializers.ChoiceField(choices=[kind.value for kind in ChannelKind])
+    target = Text(max_length=MAX_URL_CHARS, help_text="A URL, or a mail address.")
+    environments = serializers.ListField(child=Text(max_length=63), required=False, help_text="Empty: all.")
+    kinds = serializers.ListField(
+        child=Text(max_length=64), required=False, help_text=f"Empty: all of {', '.join(KINDS)}."
+    )
+
+
+class ChannelOut(serializers.Serializer[Any]):
+    """A channel. The path of a URL is not read back: it may be all that keeps others from using it."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(choices=[kind.value for kind in ChannelKind])
+    target = serializers.CharField()
+    environments = serializers.ListField(child=serializers.CharField())
+    kinds = serializers.ListField(child=serializers.CharField())
+    failures = serializers.IntegerField(help_text="Tries in a row that failed.")
+    paused_at = serializers.DateTimeField(allow_null=True)
+    paused_reason = serializers.CharField(allow_blank=True)
+
+
+class ChannelMadeOut(ChannelOut):
+    """A new channel with the secret it signs with, which is shown only now; empty where nothing is signed."""
+
+    secret = serializers.CharField(allow_blank=True)
+
+
+class DeliveryOut(serializers.Serializer[Any]):
+    """One line of a delivery log."""
+
+    id = serializers.UUIDField()
+    title = serializers.CharField()
+    state = serializers.ChoiceField(choices=[each.value for each in DeliveryState])
+    attempts = serializers.IntegerField()
+    tried_at = serializers.DateTimeField(allow_null=True)
+    next_at = serializers.DateTimeField(allow_null=True, help_text="When it is tried next; null when it is not.")
+    answer = serializers.CharField(allow_blank=True)
+
+
+class DeliveriesOut(serializers.Serializer[Any]):
+    """The last hundred."""
+
+    results = DeliveryOut(many=True)
+
+
+class ChannelsOut(serializers.Serializer[Any]):
+    """Every channel."""
+
+    results = ChannelOut(many=True)
+
+
+class ChannelTestOut(serializers.Serializer[Any]):
+    """How a sample was taken."""
+
+    ok = serializers.BooleanField()
+    answer = serializers.CharField(allow_blank=True)

@@ -1,0 +1,30 @@
+"""Tells notifications what became of an incident, in the transaction in which it did."""
+
+from controlplane.clients.foreign_text import one_line
+from controlplane.incidents.models import Incident
+from controlplane.journal.services import event_append
+
+_MESSAGE_CHARS = 300
+
+
+def incident_told(kind: str, incident: Incident) -> None:
+    """Append the event. The client's own words are cut and made harmless for a line of any channel."""
+    event_append(
+        kind=kind,
+        environment=incident.environment.key,
+        subject=f"incident/{incident.public_id}",
+        payload={
+            "incident": str(incident.public_id),
+            "type": incident.type,
+            "name": one_line(incident.name, max_chars=_MESSAGE_CHARS),
+            "confidence": incident.confidence,
+            "change": incident.change,
+            "author": incident.author,
+            "family": incident.family,
+            "revision": incident.revision,
+            "nacked": incident.nacked,
+            "sent": incident.sent,
+            "since": incident.first_at.isoformat(),
+            "message": one_line(incident.message, max_chars=_MESSAGE_CHARS),
+        },
+    )

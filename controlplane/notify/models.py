@@ -1,0 +1,114 @@
+"""The tables of notifications (resolutions part 5). Private to this app's services and selectors."""
+
+import uuid
+from enum import StrEnum
+
+from django.db import models
+from django.utils import timezone
+
+from controlplane.notify.catalogue import Severity
+
+
+class ChannelKind(StrEnum):
+    """How a channel is spoken to."""
+
+    WEBHOOK = "webhook"
+    SLACK = "slack"
+    MAIL = "mail"
+
+
+class DeliveryState(StrEnum):
+    """Where one notification stands with one channel."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+
+
+class Channel(models.Model):
+    """Where notifications go. `target` is a URL or a mail address; `environments` and `kinds` empty: all of them.
+
+    `secret` is sealed; it signs webhooks. `failures` counts tries in a row that went wrong; paused_at: nothing is sent.
+    """
+
+    public_id = models.UUIDField(default=uuid.uuid4, unique=True)
+    name = models.CharField(max_length=100, unique=True)
+    kind = models.CharField(max_length=8)
+    target = models.CharField(max_length=2_000)
+    environments = models.JSONField(default=list)
+    kinds = models.JSONField(default=list)
+    secret = models.BinaryField(default=bytes)
+    failures = models.PositiveIntegerField(default=0)
+    paused_at = models.DateTimeField(null=True)
+    paused_reason = models.CharField(max_length=300, blank=True, default="")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        """Of a known kind."""
+
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(kind__in=[kind.value for kind in ChannelKind]), name="channel_kind_known"
+            ),
+        )
+
+    def __str__(self) -> str:
+        """Its name."""
+        return self.name
+
+
+class Notification(models.Model):
+    """What people are told: the inbox. `event` makes sure that one event is told once."""
+
+    public_id = models.UUIDField(default=uuid.uuid4, unique=True)
+    event = models.BigIntegerField(unique=True)
+    at = models.DateTimeField(db_index=True)
+    kind = models.CharField(max_length=64)
+    environment = models.CharField(max_length=64, blank=True)
+    subject = models.CharField(max_length=1200, blank=True)
+    severity = models.CharField(max_length=8)
+    title = models.CharField(max_length=500)
+    text = models.TextField()
+    link = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        """Repeats about a subject are looked for."""
+
+        indexes = (models.Index(fields=("environment", "id"), name="notification_by_env"),)
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(severity__in=[each.value for each in Severity]), name="severity_known"
+            ),
+        )
+
+    def __str__(self) -> str:
+        """Its title."""
+        return self.title
+
+
+class Delivery(models.Model):
+    """One notification for one channel: what was tried, and what the other side said last."""
+
+    public_id = models.UUIDField(default=uuid.uuid4, unique=True)
+    notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="deliveries")
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="deliveries")
+    state = models.CharField(max_length=16, default=DeliveryState.PENDING.value)
+    attempts = models.PositiveIntegerField(default=0)
+    next_at = models.DateTimeField()
+    tried_at = models.DateTimeField(null=True)
+    answer = models.CharField(max_length=300, blank=True, default="")
+
+    class Meta:
+        """Once per notification and channel; those that wait are found by a small index of their own."""
+
+        constraints = (
+            models.UniqueConstraint(fields=("notification", "channel"), name="one_delivery_per_channel"),
+            models.CheckConstraint(
+                condition=models.Q(state__in=[each.value for each in DeliveryState]), name="delivery_state_known"
+            ),
+        )
+        indexes = (models.Index(fields=("next_at",), condition=models.Q(state="pending"), name="delivery_due"),)
+
+    def __str__(self) -> str:
+        """Its state."""
+        return f"{self.state} after {self.attempts}"

@@ -1,0 +1,28 @@
+"""Keeps the secrets of channels out of the database's sight: sealed under the keys that are outside of it."""
+
+import secrets
+
+from controlplane.catalog.sealing import key_ring
+from controlplane.notify.models import Channel
+
+SECRET_BYTES = 32
+MARK = "whsec_"
+
+
+def secret_make() -> str:
+    """A new secret, as its receiver is shown it once."""
+    return MARK + secrets.token_urlsafe(SECRET_BYTES)
+
+
+def secret_seal(channel: Channel, plaintext: str) -> None:
+    """Keep a secret with its channel, which need not be saved yet."""
+    channel.secret = key_ring().seal(plaintext.encode(), _address(channel))
+
+
+def channel_secret(channel: Channel) -> bytes:
+    """The secret. Raises SealError, a ValueError, when the keys that sealed it are gone."""
+    return key_ring().open(bytes(channel.secret), _address(channel))
+
+
+def _address(channel: Channel) -> bytes:
+    return f"channel:{channel.public_id}".encode()

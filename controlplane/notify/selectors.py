@@ -1,0 +1,127 @@
+"""Reads channels, their delivery logs, and the inbox. Values only, never rows."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from controlplane.errors import NotFound
+from controlplane.notify.models import Channel, ChannelKind, Delivery, DeliveryState, Notification
+from controlplane.notify.targets import shown_target
+
+_LOGGED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelView:
+    """A channel; `paused_reason` is empty while it is not paused. Its secret is never read
+    back, and neither is the path of a URL.
+    """
+
+    id: str
+    name: str
+    kind: ChannelKind
+    target: str
+    environments: tuple[str, ...]
+    kinds: tuple[str, ...]
+    failures: int
+    paused_at: datetime | None
+    paused_reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryView:
+    """One line of a delivery log."""
+
+    id: str
+    title: str
+    state: DeliveryState
+    attempts: int
+    tried_at: datetime | None
+    next_at: datetime | None
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationView:
+    """One line of the inbox."""
+
+    number: int
+    id: str
+    at: datetime
+    kind: str
+    environment: str
+    subject: str
+    severity: str
+    title: str
+    text: str
+    link: str
+
+
+def channel_list() -> tuple[ChannelView, ...]:
+    """Every channel, by name."""
+    return tuple(_channel(row) for row in Channel.objects.order_by("name"))
+
+
+def channel_get(*, public_id: UUID) -> ChannelView:
+    """One channel. Raises NotFound."""
+    row = Channel.objects.filter(public_id=public_id).first()
+    if row is None:
+        raise NotFound(f"There is no channel '{public_id}'.")
+    return _channel(row)
+
+
+def delivery_list(*, public_id: UUID) -> tuple[DeliveryView, ...]:
+    """The last hundred deliveries of a channel, newest first. Raises NotFound."""
+    channel_get(public_id=public_id)
+    rows = Delivery.objects.filter(channel__public_id=public_id).select_related("notification").order_by("-id")
+    return tuple(
+        DeliveryView(
+            str(row.public_id),
+            row.notification.title,
+            DeliveryState(row.state),
+            row.attempts,
+            row.tried_at,
+            row.next_at if row.state == DeliveryState.PENDING.value else None,
+            row.answer,
+        )
+        for row in rows[:_LOGGED]
+    )
+
+
+def notification_list(
+    *, environment_keys: Collection[str], before: int | None = None, limit: int = 100
+) -> tuple[NotificationView, ...]:
+    """What happened in these environments, newest first, from the one behind `before` on."""
+    rows = Notification.objects.filter(environment__in=["", *environment_keys])
+    if before is not None:
+        rows = rows.filter(pk__lt=before)
+    return tuple(
+        NotificationView(
+            row.pk,
+            str(row.public_id),
+            row.at,
+            row.kind,
+            row.environment,
+            row.subject,
+            row.severity,
+            row.title,
+            row.text,
+            row.link,
+        )
+        for row in rows.order_by("-pk")[:limit]
+    )
+
+
+def _channel(row: Channel) -> ChannelView:
+    return ChannelView(
+        str(row.public_id),
+        row.name,
+        ChannelKind(row.kind),
+        shown_target(row.target),
+        tuple(row.environments),
+        tuple(row.kinds),
+        row.failures,
+        row.paused_at,
+        row.paused_reason,
+    )

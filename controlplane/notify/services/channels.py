@@ -1,0 +1,134 @@
+"""Keeps channels: where notifications go."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from uuid import UUID
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+
+from controlplane.accounts.principal import Principal
+from controlplane.clients.clock import database_now
+from controlplane.errors import Conflict, InputInvalid, NotFound
+from controlplane.journal.services import audit_record
+from controlplane.notify.catalogue import KINDS, Severity
+from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
+from controlplane.notify.sealing import secret_make, secret_seal
+from controlplane.notify.services.sending import Sent, send
+from controlplane.notify.targets import Target, TargetRefusedError, allowed_address, shown_target, target_of
+
+MAX_CHANNELS = 100
+# Stands in for an event where there is none; real ones count up from 1.
+_SAMPLE_EVENT = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NewChannel:
+    """What somebody wants. `environments` and `kinds` empty: all of them."""
+
+    name: str
+    kind: ChannelKind
+    target: str
+    environments: Sequence[str] = ()
+    kinds: Sequence[str] = ()
+
+
+@transaction.atomic(durable=True)
+def channel_create(*, wanted: NewChannel, actor: Principal, request_id: str = "") -> tuple[Channel, str]:
+    """A new channel and, of a webhook, the secret it signs with, which is shown only now.
+
+    Raises InputInvalid for a target nobody may send to, and Conflict for a name that is taken.
+    """
+    _check(wanted)
+    if Channel.objects.filter(name=wanted.name).exists():
+        raise Conflict(f"There is a channel '{wanted.name}' already.")
+    if Channel.objects.count() >= MAX_CHANNELS:
+        raise Conflict(f"There are {MAX_CHANNELS} channels already, which is as many as there may be.")
+    channel = Channel(
+        name=wanted.name,
+        kind=wanted.kind.value,
+        target=wanted.target,
+        environments=list(wanted.environments),
+        kinds=list(wanted.kinds),
+    )
+    secret = secret_make() if wanted.kind is ChannelKind.WEBHOOK else ""
+    if secret:
+        secret_seal(channel, secret)
+    channel.save(force_insert=True)
+    _audit("channel.created", channel, actor, request_id)
+    return channel, secret
+
+
+@transaction.atomic(durable=True)
+def channel_delete(*, public_id: UUID, actor: Principal, request_id: str = "") -> None:
+    """Remove a channel with its delivery log. Raises NotFound."""
+    channel = _get(public_id)
+    _audit("channel.deleted", channel, actor, request_id)
+    channel.delete()
+
+
+@transaction.atomic(durable=True)
+def channel_resume(*, public_id: UUID, actor: Principal, request_id: str = "") -> None:
+    """Send to a paused channel again, also what waited meanwhile. A second call changes nothing. Raises NotFound."""
+    channel = _get(public_id)
+    if channel.paused_at is None:
+        return
+    channel.paused_at, channel.paused_reason, channel.failures = None, "", 0
+    channel.save(update_fields=["paused_at", "paused_reason", "failures"])
+    _audit("channel.resumed", channel, actor, request_id)
+
+
+def channel_test(*, public_id: UUID) -> Sent:
+    """Send a sample now, and say how that went. Leaves nothing behind. Raises NotFound."""
+    channel = _get(public_id)
+    now = database_now()
+    sample = Notification(
+        event=_SAMPLE_EVENT,
+        at=now,
+        kind="channel.test",
+        severity=Severity.QUIET.value,
+        title=f"A sample for channel '{channel.name}'",
+        text="Notifications of this installation arrive here.",
+        link=settings.PARLEY.public_url,
+    )
+    return send(Delivery(notification=sample, channel=channel, next_at=now), timestamp=int(now.timestamp()))
+
+
+def _check(wanted: NewChannel) -> None:
+    unknown = sorted(set(wanted.kinds) - KINDS.keys())
+    if unknown:
+        raise InputInvalid(f"'{unknown[0]}' is no kind of notification. Kinds are: {', '.join(KINDS)}.")
+    if wanted.kind is ChannelKind.MAIL:
+        try:
+            validate_email(wanted.target)
+        except ValidationError:
+            raise InputInvalid("The target of a mail channel must be one mail address.") from None
+        return
+    try:
+        _check_literal(target_of(wanted.target))
+    except TargetRefusedError as error:
+        raise InputInvalid(f"{error} Nothing was changed.") from None
+
+
+def _check_literal(target: Target) -> None:
+    """Refuse an address at once where it is written down. A name is judged each time something is sent to it."""
+    try:
+        ip_address(target.host)
+    except ValueError:
+        return
+    allowed_address(target, [target.host], settings.PARLEY.webhook_allow)
+
+
+def _get(public_id: UUID) -> Channel:
+    channel = Channel.objects.filter(public_id=public_id).first()
+    if channel is None:
+        raise NotFound(f"There is no channel '{public_id}'.")
+    return channel
+
+
+def _audit(verb: str, channel: Channel, actor: Principal, request_id: str) -> None:
+    detail = {"kind": channel.kind, "target": shown_target(channel.target)}
+    audit_record(actor=actor.name, verb=verb, subject=channel.name, request_id=request_id, detail=detail)

@@ -1,0 +1,88 @@
+"""Makes notifications of domain events: each event once, repeats about one subject not at all (ux.md section 6).
+
+An event is handled in the transaction that writes what people are told of it, so that a crash loses neither and doubles
+neither.
+"""
+
+from datetime import timedelta
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+
+from controlplane.clients.clock import database_now
+from controlplane.journal.services import Event, events_prune, events_take, events_waiting
+from controlplane.notify.catalogue import KINDS, Kind, wording_of
+from controlplane.notify.models import Channel, Delivery, Notification
+
+log = structlog.get_logger(__name__)
+
+_AT_ONCE = 200
+# Storm control: of one environment so many notifications go out in the window; the rest is in the inbox.
+MAX_SENT = 30
+WINDOW = timedelta(minutes=10)
+_KEEP_EVENTS = timedelta(days=1)
+_KEEP_NOTIFICATIONS = timedelta(days=30)
+
+
+def notifications_expand() -> int:
+    """Take what waits; how many notifications were made."""
+    # Looking first keeps a worker with nothing to do from taking SQLite's writer lock each second.
+    if not events_waiting():
+        return 0
+    with transaction.atomic(durable=True):
+        made = [_tell(event) for event in events_take(limit=_AT_ONCE)]
+        events_prune(older_than=_KEEP_EVENTS)
+        Notification.objects.filter(at__lt=database_now() - _KEEP_NOTIFICATIONS).delete()
+    return sum(made)
+
+
+def _tell(event: Event) -> bool:
+    kind = KINDS.get(event.kind)
+    if kind is None or _told_lately(event, kind):
+        return False
+    words = wording_of(
+        kind, environment=event.environment, payload=event.payload, public_url=settings.PARLEY.public_url
+    )
+    notification = Notification.objects.create(
+        event=event.id,
+        at=event.at,
+        kind=event.kind,
+        environment=event.environment,
+        subject=event.subject,
+        severity=words.severity.value,
+        title=words.title[:500],
+        text=words.text[:2_000],
+        link=words.link[:500],
+    )
+    if _is_storm(event):
+        log.warning("notification.held_back", environment=event.environment, kind=event.kind)
+        return True
+    now = database_now()
+    Delivery.objects.bulk_create(
+        Delivery(notification=notification, channel=channel, next_at=now) for channel in _channels(event)
+    )
+    log.info("notification.made", kind=event.kind, environment=event.environment, subject=event.subject)
+    return True
+
+
+def _told_lately(event: Event, kind: Kind) -> bool:
+    same = Notification.objects.filter(kind=event.kind, environment=event.environment, subject=event.subject)
+    return bool(kind.cooldown) and same.filter(at__gt=event.at - kind.cooldown).exists()
+
+
+def _is_storm(event: Event) -> bool:
+    told = Notification.objects.filter(environment=event.environment, at__gt=event.at - WINDOW)
+    return told.exclude(event=event.id).count() >= MAX_SENT
+
+
+def _channels(event: Event) -> list[Channel]:
+    # The pause of a channel is told by the others.
+    paused = str(event.payload.get("channel_id", ""))
+    return [
+        channel
+        for channel in Channel.objects.order_by("pk")
+        if (not channel.environments or not event.environment or event.environment in channel.environments)
+        and (not channel.kinds or event.kind in channel.kinds)
+        and str(channel.public_id) != paused
+    ]
