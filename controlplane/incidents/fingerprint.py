@@ -4,6 +4,8 @@ A fingerprint is a function of type, resource, client family and the text withou
 is part of it and stored with the incident: a later algorithm opens new incidents and leaves the old ones as they are.
 """
 
+import re
+from collections.abc import Collection
 from hashlib import blake2b
 
 from controlplane.clients.families import ClientFamily
@@ -16,6 +18,23 @@ FINGERPRINT_CHARS = 32
 # Stands for the resource where nobody is named. No resource is called so: its name and this differ in the separator
 # below.
 NOBODY = "?"
+
+
+# What separates the part about one resource from the next, in the texts of Envoy, gRPC C-core and Go (clients.md 4).
+_SEPARATORS = re.compile(r"(?:[\s,;\]]|resource index \d+:|resource \")+$")
+
+
+def part_about(text: str, name: str, others: Collection[str]) -> str:
+    """What a text says of one of several resources it names (ux.md 9.3): one fault is one incident, whichever others
+    were refused with it. The whole text where the name does not stand in it.
+    """
+    start = text.find(f"{name}: ")
+    if start < 0:
+        return text
+    said_from = start + len(name)
+    ends = (text.find(f"{other}: ", said_from) for other in others if other != name)
+    end = min((each for each in ends if each >= 0), default=len(text))
+    return _SEPARATORS.sub("", text[start:end])
 
 
 def normalised_text(text: str) -> str:

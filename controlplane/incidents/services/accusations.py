@@ -9,9 +9,10 @@ from datetime import datetime
 
 from controlplane.catalog.selectors import RevisionOrigin, revision_origin
 from controlplane.clients.families import ClientFamily
+from controlplane.clients.foreign_text import escape
 from controlplane.clients.selectors import NackView
 from controlplane.incidents.attribution import Blame, Confidence, Content, blame
-from controlplane.incidents.fingerprint import fingerprint, normalised_text
+from controlplane.incidents.fingerprint import fingerprint, normalised_text, part_about
 from xdscore.evidence import Evidence
 from xdscore.resource_types import by_word
 
@@ -81,18 +82,23 @@ class Reader:
         found = self._blame(nack)
         if not found.guilty:
             return (self._unnamed(nack, found.confidence, found.suspects[:MAX_SUSPECTS]),)
-        return tuple(self._named(nack, found.confidence, content) for content in found.guilty[:MAX_GUILTY])
+        guilty = found.guilty[:MAX_GUILTY]
+        names = frozenset(escape(name, keep="\n\t") for name, _ in guilty)
+        return tuple(self._named(nack, found.confidence, content, names) for content in guilty)
 
-    def _named(self, nack: NackView, confidence: Confidence, content: Content) -> Accusation:
+    def _named(self, nack: NackView, confidence: Confidence, content: Content, names: frozenset[str]) -> Accusation:
         origin = self._origin(nack, content)
-        return self._accusation(nack, confidence, content, (), origin, current=origin is not None and origin.current)
+        # The text was escaped before it was stored, and so are the names that are looked for in it.
+        text = part_about(nack.text, escape(content[0], keep="\n\t"), names)
+        current = origin is not None and origin.current
+        return self._accusation(nack, confidence, content, (), origin, current=current, text=text)
 
     def _unnamed(self, nack: NackView, confidence: Confidence, suspects: tuple[Content, ...]) -> Accusation:
         origins = [origin for content in suspects if (origin := self._origin(nack, content)) is not None]
         # The latest change among them is the likeliest cause, and the time from when on sending counts.
         latest = max(origins, key=lambda origin: origin.at, default=None)
         current = not suspects or any(origin.current for origin in origins)
-        return self._accusation(nack, confidence, ("", ""), suspects, latest, current=current)
+        return self._accusation(nack, confidence, ("", ""), suspects, latest, current=current, text=nack.text)
 
     def _accusation(
         self,
@@ -103,10 +109,11 @@ class Reader:
         origin: RevisionOrigin | None,
         *,
         current: bool,
+        text: str,
     ) -> Accusation:
         name, version = content
-        if nack.text not in self._normalised:
-            self._normalised[nack.text] = normalised_text(nack.text)
+        if text not in self._normalised:
+            self._normalised[text] = normalised_text(text)
         return Accusation(
             environment=nack.environment,
             word=nack.type,
@@ -114,7 +121,7 @@ class Reader:
             version=version,
             family=nack.family,
             confidence=confidence,
-            normalised=self._normalised[nack.text],
+            normalised=self._normalised[text],
             suspects=suspects,
             revision=origin.number if origin is not None and name else 0,
             written_at=origin.at if origin is not None else None,
