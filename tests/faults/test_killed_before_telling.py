@@ -63,7 +63,7 @@ def test_process_killed__between_nack_and_notification__one_incident_and_one_mes
 
 def kill(parley: Parley, kind: str) -> None:
     supervisor = psutil.Process(parley.processes["up"].pid)
-    lines = {child: " ".join(child.cmdline()) for child in supervisor.children(recursive=True)}
+    lines = {child: command_line(child) for child in supervisor.children(recursive=True)}
     # Not the guard in front of it, which ends with what it guards.
     found = [child for child, line in lines.items() if KINDS[kind] in line and "supervisor" not in line]
     assert found, kind
@@ -72,6 +72,13 @@ def kill(parley: Parley, kind: str) -> None:
             process.kill()
         except psutil.NoSuchProcess:
             continue
+
+
+def command_line(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:  # also one that ended and was not waited for yet
+        return ""
 
 
 def told_of(hook: Receiver, incident: str) -> int:
