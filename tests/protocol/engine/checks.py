@@ -304,7 +304,11 @@ class Checker:
         half.asked_all = False
         endpoints = self.halves.get(ENDPOINT)
         if endpoints is not None and half.kind is CLUSTER:
-            endpoints.again |= {name for name in changed if endpoints.covers(name)}
+            behind = {name for name in changed if endpoints.covers(name)}
+            due = {n for n in behind if n in endpoints.names or isinstance(self.decision(ENDPOINT, n), Serve)}
+            endpoints.again |= due
+            # A member of a collection that is not there has nothing to be sent again (I3).
+            endpoints.tolerated |= behind - due
             # After a NACK the server may take every cluster of the response for new (B12).
             endpoints.tolerated |= {m.content.eds_name for m in response.resources} if half.rejected else set()
 
