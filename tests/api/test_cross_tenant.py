@@ -1,0 +1,173 @@
+"""Two environments that know nothing of each other: every path of the URL configuration, every verb, three roles by
+token and by session, every filter, and every error text (reliability S3, threat 22).
+
+A word that no request ever holds is in everything of `default`; a stranger with roles in `prod` must never read it. The
+paths come from the URL configuration itself, so that a new one is included, or fails for want of a value to try.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from controlplane.accounts.models import RoleGrant
+from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
+from controlplane.accounts.services import api_token_create
+from controlplane.catalog.services import environment_create, environment_default_ensure
+from controlplane.catalog.values import EnvironmentPolicy
+from controlplane.databases import READER
+from controlplane.incidents.services import digest
+from tests.api.conftest import Caller, caller
+from tests.services.incidents.fleet import Fleet, held, publish
+from tests.support.manifests import cluster
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
+
+CANARY = "kanari"
+VERBS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+ROLES = ("viewer", "operator", "admin")
+FILTERS = ("environment", "name", "owner", "type", "node_id", "actor", "verb", "state", "q", "client", "from", "to")
+
+
+@pytest.fixture
+def known() -> dict[str, list[str]]:
+    """Everything of `default` that a path can name. All of it is the canary's, but for what stands in paths."""
+    environment_default_ensure()
+    environment_create(key="prod", policy=EnvironmentPolicy(), actor=SYSTEM)
+    owner = caller(*ADMIN_SCOPES)
+    base = "environments/default"
+    fleet = Fleet(2)
+    publish(cluster("pay", alt_stat_name=CANARY))
+    fleet.accept(held("pay", 1))
+    digest()
+    publish(cluster("pay", alt_stat_name=CANARY, connect_timeout="2s"))
+    fleet.refuse(fleet.send(held("pay", 2)), f"cluster(s) pay: {CANARY}", suspects=(held("pay", 2),), who=slice(2))
+    digest()
+    applied = owner.post(
+        f"{base}/apply",
+        {"resources": [cluster(f"{CANARY}-2")], "message": CANARY, "owner": CANARY},
+    ).json
+    group = owner.post(f"{base}/client-groups", {"key": "g", "matchers": [{"node_id": CANARY}], "trust": "declared"})
+    rule = owner.post(
+        f"{base}/rules",
+        {
+            "position": 10,
+            "client_groups": ["g"],
+            "types": [],
+            "pattern": f"{CANARY}-*",
+            "effect": "deny",
+            "message": CANARY,
+            "enabled": True,
+        },
+    )
+    token = owner.post("tokens", {"name": CANARY, "scopes": [{"role": "viewer", "environment": "default"}]}).json
+    client_token = owner.post("client-tokens", {"subject": CANARY, "environment": "default"}).json
+    assert (group.status, rule.status) == (201, 201), (group.content, rule.content)
+    incident = owner.get("incidents").json["results"][0]
+    clients = owner.get("clients").json["results"]
+    owner.patch(base, {"hold": CANARY, "node_ids": [f"{CANARY}*"], "selectors": [{"identity": f"{CANARY}*"}]})
+    assert CANARY in owner.get(base).content.decode()
+    return {
+        "environment_key": ["default"],
+        "type": ["cluster"],
+        "name": ["pay"],
+        "revision": ["1"],
+        "epoch": ["1", "2"],
+        "change_id": [applied["id"], rule.json["change"]],
+        "client_id": [each["id"] for each in clients],
+        "incident_id": [incident["id"]],
+        "token_id": [str(token["id"]), str(client_token["id"])],
+        "group_key": ["g"],
+        "rule_id": [str(rule.json["id"])],
+        "case_id": ["1"],
+        "family": ["grpc", "envoy"],
+        "code": ["XDS1000"],
+    }
+
+
+def paths(known: dict[str, list[str]]) -> Iterator[str]:
+    """Every path of the root URL configuration but those of Django's admin, which only superusers enter, with the first
+    and the last of the values that each of its parts can have.
+    """
+    for route in _routes(get_resolver()):
+        names = re.findall(r"<(?:\w+:)?(\w+)>", route)
+        for index in (0, -1):
+            path = route
+            for name in names:
+                path = re.sub(rf"<(?:\w+:)?{name}>", known[name][index], path)
+            yield f"/{path}"
+
+
+def _routes(resolver: URLResolver, prefix: str = "") -> Iterator[str]:
+    for entry in resolver.url_patterns:
+        route = prefix + str(entry.pattern)
+        if isinstance(entry, URLPattern):
+            yield route
+        elif route != "admin/":
+            yield from _routes(entry, route)
+
+
+def strangers(role: str) -> Iterator[Client]:
+    """Somebody with this role in `prod` and nothing else: by token, and signed in."""
+    _row, token = api_token_create(name="stranger", scopes=(Scope(Role(role), "prod"),), actor=SYSTEM)
+    yield Client(headers={"Authorization": f"Bearer {token}"}, raise_request_exception=False)
+    users: Any = get_user_model()
+    user = users.objects.create_user("mallory")
+    RoleGrant.objects.create(user=user, role=role, environment="prod")
+    client = Client(raise_request_exception=False)
+    client.force_login(user)
+    yield client
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("role", ROLES)
+def test_every_path_and_verb__of_another_environment__shows_nothing_of_it(
+    known: dict[str, list[str]], role: str
+) -> None:
+    tried, leaks = 0, []
+    wanted = sorted(set(paths(known)) - {"/logout"})
+    for client in strangers(role):
+        for path in wanted:
+            for verb in VERBS:
+                answer = client.generic(verb, path, b"{}", content_type="application/json")
+                tried += 1
+                body = b"".join(answer) if answer.streaming else answer.content
+                assert answer.status_code < 500, (verb, path, body[:300])
+                if CANARY in body.decode(errors="replace") + str(dict(answer.headers)):
+                    leaks.append((verb, path))
+
+    assert leaks == []
+    assert tried > 500
+
+
+def test_every_list__with_every_filter__shows_nothing_of_another_environment(known: dict[str, list[str]]) -> None:
+    client = next(strangers("admin"))  # the most that anybody can be in `prod`
+    queries = {f"{name}={value}" for name in FILTERS for value in ("default", "pay", known["client_id"][0])}
+    queries |= {"e=default&t=cluster&n=pay", "environment=default&client=node-1&type=cluster&name=pay"}
+    # What matches things of `default` by something other than its environment.
+    queries |= {"", "limit=100", "verb=change.saved", "node_id=node-1", "state=open", "connected=true", "type=cluster"}
+    leaks = []
+    for path in (f"/{route}" for route in _routes(get_resolver()) if "<" not in route):
+        for query in sorted(queries):
+            answer = client.get(f"{path}?{query}", headers={"Accept": "application/yaml, application/json"})
+            body = b"".join(answer) if answer.streaming else answer.content
+            if CANARY in body.decode(errors="replace"):
+                leaks.append(f"{path}?{query}")
+
+    assert leaks == []
+
+
+def test_the_owner__sees_the_word_everywhere(known: dict[str, list[str]]) -> None:
+    owner = caller(*ADMIN_SCOPES)
+
+    def seen(path: str) -> bool:
+        return CANARY in Caller.get(owner, path).content.decode()
+
+    lists = ("environments", "audit", "tokens", "client-tokens", "incidents")
+    within = ("resources", "client-groups", "rules", "resources?manifests=true")
+    paths_of_owner = [*lists, *(f"environments/default/{each}" for each in within), f"changes/{known['change_id'][0]}"]
+    assert [path for path in paths_of_owner if not seen(path)] == []
