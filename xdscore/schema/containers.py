@@ -155,6 +155,7 @@ _DUMP_SECTIONS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "envoy.admin.v3.EndpointsConfigDump": (("dynamic_endpoint_configs", ("endpoint_config",)),),
     "envoy.admin.v3.EcdsConfigDump": (("ecds_filters", ("ecds_filter",)),),
 }
+_ENDPOINTS_SECTION = "envoy.admin.v3.EndpointsConfigDump"
 _DUMP_STATIC = ("static_listeners", "static_clusters", "static_route_configs", "static_endpoint_configs")
 _SCOPES_SECTION = "envoy.admin.v3.ScopedRoutesConfigDump"
 _SECRETS_SECTION = "envoy.admin.v3.SecretsConfigDump"
@@ -183,7 +184,8 @@ def _dump_section(section: Tree, path: Path) -> Found:
         yield from _scopes(section, path)
     elif message in _DUMP_SECTIONS:
         for key, inside in _DUMP_SECTIONS[message]:
-            yield from _inner(_list(section, key, path), inside)
+            found = _inner(_list(section, key, path), inside)
+            yield from map(_as_written, found) if message == _ENDPOINTS_SECTION else found
     else:
         yield Remark(SECTION_SKIPPED.finding("", section=message or "without @type"), path)
     for key in _DUMP_STATIC:
@@ -212,6 +214,40 @@ def _inner(entries: Iterator[tuple[Tree, Path] | Remark], inside: tuple[str, ...
             item, path = item.get(spelling) if isinstance(item, dict) else None, (*path, spelling)
         if isinstance(item, dict):
             yield Part(item, path)
+
+
+# Envoy makes up this part of a dump from its hosts and fills in its defaults, which nobody wrote and which mean what
+# their absence means (admin/config_dump_handler.cc, Envoy 1.40).
+_FILLED_IN_POLICY: Tree = {"overprovisioning_factor": 140}
+_FILLED_IN: dict[str, tuple[Tree, ...]] = {"health_status": ("HEALTHY",), "load_balancing_weight": (1,)}
+
+
+def _as_written(part: Part | Remark) -> Part | Remark:
+    """The endpoints of a dump without the defaults that Envoy filled in."""
+    if isinstance(part, Remark):
+        return part
+    tree = {key: value for key, value in part.tree.items() if (key, value) != ("policy", _FILLED_IN_POLICY)}
+    localities = tree.get("endpoints")
+    if isinstance(localities, list):
+        tree["endpoints"] = [_locality_as_written(each) for each in localities]
+    return Part(tree, part.path)
+
+
+def _locality_as_written(locality: Tree) -> Tree:
+    hosts = locality.get("lb_endpoints") if isinstance(locality, dict) else None
+    if not isinstance(locality, dict) or not isinstance(hosts, list):
+        return locality
+    return {**locality, "lb_endpoints": [_host_as_written(host) for host in hosts]}
+
+
+def _host_as_written(host: Tree) -> Tree:
+    if not isinstance(host, dict):
+        return host
+    kept = {key: value for key, value in host.items() if value not in _FILLED_IN.get(key, ()) and value != {}}
+    endpoint = kept.get("endpoint")
+    if isinstance(endpoint, dict) and endpoint.get("health_check_config") == {}:
+        kept["endpoint"] = {key: value for key, value in endpoint.items() if key != "health_check_config"}
+    return kept
 
 
 def _count(section: dict[str, Tree], key: str) -> int:
