@@ -13,6 +13,7 @@ from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.models import Environment, Resource, Revision
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.services.orphans import orphans_of
+from controlplane.catalog.services.sizes import sizes_after
 from controlplane.catalog.values import (
     Delete,
     Edit,
@@ -113,6 +114,7 @@ class Plan:
     effective: tuple[Prepared, ...]
     current: dict[Key, Resource]
     orphans: tuple[Finding, ...]
+    sizes: tuple[Finding, ...]
 
     @property
     def outcomes(self) -> tuple[EditedResource, ...]:
@@ -121,9 +123,9 @@ class Plan:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Warnings and notes of what is put, and of what is deleted while it is needed."""
+        """Warnings and notes of what is put, of what is deleted while it is needed, and of types that grow large."""
         said = (finding for edit in self.effective if edit.parsed is not None for finding in edit.parsed.findings)
-        return (*said, *self.orphans)
+        return (*said, *self.orphans, *self.sizes)
 
 
 def prepare(edits: Sequence[Edit], environment_key: str, terms: Terms) -> tuple[Prepared, ...]:
@@ -160,7 +162,7 @@ def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms) -
         put=put,
         created={key for key in put if not is_present(current.get(key))},
     )
-    return Plan(effective, current, orphans)
+    return Plan(effective, current, orphans, _check_sizes(environment, effective, current))
 
 
 def is_present(resource: Resource | None) -> bool:
@@ -266,6 +268,22 @@ def _check_content(environment: Environment, effective: Sequence[Prepared]) -> N
         raise InputInvalid(
             f"Environment '{environment.key}' does not take such content. Nothing was changed.", findings=findings
         )
+
+
+def _check_sizes(
+    environment: Environment, effective: Sequence[Prepared], current: dict[Key, Resource]
+) -> tuple[Finding, ...]:
+    """The warnings on what grows large. Raises InputInvalid where clients could not take it."""
+    before = {
+        edit.key: resource.head.size
+        for edit in effective
+        if (resource := current.get(edit.key)) is not None and is_present(resource) and resource.head is not None
+    }
+    after = {edit.key: len(edit.parsed.any_bytes) for edit in effective if edit.parsed is not None}
+    found = sizes_after(environment, before=before, after=after)
+    if found.errors:
+        raise InputInvalid("Clients could not take so large a state. Nothing was changed.", findings=found.errors)
+    return found.warnings
 
 
 def _check_count(environment: Environment, effective: Sequence[Prepared], current: dict[Key, Resource]) -> None:
