@@ -45,7 +45,7 @@ class SweeperStep(bootsteps.StartStopStep):
         # Not at the top: the rooms' models exist only after Django is set up, which this module is part of.
         from django.conf import settings  # noqa: PLC0415
 
-        from controlplane.builder.services import builds_sweep  # noqa: PLC0415
+        from controlplane.builder.services import Upkeep, builds_sweep  # noqa: PLC0415
         from controlplane.builder.sweeper import Sweeper  # noqa: PLC0415
         from controlplane.home import home_create  # noqa: PLC0415
         from controlplane.incidents.services import digest  # noqa: PLC0415
@@ -56,7 +56,7 @@ class SweeperStep(bootsteps.StartStopStep):
         interval_s = settings.PARLEY.limits.reconcile_poll_ms / 1000
         # A target that does not answer must not hold up builds.
         self._sweepers = (
-            Sweeper((alive.touch, builds_sweep, digest), interval_s),
+            Sweeper((alive.touch, builds_sweep, digest, Upkeep()), interval_s),
             Sweeper((notify,), interval_s),
         )
         for sweeper in self._sweepers:

@@ -20,12 +20,14 @@ from controlplane.catalog.heads import CatalogState
 from controlplane.catalog.selectors import environment_generations, environments_due
 from controlplane.failpoints import failpoint
 from controlplane.journal.services import event_append
+from controlplane.snapshots.retention import snapshots_prune
 from controlplane.snapshots.services import Published, PublishOutcome, snapshot_publish
 
 log = structlog.get_logger(__name__)
 
 # What this process knows of the environments it built.
 MEMORY = Memory()
+_UPKEEP_S = 60.0
 
 
 def build_when_quiet(*, environment_id: int) -> None:
@@ -94,6 +96,23 @@ def builds_sweep() -> None:
     """Build whatever is due; finds what a lost hint would have told (resolutions D7)."""
     for environment_id in environments_due():
         build_when_quiet(environment_id=environment_id)
+
+
+class Upkeep:
+    """Forgets old snapshots now and then, in one process at a time."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._next = clock() + _UPKEEP_S
+
+    def __call__(self) -> None:
+        """Called by every sweep; mostly does nothing."""
+        if self._clock() < self._next:
+            return
+        self._next = self._clock() + _UPKEEP_S
+        with claim("upkeep") as claimed:
+            if claimed:
+                snapshots_prune()
 
 
 @dataclass(frozen=True, slots=True)

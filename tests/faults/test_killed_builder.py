@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 import pytest
 
 from controlplane.builder.stages.assemble import assemble
@@ -39,27 +40,40 @@ class Workers:
     log: Path
     processes: "dict[int, subprocess.Popen[bytes]]" = field(default_factory=dict)
 
+    @property
+    def died(self) -> Path:
+        return self.armed.with_name("died")
+
     def start(self, number: int) -> None:
         ready = self.armed.with_name(f"ready-{number}")
         ready.unlink(missing_ok=True)
         command = [sys.executable, "-m", "celery", "--quiet", "--app", "tests.support.mortal_worker:app", "worker"]
-        options = ["--pool", "solo", "--without-gossip", "--without-mingle", "--hostname", f"w{number}@%h"]
-        environment = self.environment | {"DIE_AT": str(self.armed), "PARLEY_READY_FILE": str(ready)}
+        options = ["--concurrency", "1", "--without-gossip", "--without-mingle", "--hostname", f"w{number}@%h"]
+        environment = self.environment | {
+            "DIE_AT": str(self.armed),
+            "DIED": str(self.died),
+            "PARLEY_READY_FILE": str(ready),
+        }
         with self.log.open("ab") as output:
             self.processes[number] = subprocess.Popen(
                 [*command, *options], cwd=ROOT, env=environment, stdout=output, stderr=output
             )
         eventually(ready.exists, within_s=60)
 
-    def the_dead_one(self) -> int:
-        """Which one died, waiting for it; the other must live."""
+    def await_death(self) -> None:
+        """Wait until the process that builds is gone. It is a child of a worker's pool or, when a sweep came first, the
+        worker itself, which is then started again.
+        """
+        eventually(self.died.exists, within_s=10)
+        victim = int(self.died.read_text(encoding="ascii"))
+        eventually(lambda: _is_gone(victim), within_s=10)
+        self.died.unlink()
 
-        def dead() -> list[int]:
-            return [number for number, process in self.processes.items() if process.poll() is not None]
-
-        (number,) = eventually(dead, within_s=10)
-        assert self.processes[number].returncode == -9
-        return number
+    def start_the_dead(self) -> None:
+        for number, process in self.processes.items():
+            if process.poll() is not None:
+                assert process.returncode == -9
+                self.start(number)
 
     def stop(self) -> None:
         for process in self.processes.values():
@@ -98,13 +112,17 @@ def test_worker__killed_at_each_point__its_change_is_published_once_with_the_rig
 
         change = parley.apply(static(names[-1]))
 
-        dead = workers.the_dead_one()
+        workers.await_death()
         after = parley.published(change, within_s=10)
         assert (after["state"], after["epoch"]) == ("published", before + 1), point
         assert root(parley, before + 1) == expected_root(names), point
         assert epoch(parley) == before + 1, f"{point}: one content, one epoch"
-        workers.start(dead)
+        workers.start_the_dead()
     eventually(lambda: set(served_clusters(parley.ads_port)) == set(names), within_s=10)
+
+
+def _is_gone(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def static(name: str) -> dict[str, object]:

@@ -1,4 +1,5 @@
-"""A Celery worker that kills itself, as the kernel would, at the failpoint named by the file `DIE_AT`; once.
+"""A Celery worker whose building process kills itself, as the kernel would, at the failpoint that the file `DIE_AT`
+names; once. It leaves its id in the file `DIED`.
 
 Started as `celery --app tests.support.mortal_worker:app worker`.
 """
@@ -18,6 +19,7 @@ def _die_if_named(name: str) -> None:
     try:
         if file.read_text(encoding="utf-8") == name:
             file.unlink()
+            Path(os.environ["DIED"]).write_text(str(os.getpid()), encoding="ascii")
             os.kill(os.getpid(), signal.SIGKILL)
     except FileNotFoundError:
         return

@@ -2,7 +2,7 @@
 (resolutions D6).
 """
 
-from controlplane.catalog.services.blobs import blobs_write
+from controlplane.catalog.services.blobs import blobs_delete, blobs_write
 from controlplane.catalog.services.changes import change_apply, change_plan
 from controlplane.catalog.services.environments import (
     environment_create,
@@ -11,6 +11,7 @@ from controlplane.catalog.services.environments import (
     environment_publish_fence,
     environment_publish_lock,
     environment_update,
+    environments_publish_lock,
     quarantine_default,
 )
 from controlplane.catalog.services.quarantines import proofs_record, quarantine_open, quarantine_release
@@ -21,6 +22,7 @@ from controlplane.catalog.services.writing import change_start, environment_lock
 
 __all__ = [
     "Resealed",
+    "blobs_delete",
     "blobs_write",
     "change_apply",
     "change_plan",
@@ -32,6 +34,7 @@ __all__ = [
     "environment_publish_fence",
     "environment_publish_lock",
     "environment_update",
+    "environments_publish_lock",
     "proofs_record",
     "quarantine_default",
     "quarantine_open",

@@ -1,6 +1,6 @@
 """Writes blobs: bytes by address. Called inside the transaction of whatever refers to them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.models import Blob
@@ -20,3 +20,10 @@ def blobs_write(*, kind: BlobKind, blobs: Mapping[str, bytes]) -> None:
         if address not in known
     )
     Blob.objects.bulk_create(new, ignore_conflicts=True, batch_size=_BATCH)
+
+
+def blobs_delete(*, addresses: Iterable[str]) -> None:
+    """Remove blobs that nothing refers to any more. Called inside the transaction that made sure of that."""
+    gone = sorted(addresses)
+    for start in range(0, len(gone), _BATCH):
+        Blob.objects.filter(hash__in=gone[start : start + _BATCH]).delete()

@@ -96,6 +96,11 @@ def environment_publish_lock(*, environment_id: int) -> EnvironmentState | None:
     return environment_state(row) if row is not None else None
 
 
+def environments_publish_lock() -> None:
+    """Lock every environment, in one order, for a transaction in which nobody may publish."""
+    list(Environment.objects.select_for_update().order_by("pk").values_list("pk", flat=True))
+
+
 def environment_publish_fence(*, environment_id: int, generation: int, new_epoch: bool) -> bool:
     """Claim that `generation` is built; whether the claim holds. A slower build of an older generation is refused
     (reliability P2).

@@ -1,0 +1,63 @@
+"""Forgets old snapshots and the chunks that no kept one needs (reliability part (e), C21).
+
+Kept are the newest ones of an environment, and all of the last days. Contents of resources are never forgotten here:
+they belong to revisions.
+"""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import models, transaction
+from django.db.models.functions import RowNumber
+from django.utils import timezone
+
+from controlplane.catalog.selectors import blobs_read
+from controlplane.catalog.services import blobs_delete, environments_publish_lock
+from controlplane.snapshots.models import SnapshotRow
+from xdscore.chunks import ChunkError, decode_root
+
+# How many snapshots one call forgets, so that publishing never waits long for its locks.
+_BATCH = 200
+
+
+def snapshots_prune() -> int:
+    """Forget what is over both its age and its number; how many. Bounded per call: called often, it keeps up.
+
+    What is forgotten and what it alone needed go in one transaction, in which nobody publishes: a snapshot that is
+    published meanwhile may need a chunk again that was about to go.
+    """
+    if not _expired().exists():
+        return 0
+    with transaction.atomic(durable=True):
+        environments_publish_lock()
+        gone = list(_expired().values_list("pk", "root_id", "access_id")[:_BATCH])
+        kept = SnapshotRow.objects.exclude(pk__in=[row for row, _, _ in gone])
+        roots = {root for _, root, _ in gone}
+        parts = roots | {access for _, _, access in gone}
+        needed = {address for pair in kept.values_list("root_id", "access_id") for address in pair}
+        garbage = _chunks(roots - needed) - _chunks(needed & set(kept.values_list("root_id", flat=True)))
+        SnapshotRow.objects.filter(pk__in=[row for row, _, _ in gone]).delete()
+        blobs_delete(addresses=(parts - needed) | garbage)
+    return len(gone)
+
+
+def _expired() -> models.QuerySet[SnapshotRow]:
+    limits = settings.PARLEY.limits
+    place = models.Window(RowNumber(), partition_by=["environment_id"], order_by=models.F("id").desc())
+    return (
+        SnapshotRow.objects.annotate(place=place)
+        .filter(place__gt=limits.epochs_kept, at__lt=timezone.now() - timedelta(days=limits.epochs_kept_days))
+        .order_by("id")
+    )
+
+
+def _chunks(roots: Iterable[str]) -> set[str]:
+    """The addresses of the chunks under these roots; an unreadable root, which no replica could load, has none."""
+    found: set[str] = set()
+    for _, _, data in blobs_read(addresses=roots):
+        try:
+            found.update(address.hex() for address in decode_root(data))
+        except ChunkError:
+            continue
+    return found
