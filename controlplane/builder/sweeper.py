@@ -3,6 +3,7 @@
 Whatever Redis loses, delays or never gets, this finds. It runs next to Celery's pool, in the worker's own process.
 """
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 
@@ -13,19 +14,28 @@ log = structlog.get_logger(__name__)
 
 
 class Sweeper(threading.Thread):
-    """Calls each job in turn, then waits; a job that fails is logged and called again the next time."""
+    """Calls each job in turn, then waits; a job that fails is logged and called again the next time.
+
+    The worker forks whenever a process of its pool died. A child that is forked in the middle of a job would inherit
+    locks that nobody releases, those of SQLite and of the claims among them; so a fork waits for the end of the job.
+    """
 
     def __init__(self, jobs: Sequence[Callable[[], object]], interval_s: float) -> None:
         super().__init__(name="sweeper", daemon=True)
         self._jobs = tuple(jobs)
         self._interval_s = interval_s
         self._stopping = threading.Event()
+        self._working = threading.RLock()
+        os.register_at_fork(
+            before=self._working.acquire, after_in_parent=self._working.release, after_in_child=self._working.release
+        )
 
     def run(self) -> None:
         """Sweep until stopped."""
         while not self._stopping.wait(self._interval_s):
             for job in self._jobs:
-                self._call(job)
+                with self._working:
+                    self._call(job)
 
     def stop(self) -> None:
         """End after the job that runs now."""

@@ -1,0 +1,28 @@
+"""A Celery worker whose building process kills itself, as the kernel would, at the failpoint that the file `DIE_AT`
+names; once. It leaves its id in the file `DIED`.
+
+Started as `celery --app tests.support.mortal_worker:app worker`.
+"""
+
+import os
+import signal
+from pathlib import Path
+
+from controlplane import failpoints
+from controlplane.celery import app
+
+__all__ = ["app"]
+
+
+def _die_if_named(name: str) -> None:
+    file = Path(os.environ["DIE_AT"])
+    try:
+        if file.read_text(encoding="utf-8") == name:
+            file.unlink()
+            Path(os.environ["DIED"]).write_text(str(os.getpid()), encoding="ascii")
+            os.kill(os.getpid(), signal.SIGKILL)
+    except FileNotFoundError:
+        return
+
+
+failpoints.arm(_die_if_named)
