@@ -67,6 +67,11 @@ def known() -> dict[str, list[str]]:
     token = owner.post("tokens", {"name": CANARY, "scopes": [{"role": "viewer", "environment": "default"}]}).json
     client_token = owner.post("client-tokens", {"subject": CANARY, "environment": "default"}).json
     assert (group.status, rule.status) == (201, 201), (group.content, rule.content)
+    channel = owner.post(
+        "channels",
+        {"name": CANARY, "kind": "mail", "target": f"{CANARY}@example.com", "environments": ["default"]},
+    )
+    assert channel.status == 201, channel.content
     incident = owner.get("incidents").json["results"][0]
     clients = owner.get("clients").json["results"]
     owner.patch(base, {"hold": CANARY, "node_ids": [f"{CANARY}*"], "selectors": [{"identity": f"{CANARY}*"}]})
@@ -80,6 +85,7 @@ def known() -> dict[str, list[str]]:
         "change_id": [applied["id"], rule.json["change"]],
         "client_id": [each["id"] for each in clients],
         "incident_id": [incident["id"]],
+        "channel_id": [channel.json["id"]],
         "token_id": [str(token["id"]), str(client_token["id"])],
         "group_key": ["g"],
         "rule_id": [str(rule.json["id"])],
