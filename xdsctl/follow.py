@@ -9,6 +9,8 @@ from xdsctl.exits import Exit, JsonObject, Outcome, UsageError
 from xdsctl.session import Session
 
 _LONGEST_WAIT_S: Final = 20
+_INCIDENT_S: Final = 3.0  # NACKs are digested every second
+_LOOK_S: Final = 0.2
 _TIME: Final = re.compile(r"(\d{1,6})(ms|s|m|h)?")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SILENT: Final = re.compile(r"silent(?:>(\d{1,3})%)?")
@@ -54,8 +56,18 @@ def follow(session: Session, change_id: str, tolerance: Tolerance) -> Outcome:
         change = _read(session, change_id, wait_s=0)
         while not _decided(change, tolerance) and (left := deadline - time.monotonic()) > 0:
             change = _read(session, change_id, wait_s=max(1, min(_LONGEST_WAIT_S, int(left))))
+        change = _told(session, change)
     printer.document(change, lambda: summary(change), name=change["id"])
     return _outcome(change, tolerance)
+
+
+def _told(session: Session, change: JsonObject) -> JsonObject:
+    """A refused change with its incident, which is there a moment after the refusal itself."""
+    patience = time.monotonic() + _INCIDENT_S
+    while change["counts"]["nacked"] and not change["incidents"] and time.monotonic() < patience:
+        time.sleep(_LOOK_S)
+        change = _read(session, change["id"], wait_s=0)
+    return change
 
 
 def _read(session: Session, change_id: str, *, wait_s: int) -> JsonObject:

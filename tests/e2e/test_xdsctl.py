@@ -78,6 +78,42 @@ def applied(xdsctl: Xdsctl, *resources: Any, more: tuple[str, ...] = ()) -> Said
     return xdsctl("apply", "-f", "-", "-m", "test", *more, stdin=yaml.safe_dump_all(resources))
 
 
+def test_apply__folder__one_change_and_then_nothing(xdsctl: Xdsctl, files: Path) -> None:
+    first = xdsctl("apply", "-f", str(files), "-m", "first", "--wait", "--timeout", "30s", "-o", "json")
+    again = xdsctl("apply", "-f", str(files))
+
+    assert (first.status, first.data["state"]) == (DONE, "settled") or first.data["state"] == "unchanged"
+    assert (again.status, again.err) == (DONE, "'default' already is as the files say.\n")
+
+
+def test_apply__base_that_moved__conflict_that_names_what_moved(xdsctl: Xdsctl) -> None:
+    applied(xdsctl, cluster("base"), more=("--wait", "--timeout", "30s"))
+    reviewed = xdsctl.epoch()
+    applied(xdsctl, cluster("base", connect_timeout="2s"), more=("--wait", "--timeout", "30s"))
+
+    said = applied(xdsctl, cluster("base", connect_timeout="3s"), more=("--base-epoch", str(reviewed)))
+
+    assert said.status == CONFLICT
+    assert "base" in said.err
+
+
+def test_apply__time_runs_out__undecided(xdsctl: Xdsctl) -> None:
+    said = applied(xdsctl, cluster("late"), more=("--wait", "--timeout", "0s"))
+
+    assert said.status == UNDECIDED
+    assert "goes on without this command" in said.err
+
+
+def test_rollout__status_and_history__of_a_change(xdsctl: Xdsctl) -> None:
+    made = applied(xdsctl, cluster("rolled"), more=("-o", "name")).out.strip()
+
+    waited = xdsctl("rollout", "status", made, "--wait", "--timeout", "30s", "-o", "json")
+
+    assert (waited.status, waited.data["id"]) == (DONE, made)
+    assert xdsctl("rollout", "history").out.startswith("EPOCH")
+    assert xdsctl("rollout", "status", "00000000-0000-0000-0000-000000000000").status == NO
+
+
 def test_apply__mistakes_in_two_files__each_with_its_line_and_nothing_stored(xdsctl: Xdsctl, files: Path) -> None:
     (files / "clusters.yaml").write_text("# ours\n" + yaml.safe_dump({**cluster("new"), "conect_timeout": "1s"}))
     (files / "edge.json").write_text(json.dumps([{**route("edge", "pay"), "virtual_hosts": 7}], indent=1))
