@@ -3,7 +3,8 @@
 A secret reads as `<kept:…>`, and `<kept:…>` sent back means the secret that is stored (resolutions U12).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -31,6 +32,7 @@ from xdscore.schema import (
 )
 from xdscore.schema.codes import KEPT_UNKNOWN, NOTHING_FOUND
 from xdscore.schema.content_policy import graded
+from xdscore.schema.positions import path_of
 from xdscore.schema.text import Document
 
 _NOTHING_CHANGED: Final = "Nothing was changed."
@@ -113,6 +115,27 @@ def puts_of(read: ManifestsRead, *, expect: Expectation = Existing.ANY) -> tuple
             findings=read.findings,
         )
     return tuple(Put(each, expect) for each in read.parsed)
+
+
+@contextmanager
+def placed(manifests: Sequence[Manifest], read: ManifestsRead) -> Iterator[None]:
+    """What is refused inside is refused with the lines of these manifests, all of which are in `read`.
+
+    The catalogue knows the pointers of what it was given, not the text.
+    """
+    try:
+        yield
+    except InputInvalid as error:
+        sources = {(each.type.word, each.name): source for each, source in zip(read.parsed, manifests, strict=True)}
+        error.findings = tuple(_placed(each, sources) for each in error.findings)
+        raise
+
+
+def _placed(finding: Finding, sources: Mapping[tuple[str, str], Manifest]) -> Finding:
+    source = sources.get((finding.resource_type, finding.resource_name))
+    if source is None or finding.line or not finding.pointer.startswith(source.pointer + "/"):
+        return finding
+    return source.located(finding, path_of(finding.pointer.removeprefix(source.pointer), source.tree))
 
 
 def manifest_of(content: ResourceContent) -> dict[str, Tree]:

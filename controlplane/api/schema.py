@@ -109,7 +109,7 @@ APPLY_PARAMETERS: Final = [
     MESSAGE,
     _query("owner", OpenApiTypes.STR, "For plain manifests: whose they are."),
     _query("prune", OpenApiTypes.BOOL, "For plain manifests: delete what else this owner has."),
-    _query("strict", OpenApiTypes.BOOL, "Refuse missing references. Not available yet: `true` is answered 422."),
+    _query("strict", OpenApiTypes.BOOL, "Refuse references to what neither exists nor comes along."),
 ]
 
 

@@ -248,3 +248,99 @@ def test_apply__a_thousand_clusters__within_seconds(api: Caller) -> None:
 
     assert answer.json["edit_count"] == 1_000
     assert len(present()) == 1_000
+
+
+STRICT = f"{APPLY}?strict=true"
+ELSEWHERE = "xdstp://other.example/envoy.config.cluster.v3.Cluster/c"
+HERE = "xdstp://here.example/envoy.config.cluster.v3.Cluster/"
+
+
+def missing(answer: Answer) -> list[tuple[str, str, str]]:
+    """(who refers, where, to what) of a refusal."""
+    assert_problem(answer, 422, "XDS2002")
+    return [
+        (error["resource"]["name"], error["pointer"], error["detail"].split("'")[1]) for error in answer.json["errors"]
+    ]
+
+
+@pytest.mark.parametrize("query", ["", "&dry_run=true"])
+def test_apply__strict_and_references_to_nothing__422_with_every_place_and_no_change(
+    api: Caller, stored: Stored, query: str
+) -> None:
+    api.post(APPLY, {"resources": [cluster("there"), cluster("gone"), cluster("going")]})
+    api.post(APPLY, {"delete": [{"type": "cluster", "name": "gone"}]})
+    before = stored()
+    place = "virtual_hosts/0/routes/0/route/cluster"
+
+    answer = api.post(
+        STRICT + query,
+        {
+            "resources": [
+                route("r0", "there"),
+                route("r1", "comes-along"),
+                cluster("comes-along"),
+                route("r3", "never-was"),
+                route("r4", "gone"),
+                route("r5", "going"),
+            ],
+            "delete": [{"type": "cluster", "name": "going"}],
+        },
+    )
+
+    assert missing(answer) == [
+        ("r3", f"/resources/3/{place}", "never-was"),
+        ("r4", f"/resources/4/{place}", "gone"),
+        ("r5", f"/resources/5/{place}", "going"),
+    ]
+    assert stored() == before
+
+
+def test_apply__strict_and_every_reference_leads_somewhere__is_applied(api: Caller) -> None:
+    api.post(APPLY, {"resources": [cluster("there")]})
+
+    answer = api.post(STRICT, {"resources": [route("r", "there"), listener("l", "r", 8080), cluster("e", eds=True)]})
+
+    assert missing(answer) == [("e", "/resources/2/name", "e")]
+    again = api.post(STRICT, {"resources": [route("r", "there"), listener("l", "r", 8080)]})
+    assert again.status == 202
+
+
+def test_apply__strict_in_yaml__line_of_the_reference(api: Caller) -> None:
+    text = f"{yaml.safe_dump(cluster('a'))}---\n{yaml.safe_dump(route('r', 'nobody'))}"
+
+    error = api.post(STRICT, text, media="application/yaml").json["errors"][0]
+
+    assert error["pointer"] == "/1/virtual_hosts/0/routes/0/route/cluster"
+    assert text.splitlines()[error["line"] - 1].strip() == "cluster: nobody"
+
+
+def test_apply__strict_again_over_what_is_held__is_still_refused(api: Caller) -> None:
+    held = {"resources": [route("r", "nobody")]}
+    assert api.post(APPLY, held).status == 202
+
+    assert [target for _, _, target in missing(api.post(STRICT, held))] == ["nobody"]
+
+
+def test_apply__strict_and_pruned_in_the_same_apply__is_missing(api: Caller) -> None:
+    api.post(APPLY, {"resources": [cluster("a")], "owner": "team"})
+
+    answer = api.post(STRICT, {"resources": [route("r", "a")], "owner": "team", "prune": True})
+
+    assert missing(answer) == [("r", "/resources/0/virtual_hosts/0/routes/0/route/cluster", "a")]
+
+
+def test_apply__strict_and_an_xdstp_name_of_another_authority__is_another_servers(api: Caller) -> None:
+    api.post(APPLY, {"resources": [cluster(HERE + "a")]})
+
+    assert api.post(STRICT, {"resources": [route("elsewhere", ELSEWHERE)]}).status == 202
+    assert [who for who, _, _ in missing(api.post(STRICT, {"resources": [route("here", HERE + "b")]}))] == ["here"]
+
+
+def test_apply__strict_and_somebody_else_refers_to_what_is_deleted__a_warning_as_ever(api: Caller) -> None:
+    api.post(APPLY, {"resources": [cluster("a"), route("r", "a")]})
+
+    body = {"delete": [{"type": "cluster", "name": "a"}]}
+    planned = api.post(f"{STRICT}&dry_run=true", body)
+
+    assert [finding["code"] for finding in planned.json["findings"]] == ["XDS3007"]
+    assert api.post(STRICT, body).status == 202

@@ -265,7 +265,7 @@ def test_apply__same_name_twice__422_that_names_it(api: Caller, stored: Stored) 
 
 
 @pytest.mark.parametrize(
-    "query", ["dryrun=true", "dry_run=1", "dry_run=", "strict=true", "prune=true", f"message={'x' * 1001}"]
+    "query", ["dryrun=true", "dry_run=1", "dry_run=", "strict=1", "prune=true", f"message={'x' * 1001}"]
 )
 def test_apply__parameter_that_cannot_be__422_and_no_change(api: Caller, stored: Stored, query: str) -> None:
     before = stored()

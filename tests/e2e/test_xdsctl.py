@@ -136,6 +136,19 @@ def test_apply__github_format__annotates_the_line(xdsctl: Xdsctl, files: Path) -
     assert f"::error file={files}/clusters.yaml,line=2,col=1,title=XDS" in said.out
 
 
+def test_apply__strict__a_reference_to_nothing_is_refused_with_its_line(xdsctl: Xdsctl, files: Path) -> None:
+    text = yaml.safe_dump(route("strict", "never-was"))
+    (files / "route.yaml").write_text(text)
+    line = 1 + next(number for number, each in enumerate(text.splitlines()) if "never-was" in each)
+
+    refused = xdsctl("apply", "-f", str(files / "route.yaml"), "--strict")
+    taken = xdsctl("apply", "-f", str(files / "route.yaml"))
+
+    assert (refused.status, taken.status) == (NO, DONE)
+    assert f"route.yaml:{line}:" in refused.err
+    assert "error XDS2002" in refused.err
+
+
 def test_apply__dry_run__changes_nothing(xdsctl: Xdsctl) -> None:
     said = applied(xdsctl, cluster("dry"), more=("--dry-run", "server", "-o", "name"))
 

@@ -113,11 +113,11 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     body = _body(manifests, owner=owner, prune=prune, message=message, base_epoch=base_epoch)
     session.printer.remarks(manifests.notes)
     if dry_run is DryRun.SERVER:
-        planned = _planned(session, manifests, body, strict=strict)
+        planned = _planned(session, manifests, body, strict=strict or None)
         session.printer.rows(planned["diff"], _EDIT_COLUMNS, lambda row: f"{row['type']}/{row['name']}")
         remarks = tuple(manifests.remark(each) for each in planned["findings"])
         return Outcome(text=f"{_resources(len(planned['diff']))} would change; nothing was done.", remarks=remarks)
-    made = _sent(session, manifests, body, strict=strict)
+    made = _sent(session, manifests, body, strict=strict or None)
     if not made.get("id"):
         session.printer.document(made, lambda: "unchanged")
         return Outcome(text=f"'{session.context.environment}' already is as the files say.")
@@ -139,7 +139,8 @@ def _body(
     return body
 
 
-def _sent(session: Session, manifests: Manifests, body: JsonObject, **parameters: bool) -> JsonObject:
+def _sent(session: Session, manifests: Manifests, body: JsonObject, **parameters: bool | None) -> JsonObject:
+    """The answer to an apply; None leaves a parameter out."""
     api = session.api
     try:
         answer: JsonObject = api.post(api.environment("/apply"), body, **parameters)
@@ -148,7 +149,7 @@ def _sent(session: Session, manifests: Manifests, body: JsonObject, **parameters
     return answer
 
 
-def _planned(session: Session, manifests: Manifests, body: JsonObject, **parameters: bool) -> JsonObject:
+def _planned(session: Session, manifests: Manifests, body: JsonObject, **parameters: bool | None) -> JsonObject:
     return _sent(session, manifests, body, dry_run=True, **parameters)
 
 

@@ -16,7 +16,7 @@ from controlplane.api.answers import json_answer
 from controlplane.api.bodies import documents_of, located_in, values_of
 from controlplane.api.differences import edits_json
 from controlplane.api.kinds import kind_named, type_words
-from controlplane.api.manifests import manifests_at, manifests_in, parsed_all, puts_of
+from controlplane.api.manifests import manifests_at, manifests_in, parsed_all, placed, puts_of
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
@@ -70,21 +70,22 @@ class ApplyView(ApiView):
         query = Query(request, PARAMETERS)
         dry_run = query.flag("dry_run")
         text = query.flag("text")
-        if query.flag("strict"):
-            query.refuse("strict", "is not available yet", hint="Without it a missing reference is held at build.")
+        strict = query.flag("strict")
         wanted = _wanted(documents_of(request), query)
         query.done()
         read = parsed_all(wanted.manifests, environment_key=environment_key)
         edits: list[Edit] = [*puts_of(read), *wanted.deletions]
         base = _generation(environment_key, wanted.base_epoch)
         if dry_run:
-            planned = change_plan(
-                environment_key=environment_key,
-                edits=edits,
-                owner=wanted.owner,
-                prune=wanted.prune,
-                base_generation=base,
-            )
+            with placed(wanted.manifests, read):
+                planned = change_plan(
+                    environment_key=environment_key,
+                    edits=edits,
+                    owner=wanted.owner,
+                    prune=wanted.prune,
+                    base_generation=base,
+                    strict=strict,
+                )
             return json_answer(
                 {
                     "changed": bool(planned.edits),
@@ -93,16 +94,18 @@ class ApplyView(ApiView):
                     "findings": [finding_json(each) for each in (*wanted.notes, *planned.findings)],
                 }
             )
-        made = change_apply(
-            environment_key=environment_key,
-            edits=edits,
-            actor=principal_of(request),
-            message=wanted.message,
-            owner=wanted.owner,
-            prune=wanted.prune,
-            base_generation=base,
-            request_id=request_id(),
-        )
+        with placed(wanted.manifests, read):
+            made = change_apply(
+                environment_key=environment_key,
+                edits=edits,
+                actor=principal_of(request),
+                message=wanted.message,
+                owner=wanted.owner,
+                prune=wanted.prune,
+                base_generation=base,
+                strict=strict,
+                request_id=request_id(),
+            )
         return change_answer(made)
 
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from controlplane.builder.stages.fallback import Cause, Held, Resolution
-from xdscore.codes import CATALOGUE, Code
+from controlplane.catalog.references import MISSING, target_finding
+from xdscore.codes import CATALOGUE
 from xdscore.findings import Finding, Severity
 from xdscore.resource_types import by_word
 from xdscore.snapshot import EntryKey
 
-MISSING = CATALOGUE[Cause.MISSING_REFERENCE.value]
 UNUSED = CATALOGUE["XDS2003"]
 CLAIMED = CATALOGUE[Cause.CLAIMED.value]
 FOREIGN = CATALOGUE["XDS2006"]
@@ -36,7 +36,7 @@ def other_findings(resolution: Resolution, environment: str, pointers: Pointers)
             yield each.about(*key)
     for key, targets in sorted(resolution.references.foreign.items()):
         for target in targets:
-            yield _of_target(FOREIGN, target, environment, pointers.get((key, target), "")).about(*key)
+            yield target_finding(FOREIGN, target, environment, pointers.get((key, target), "")).about(*key)
     for key in resolution.references.unused:
         yield UNUSED.finding("", environment=environment).about(*key)
 
@@ -64,12 +64,7 @@ def _found_of_held(held: Held, resolution: Resolution, environment: str, pointer
 
 def _missing(key: EntryKey, resolution: Resolution, environment: str, pointers: Pointers) -> Iterator[Finding]:
     for target in resolution.references.missing[key]:
-        yield _of_target(MISSING, target, environment, pointers.get((key, target), ""))
-
-
-def _of_target(code: Code, target: EntryKey, environment: str, pointer: str) -> Finding:
-    word, name = target
-    return code.finding(pointer, title=by_word[word].title, name=name, environment=environment)
+        yield target_finding(MISSING, target, environment, pointers.get((key, target), ""))
 
 
 def _claimed(conflicts: tuple[tuple[str, EntryKey], ...], severity: Severity) -> Iterator[Finding]:

@@ -11,13 +11,13 @@ from django.db import transaction
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.choices import BlobKind, ChangeKind
 from controlplane.catalog.models import Change, Environment, Reference, Resource, Revision, RevisionProof
+from controlplane.catalog.references import needs_of
 from controlplane.catalog.services.blobs import blobs_write
 from controlplane.catalog.services.planning import BATCH, Plan, Prepared, Terms, plan, prepare
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.values import ChangeMade, ChangePlanned, Edit, finding_to_json
 from controlplane.errors import NotFound
 from controlplane.journal.services import audit_record
-from xdscore.names import name_problem
 
 _MAX_POINTER = 1_024  # the column
 
@@ -31,6 +31,7 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
     owner: str | None = None,
     prune: bool = False,
     base_generation: int | None = None,
+    strict: bool = False,
     hold: str | None = None,
     request_id: str = "",
 ) -> ChangeMade:
@@ -39,9 +40,10 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
     `hold` goes through a hold and, unless it is empty, leaves the environment held for this reason (resolutions U5).
 
     Raises NotFound (environment, or a resource to delete), Conflict (the environment is held, or moved on from its
-    base), PreconditionFailed and InputInvalid (one name edited twice, prune without owner, too many resources).
+    base), PreconditionFailed and InputInvalid (one name edited twice, prune without owner, too many resources; with
+    `strict`, a reference to nothing).
     """
-    terms = Terms(owner, prune, base_generation, overrides_hold=hold is not None)
+    terms = Terms(owner, prune, base_generation, strict=strict, overrides_hold=hold is not None)
     prepared = prepare(edits, environment_key, terms)
     with transaction.atomic(durable=True):
         environment = environment_lock(key=environment_key)
@@ -79,9 +81,10 @@ def change_plan(
     owner: str | None = None,
     prune: bool = False,
     base_generation: int | None = None,
+    strict: bool = False,
 ) -> ChangePlanned:
     """What `change_apply` would do now; raises what it would raise. Opens no transaction and leaves nothing behind."""
-    terms = Terms(owner, prune, base_generation)
+    terms = Terms(owner, prune, base_generation, strict=strict)
     prepared = prepare(edits, environment_key, terms)
     environment = Environment.objects.filter(key=environment_key).first()
     if environment is None:
@@ -172,10 +175,7 @@ def _revision(resource: Resource, change: Change, edit: Prepared) -> Revision:
 
 
 def _references(revision: Revision, edit: Prepared) -> Iterator[Reference]:
-    """What the revision needs, each once, with the first place that names it. A name that is no name is nobody's."""
-    named: dict[tuple[str, str], str] = {}
-    for reference in edit.parsed.references if edit.parsed is not None else ():
-        named.setdefault((reference.type, reference.name), reference.pointer)
-    for (word, name), pointer in named.items():
-        if not name_problem(name):
+    """What the revision needs, as rows."""
+    if edit.parsed is not None:
+        for (word, name), pointer in needs_of(edit.parsed).items():
             yield Reference(revision=revision, to_type=word, to_name=name, pointer=pointer[:_MAX_POINTER])

@@ -14,6 +14,7 @@ from controlplane.catalog.models import Environment, Resource, Revision
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.services.orphans import orphans_of
 from controlplane.catalog.services.sizes import sizes_after
+from controlplane.catalog.services.strictness import refuse_missing
 from controlplane.catalog.values import (
     Delete,
     Edit,
@@ -98,12 +99,14 @@ class Terms:
 
     `owner` becomes the owner of what is put; None leaves owners as they are. `prune` also deletes what this owner has
     and no edit names. `base_generation`: the state that was looked at; resources written since then are a conflict.
+    `strict` refuses references of what is put to what is not there (`strictness`).
     `overrides_hold`: for the way back, which leads into a hold and on to another epoch (resolutions U5).
     """
 
     owner: str | None = None
     prune: bool = False
     base_generation: int | None = None
+    strict: bool = False
     overrides_hold: bool = False
 
 
@@ -140,7 +143,7 @@ def prepare(edits: Sequence[Edit], environment_key: str, terms: Terms) -> tuple[
 
 def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms) -> Plan:
     """What these edits change here and now. Raises Conflict, NotFound, PreconditionFailed and InputInvalid (too many
-    resources).
+    resources, references to nothing).
     """
     if environment.hold_reason and not terms.overrides_hold:
         raise Conflict(
@@ -155,6 +158,13 @@ def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms) -
     effective = tuple(edit.graded(policy) for edit in edits if edit.changes(current.get(edit.key), terms.owner))
     _check_content(environment, effective)
     _check_count(environment, effective, current)
+    if terms.strict:
+        # Also of what is put as it is already: whether a reference leads anywhere is no question of what is new.
+        refuse_missing(
+            environment,
+            put={edit.key: edit.parsed for edit in edits if edit.parsed is not None},
+            deleted={edit.key for edit in edits if edit.parsed is None},
+        )
     put = {edit.key: edit.parsed for edit in effective if edit.parsed is not None}
     orphans = orphans_of(
         environment,

@@ -1,0 +1,86 @@
+"""What resources need of each other, and which of it is missing. Pure: the builder judges whole environments by it, a
+strict apply what it puts.
+
+Existence is all that counts. A name that is withheld exists: who refers to it is served, because one bad thing stops no
+good thing (architecture.md law 1), and a client that asks for the withheld one learns why.
+"""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from xdscore.codes import CATALOGUE, Code
+from xdscore.findings import Finding
+from xdscore.names import name_problem, xdstp_authority
+from xdscore.resource_types import by_word
+from xdscore.schema.parse import ParsedResource
+from xdscore.snapshot import EntryKey
+
+MISSING: Final = CATALOGUE["XDS2002"]
+XDSTP: Final = "xdstp://"
+
+
+class Authorities:
+    """The xdstp authorities under which an environment publishes something; read from its names when first asked."""
+
+    def __init__(self, names: Iterable[EntryKey]) -> None:
+        self._names = names
+
+    @cached_property
+    def ours(self) -> frozenset[str]:
+        """Those of the names."""
+        return frozenset(xdstp_authority(name) for _, name in self._names if name.startswith(XDSTP))
+
+    def have_elsewhere(self, target: EntryKey) -> bool:
+        """Whether the name belongs to an authority of which this environment has nothing: clients ask another server
+        for it, by their bootstrap (xRFC TP1).
+        """
+        name = target[1]
+        return name.startswith(XDSTP) and xdstp_authority(name) not in self.ours
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """What is needed and not there: `missing` nobody has, `foreign` another control plane has."""
+
+    missing: tuple[EntryKey, ...]
+    foreign: tuple[EntryKey, ...]
+
+
+def absent_of(targets: Iterable[EntryKey], present: Container[EntryKey], authorities: Authorities) -> Absent:
+    """Which of the targets are not there, in their order."""
+    missing: list[EntryKey] = []
+    foreign: list[EntryKey] = []
+    for target in targets:
+        if target not in present:
+            (foreign if authorities.have_elsewhere(target) else missing).append(target)
+    return Absent(tuple(missing), tuple(foreign))
+
+
+def needs_of(parsed: ParsedResource) -> Mapping[EntryKey, str]:
+    """What a resource needs, each once, with the first place that names it. A name that is no name is nobody's."""
+    named: dict[EntryKey, str] = {}
+    for reference in parsed.references:
+        named.setdefault((reference.type, reference.name), reference.pointer)
+    return {target: pointer for target, pointer in named.items() if not name_problem(target[1])}
+
+
+def target_finding(code: Code, target: EntryKey, environment: str, pointer: str) -> Finding:
+    """A finding about what a resource needs, at the place that names it."""
+    word, name = target
+    return code.finding(pointer, title=by_word[word].title, name=name, environment=environment)
+
+
+def missing_findings(
+    needs: Mapping[EntryKey, Mapping[EntryKey, str]],
+    present: Container[EntryKey],
+    authorities: Authorities,
+    environment: str,
+) -> Sequence[Finding]:
+    """One finding for each name that a resource needs and nobody has, in the order of the resources."""
+    return [
+        target_finding(MISSING, target, environment, places[target]).about(*key)
+        for key, places in needs.items()
+        for target in absent_of(places, present, authorities).missing
+    ]
