@@ -54,6 +54,11 @@ class Home:
         return self.path / "admin.token"
 
     @property
+    def client_token(self) -> Path:
+        """A data plane's token, where PARLEY_ADS_AUTH is `token`."""
+        return self.path / "client.token"
+
+    @property
     def run(self) -> Path:
         """Sockets, locks and schedules: worth nothing once no process of this home runs."""
         return self.path / "run"

@@ -1,9 +1,11 @@
-"""Makes an installation ready to run: tables, the first administrator, a token for pipelines, the default environment.
+"""Makes an installation ready to run: tables, the first administrator, a token for pipelines, the default environment,
+and, where data planes show tokens, the first of those.
 
 Each step is done once and may be repeated; what a person changed afterwards stays.
 """
 
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -12,11 +14,14 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from controlplane.accounts.services import admin_token_ensure, administrator_ensure
+from controlplane.accounts.services import admin_token_ensure, administrator_ensure, client_token_ensure
 from controlplane.catalog.services import environment_default_ensure
 from controlplane.config import Config
 from controlplane.home import Home, private_create, private_replace
+from controlplane.values import AdsAuth
 
+CLIENT_SUBJECT: Final = "client"
+"""Whom the token in `client.token` names: the identity of every data plane that shows it."""
 _PASSWORD_BYTES: Final = 18  # 24 characters
 
 
@@ -25,11 +30,18 @@ def installation_prepare(*, config: Config, home: Home) -> None:
     _migrate()
     if not get_user_model().objects.filter(is_superuser=True).exists():
         administrator_ensure(password=config.admin_password or _generated_password(home))
-    known = _content(home.admin_token)
-    token = admin_token_ensure(known=known)
-    if token != known:
-        private_replace(home.admin_token, token)
+    _token_ensure(home.admin_token, lambda known: admin_token_ensure(known=known))
+    if config.ads_auth is AdsAuth.TOKEN:
+        # Without one nobody could connect, and gRPC's clients want it in a file (gRFC A97).
+        _token_ensure(home.client_token, lambda known: client_token_ensure(known=known, subject=CLIENT_SUBJECT))
     environment_default_ensure()
+
+
+def _token_ensure(file: Path, ensure: Callable[[str], str]) -> None:
+    known = _content(file)
+    token = ensure(known)
+    if token != known:
+        private_replace(file, token)
 
 
 def _migrate() -> None:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes what docker-compose.yml needs and no repository may hold: passwords, keys, and certificates to try it with.
+# Makes what docker-compose.yml needs and no repository may hold: passwords, keys, and a certificate to try it with.
 #
 #   deploy/compose/prepare.sh [NAME...]
 #
@@ -11,7 +11,6 @@ umask 077
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
 environment=$root/.env
 secrets=$root/deploy/compose/secrets
-trust_domain=trial.parley.example
 
 fail() {
     printf '%s\n' "$1" >&2
@@ -44,7 +43,6 @@ environment_make() {
         printf 'PARLEY_ADMIN_PASSWORD=%s\n' "$(openssl rand -hex 12)"
         printf '%s\n' '# How people reach the console. With https://, name the proxy that ends TLS in PARLEY_TRUSTED_PROXIES.'
         printf 'PARLEY_PUBLIC_URL=http://localhost:8000\n'
-        printf 'PARLEY_ADS_TRUST_DOMAINS=%s\n' "$trust_domain"
     } >"$environment.new"
     mv "$environment.new" "$environment"
 }
@@ -70,24 +68,25 @@ subjectKeyIdentifier = hash
 END
 }
 
-# certificate_make NAME FOLDER MODE USAGE ALTERNATIVE_NAMES: FOLDER/NAME.key and FOLDER/NAME.pem, for 90 days.
-# Both are finished before either has its name: ads follows these files while it serves.
-certificate_make() {
-    rm -f "$2/$1.key.new" "$2/$1.pem.new"
-    key_make "$2/$1.key.new"
-    openssl req -new -key "$2/$1.key.new" -subj "/CN=Parley trial $1" -out "$2/$1.csr"
-    openssl x509 -req -in "$2/$1.csr" -CA "$secrets/ca/ca.pem" -CAkey "$secrets/ca/ca.key" \
-        -set_serial "0x$(openssl rand -hex 16)" -sha256 -days 90 -out "$2/$1.pem.new" -extfile /dev/stdin 2>/dev/null <<END
+# server_make ALTERNATIVE_NAMES: what ads shows its clients, for 90 days.
+# Key and certificate are finished before either has its name: ads follows these files while it serves.
+server_make() {
+    server=$secrets/ads/server
+    rm -f "$server.key.new" "$server.pem.new"
+    key_make "$server.key.new"
+    openssl req -new -key "$server.key.new" -subj "/CN=Parley trial server" -out "$server.csr"
+    openssl x509 -req -in "$server.csr" -CA "$secrets/ca/ca.pem" -CAkey "$secrets/ca/ca.key" \
+        -set_serial "0x$(openssl rand -hex 16)" -sha256 -days 90 -out "$server.pem.new" -extfile /dev/stdin 2>/dev/null <<END
 basicConstraints = critical, CA:FALSE
 keyUsage = critical, digitalSignature
-extendedKeyUsage = $4
-subjectAltName = $5
+extendedKeyUsage = serverAuth
+subjectAltName = $1
 authorityKeyIdentifier = keyid
 END
-    rm "$2/$1.csr"
-    chmod "$3" "$2/$1.key.new" "$2/$1.pem.new"
-    mv -f "$2/$1.key.new" "$2/$1.key"
-    mv -f "$2/$1.pem.new" "$2/$1.pem"
+    rm "$server.csr"
+    chmod 444 "$server.key.new" "$server.pem.new"
+    mv -f "$server.key.new" "$server.key"
+    mv -f "$server.pem.new" "$server.pem"
 }
 
 server_names() {
@@ -125,22 +124,16 @@ if [ ! -e "$secrets/ca/ca.pem" ]; then
     authority_make
     made="$made ca"
 fi
-if [ ! -e "$secrets/ads/client-ca.pem" ]; then
-    cp "$secrets/ca/ca.pem" "$secrets/ads/client-ca.pem"
-    chmod 444 "$secrets/ads/client-ca.pem"
-fi
 if [ ! -e "$secrets/ads/server.pem" ]; then
-    certificate_make server "$secrets/ads" 444 serverAuth "$(server_names "$@")"
+    server_make "$(server_names "$@")"
     made="$made server"
 fi
-if [ ! -e "$secrets/client/client.pem" ]; then
-    # One SPIFFE ID, and no other URI: a certificate with two names nobody (SPIFFE X509-SVID, section 2).
-    certificate_make client "$secrets/client" 400 clientAuth "URI:spiffe://$trust_domain/client/demo"
+if [ ! -e "$secrets/client/server-ca.pem" ]; then
     cp "$secrets/ca/ca.pem" "$secrets/client/server-ca.pem"
     made="$made client"
 fi
 
 printf 'Made:%s\n' "${made:- nothing, everything was there}"
 printf '  password of admin    PARLEY_ADMIN_PASSWORD in %s\n' "$environment"
-printf '  a client to try      %s (certificate, key, CA; spiffe://%s/client/demo)\n' "$secrets/client" "$trust_domain"
+printf '  what clients trust   %s\n' "$secrets/client/server-ca.pem"
 printf 'Next: docker compose up --detach --build --wait\n'

@@ -143,25 +143,36 @@ def test_compose__every_process_with_its_own_command__becomes_healthy_and_serves
         for name, home, ports in places:
             eventually(lambda n=name, h=home, p=ports: rehearsal.well(n, h, p), within_s=90, every_s=1)  # type: ignore[misc]
 
-        assert (rehearsal.folder / "migrate" / "admin.token").stat().st_mode & 0o077 == 0
+        for name in ("admin.token", "client.token"):
+            assert (rehearsal.folder / "migrate" / name).stat().st_mode & 0o077 == 0
+        token = (rehearsal.folder / "migrate" / "client.token").read_text(encoding="utf-8").strip()
         replicas = [ports["18000"] for name, _, ports in places if name == "ads"]
         assert len(replicas) == 2
         for port in replicas:
-            assert _answer(rehearsal, port).type_url == CLUSTER
-            with pytest.raises(grpc.RpcError) as refused:
-                _answer(rehearsal, port, certified=False)
-            assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+            assert _answer(_over_tls(rehearsal, port), token).type_url == CLUSTER
+            assert _refusal(_over_tls(rehearsal, port), "") is grpc.StatusCode.UNAUTHENTICATED
+            assert _refusal(_over_tls(rehearsal, port), token[:-1]) is grpc.StatusCode.UNAUTHENTICATED
+            assert _refusal(grpc.insecure_channel(f"localhost:{port}"), token) is grpc.StatusCode.UNAVAILABLE
 
 
-def _answer(rehearsal: Rehearsal, port: int, *, certified: bool = True) -> discovery_pb2.DiscoveryResponse:
-    """The first answer to a subscription by name, with the trial client's certificate or with none."""
-    folder = rehearsal.secrets / "client"
-    authority = (folder / "server-ca.pem").read_bytes()
-    pair = ((folder / "client.key").read_bytes(), (folder / "client.pem").read_bytes()) if certified else (None, None)
-    with grpc.secure_channel(f"localhost:{port}", grpc.ssl_channel_credentials(authority, *pair)) as channel:
-        request = discovery_pb2.DiscoveryRequest(type_url=CLUSTER, resource_names=["nobody"])
-        request.node.id = "rehearsal"
+def _over_tls(rehearsal: Rehearsal, port: int) -> grpc.Channel:
+    authority = (rehearsal.secrets / "client" / "server-ca.pem").read_bytes()
+    return grpc.secure_channel(f"localhost:{port}", grpc.ssl_channel_credentials(authority))
+
+
+def _answer(channel: grpc.Channel, token: str) -> discovery_pb2.DiscoveryResponse:
+    """The first answer to a subscription by name, with this token or, where it is empty, with none."""
+    request = discovery_pb2.DiscoveryRequest(type_url=CLUSTER, resource_names=["nobody"])
+    request.node.id = "rehearsal"
+    with channel:
         answers = ads_pb2_grpc.AggregatedDiscoveryServiceStub(channel).StreamAggregatedResources(
-            iter([request]), timeout=20
+            iter([request]), timeout=20, metadata=[("authorization", f"Bearer {token}")] if token else []
         )
         return next(answers)
+
+
+def _refusal(channel: grpc.Channel, token: str) -> grpc.StatusCode:
+    with pytest.raises(grpc.RpcError) as refused:
+        _answer(channel, token)
+    code: grpc.StatusCode = refused.value.code()
+    return code

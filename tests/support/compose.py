@@ -128,8 +128,10 @@ def _safety(_name: str, service: Service) -> Iterator[str]:
     environment = service.get("environment", {})
     if "PARLEY_INSECURE" in environment:
         yield "sets PARLEY_INSECURE"
-    if "PARLEY_ADS_ADDRESS" in environment and environment.get("PARLEY_ADS_AUTH") != "mtls":
-        yield "serves every interface to clients that prove nothing"
+    if "PARLEY_ADS_ADDRESS" in environment and environment.get("PARLEY_ADS_AUTH") != "token":
+        yield "serves every interface to clients that show no token"
+    if "PARLEY_ADS_ADDRESS" in environment and not {"PARLEY_ADS_TLS_CERT", "PARLEY_ADS_TLS_KEY"} <= environment.keys():
+        yield "takes tokens over a connection that others can read"
 
 
 def _whole(document: Mapping[str, Any]) -> list[str]:

@@ -1,7 +1,7 @@
 """Whether `manage.py prepare` can be skipped: a second start must take under 5 s, and looking takes 2 of them.
 
 The mark says which tables this code wants and which database file had them. A file that was replaced, new migrations,
-another release of Django or a lost admin.token make it void. PostgreSQL belongs to others too, so it is always asked.
+another release of Django or a lost token file make it void. PostgreSQL belongs to others too, so it is always asked.
 """
 
 from hashlib import blake2b
@@ -11,11 +11,13 @@ from pathlib import Path
 from controlplane.config import Config
 from controlplane.home import Home, private_replace
 from controlplane.ops.supervisor.programs import ROOT
+from controlplane.values import AdsAuth
 
 
 def prepared(config: Config, home: Home) -> bool:
     """Whether this home was prepared by this code."""
-    if config.database is not None or not home.admin_token.exists():
+    wanted = [home.admin_token, *([home.client_token] if config.ads_auth is AdsAuth.TOKEN else [])]
+    if config.database is not None or not all(file.exists() for file in wanted):
         return False
     try:
         return _mark(home).read_text(encoding="ascii").strip() == _state(home)

@@ -1,15 +1,20 @@
 """Preparing an installation: once, and again without harm."""
 
+import stat
 from pathlib import Path
 
 import pytest
 from django.contrib.auth import authenticate, get_user_model
 
-from controlplane.accounts.selectors import token_principal
+from controlplane.accounts.models import ClientToken
+from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.selectors import client_token_is_valid, client_tokens_valid, token_principal
+from controlplane.accounts.services import client_token_revoke
+from controlplane.accounts.token_text import token_digest
 from controlplane.catalog.models import Environment
 from controlplane.config import Config, load
 from controlplane.home import Home, home_create
-from controlplane.ops.installation import installation_prepare
+from controlplane.ops.installation import CLIENT_SUBJECT, installation_prepare
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,6 +57,48 @@ def test_prepare__the_token_was_revoked__writes_a_new_one(place: tuple[Config, H
     installation_prepare(config=config, home=home)
 
     assert token_principal(home.admin_token.read_text().strip()) is not None
+
+
+@pytest.fixture
+def token_mode(tmp_path: Path) -> tuple[Config, Home]:
+    variables = {"PARLEY_HOME": str(tmp_path / "home"), "PARLEY_ADS_AUTH": "token"}
+    config = load(variables, directory=tmp_path)
+    return config, home_create(config)
+
+
+def test_prepare__token_mode__a_client_token_that_ads_takes_for_its_owner_alone(
+    token_mode: tuple[Config, Home],
+) -> None:
+    config, home = token_mode
+
+    installation_prepare(config=config, home=home)
+    token = home.client_token.read_text().strip()
+    installation_prepare(config=config, home=home)
+
+    assert [(row.digest, row.subject) for row in client_tokens_valid()] == [(token_digest(token), CLIENT_SUBJECT)]
+    assert home.client_token.read_text().strip() == token
+    assert stat.S_IMODE(home.client_token.stat().st_mode) == 0o600
+
+
+def test_prepare__the_client_token_was_revoked__writes_a_new_one(token_mode: tuple[Config, Home]) -> None:
+    config, home = token_mode
+    installation_prepare(config=config, home=home)
+    before = home.client_token.read_text()
+    client_token_revoke(token=ClientToken.objects.get(), actor=Principal("dana", ADMIN_SCOPES))
+
+    installation_prepare(config=config, home=home)
+
+    assert home.client_token.read_text() != before
+    assert client_token_is_valid(home.client_token.read_text().strip())
+
+
+def test_prepare__another_mode__no_client_token(place: tuple[Config, Home]) -> None:
+    config, home = place
+
+    installation_prepare(config=config, home=home)
+
+    assert not home.client_token.exists()
+    assert client_tokens_valid() == ()
 
 
 def test_prepare__a_password_in_the_environment__is_used_and_written_nowhere(tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ def _without(*path: str) -> Callable[[Document], None]:
         (_environment("beat", REDIS_URL="redis://:${REDIS_PASSWORD:-pw}@redis:6379/0"), "beat: REDIS_URL holds"),
         (_environment("ads", PARLEY_INSECURE="1"), "ads: sets PARLEY_INSECURE"),
         (_environment("ads", PARLEY_ADS_AUTH="none"), "ads: serves every interface"),
+        (_without("services", "ads", "environment", "PARLEY_ADS_TLS_KEY"), "ads: takes tokens over a connection"),
         (_service("postgres", ports=["5432:5432"]), "postgres: publishes 5432:5432"),
         (_service("web", ports=["8000:8000"]), "web: publishes 8000:8000 beyond this machine"),
         (_service("worker", command=["worker", "--beat"]), "worker: runs a beat"),

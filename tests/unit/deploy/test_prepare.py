@@ -4,7 +4,6 @@ import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +12,12 @@ import pytest
 from cryptography import x509
 
 from adsserver.config import TlsFiles
-from adsserver.identity import spiffe_identity
 from adsserver.tls import server_credentials
 from controlplane.config import Config, load
 from controlplane.values import AdsAuth
 from tests.support.compose import ROOT, compose_document, env_file, interpolated
 
-METHOD = "/test.Who/AmI"
+METHOD = "/test.Greeter/Greet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +63,11 @@ def test_environment__of_every_process__is_a_sound_configuration(prepared: Prepa
     assert config.home == prepared.root / ".parley"  # the image's own PARLEY_HOME, not compose's business
 
 
-def test_environment__of_ads__asks_clients_for_certificates(prepared: Prepared) -> None:
+def test_environment__of_ads__asks_clients_for_tokens_over_tls(prepared: Prepared) -> None:
     config = _config(prepared, "ads")
 
-    assert config.ads_auth is AdsAuth.MTLS
-    assert config.trust_domains == (prepared.variables["PARLEY_ADS_TRUST_DOMAINS"],)
+    assert config.ads_auth is AdsAuth.TOKEN
+    assert config.ads_tls is not None
     assert len(config.encryption_keys) == 1
     assert config.secret_key == ""  # sessions are web's
     assert config.admin_password == ""
@@ -83,7 +81,7 @@ def test_passwords__of_two_checkouts__differ(prepared: Prepared, tmp_path: Path)
     other = env_file((tmp_path / ".env").read_text(encoding="utf-8"))
 
     same = {name for name, value in other.items() if prepared.variables[name] == value}
-    assert same == {"PARLEY_PUBLIC_URL", "PARLEY_ADS_TRUST_DOMAINS"}
+    assert same == {"PARLEY_PUBLIC_URL"}
 
 
 def test_broker__and_its_clients__share_the_password(prepared: Prepared) -> None:
@@ -147,45 +145,34 @@ def test_deleted_server_certificate__next_run__makes_one_of_the_same_authority(p
     renewed.verify_directly_issued_by(authority)
 
 
-def _who_handler(domains: frozenset[str]) -> "grpc.GenericRpcHandler[bytes, bytes]":
-    """Answers with the identity that Parley sees."""
-
-    def answer(_request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
-        return spiffe_identity(context.auth_context(), domains).encode()
-
-    return grpc.method_handlers_generic_handler("test.Who", {"AmI": grpc.unary_unary_rpc_method_handler(answer)})
-
-
-async def _who_am_i(prepared: Prepared, variables: Mapping[str, str], credentials: grpc.ChannelCredentials) -> str:
+async def _greeting(prepared: Prepared, authority: bytes) -> bytes:
+    """What a client that trusts this authority gets from a server with the certificate of ads."""
     ads = prepared.secrets / "ads"
-    files = TlsFiles(ads / "server.pem", ads / "server.key", ads / "client-ca.pem")
-    server = grpc.aio.server(handlers=(_who_handler(frozenset({variables["PARLEY_ADS_TRUST_DOMAINS"]})),))
-    port = server.add_secure_port("127.0.0.1:0", server_credentials(files, client_certificates=True))
+    method = grpc.unary_unary_rpc_method_handler(lambda _request, _context: b"hello")
+    server = grpc.aio.server(handlers=(grpc.method_handlers_generic_handler("test.Greeter", {"Greet": method}),))
+    files = TlsFiles(ads / "server.pem", ads / "server.key")
+    port = server.add_secure_port("127.0.0.1:0", server_credentials(files, client_certificates=False))
     await server.start()
     try:
-        async with grpc.aio.secure_channel(f"localhost:{port}", credentials) as channel:
+        async with grpc.aio.secure_channel(f"localhost:{port}", grpc.ssl_channel_credentials(authority)) as channel:
             answer: bytes = await channel.unary_unary(METHOD, bytes, bytes)(b"", timeout=10)
-            return answer.decode()
+            return answer
     finally:
         await server.stop(None)
 
 
-async def test_trial_client__over_grpc__is_who_its_certificate_says(prepared: Prepared) -> None:
-    client = prepared.secrets / "client"
-    credentials = grpc.ssl_channel_credentials(
-        (client / "server-ca.pem").read_bytes(),
-        (client / "client.key").read_bytes(),
-        (client / "client.pem").read_bytes(),
-    )
-
-    assert await _who_am_i(prepared, prepared.variables, credentials) == "spiffe://trial.parley.example/client/demo"
+async def test_client__that_trusts_the_trial_authority__is_served_over_grpc(prepared: Prepared) -> None:
+    assert await _greeting(prepared, (prepared.secrets / "client" / "server-ca.pem").read_bytes()) == b"hello"
 
 
-async def test_client__without_a_certificate__is_not_served(prepared: Prepared) -> None:
-    credentials = grpc.ssl_channel_credentials((prepared.secrets / "client" / "server-ca.pem").read_bytes())
+async def test_client__that_trusts_another_authority__does_not_talk(prepared: Prepared, tmp_path: Path) -> None:
+    (tmp_path / "deploy" / "compose").mkdir(parents=True)
+    shutil.copy(prepared.root / "deploy" / "compose" / "prepare.sh", tmp_path / "deploy" / "compose")
+    _run(tmp_path)
+    other = tmp_path / "deploy" / "compose" / "secrets" / "client" / "server-ca.pem"
 
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await _who_am_i(prepared, prepared.variables, credentials)
+        await _greeting(prepared, other.read_bytes())
 
     assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
 

@@ -100,6 +100,18 @@ def test_prepared__database_replaced_or_token_lost__is_prepared_again(home: Home
     assert not prepared(settings, home)
 
 
+def test_prepared__token_mode__wants_the_client_token_too(home: Home) -> None:
+    settings = config(home.path, PARLEY_ADS_AUTH="token")
+    home.database.write_text("tables")
+    home.admin_token.write_text("token")
+    prepared_note(settings, home)
+    assert not prepared(settings, home)
+
+    home.client_token.write_text("token")
+
+    assert prepared(settings, home)
+
+
 def test_prepared__postgresql__is_asked_every_time(home: Home) -> None:
     settings = config(home.path, DATABASE_URL="postgres://u@db/parley")
     home.admin_token.write_text("token")

@@ -1,4 +1,4 @@
-"""`manage.py prepare`: tables, first administrator, a token, the default environment; repeatable. Part of `up`."""
+"""`manage.py prepare`: tables, first administrator, tokens, the default environment; repeatable. Part of `up`."""
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
@@ -13,7 +13,7 @@ EXIT_CANNOT_START = 2
 class Command(BaseCommand):
     """Prepares home and database."""
 
-    help = "Make home and database ready: migrate, first administrator, admin.token, default environment."
+    help = "Make home and database ready: migrate, first administrator, token files, default environment."
     requires_system_checks = []  # they belong to `make check`; a start must be quick
 
     def handle(self, *_arguments: object, **_options: object) -> None:
