@@ -3,12 +3,14 @@
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import grpc
 from envoy.config.cluster.v3 import cluster_pb2
 from envoy.config.core.v3 import base_pb2
 from envoy.config.endpoint.v3 import endpoint_pb2
 from envoy.service.discovery.v3 import discovery_pb2
+from grpc._cython import cygrpc  # type: ignore[attr-defined]  # grpc-stubs do not know it
 
 from tests.support.ads import Running, raw_call
 
@@ -27,9 +29,17 @@ class Client:
 
     async def ask(self, **fields: object) -> None:
         message = discovery_pb2.DeltaDiscoveryRequest if self.delta else discovery_pb2.DiscoveryRequest
-        # A call that was refused at once takes no request any more; `ended` says how it went.
-        with suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
-            await self.call.write(message(**fields).SerializeToString())
+        await self._send(message(**fields).SerializeToString())
+
+    async def _send(self, data: bytes) -> None:
+        """Write a request; nothing happens where the call has ended: `ended` says how it did.
+
+        Not by `write`: where a refusal overtakes a request, that puts its own failure in place of the server's status.
+        """
+        call: Any = self.call
+        await call._metadata_sent.wait()
+        with suppress(cygrpc.InternalError):
+            await call._cython_call.send_serialized_message(data)
 
     async def answer(self) -> discovery_pb2.DiscoveryResponse:
         message = discovery_pb2.DeltaDiscoveryResponse if self.delta else discovery_pb2.DiscoveryResponse
