@@ -12,6 +12,7 @@ from xdsctl.commands import (
     contexts,
     dataplane,
     doctor,
+    explain,
     incidents,
     manifests,
     resources,
@@ -98,7 +99,19 @@ def root(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     ctx.obj = Session(Printer(output, color=not no_color, quiet=quiet), Context(server, token, environment), context)
 
 
-for _module in (manifests, resources, rollout, clients, incidents, access, snapshots, dataplane, doctor, contexts):
+for _module in (
+    manifests,
+    resources,
+    rollout,
+    clients,
+    explain,
+    incidents,
+    access,
+    snapshots,
+    dataplane,
+    doctor,
+    contexts,
+):
     _module.register(app)
 
 

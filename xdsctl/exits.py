@@ -19,7 +19,7 @@ class Exit(IntEnum):
     USAGE = 2
     NO_ANSWER = 3  # network, authentication, a fault of the server: worth trying again
     CONFLICT = 4  # a moved base, a hold, a lost If-Match: look again first
-    UNDECIDED = 5  # time ran out
+    UNDECIDED = 5  # time ran out, or nobody can know
 
 
 @dataclass(frozen=True, slots=True)

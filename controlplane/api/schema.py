@@ -91,6 +91,13 @@ DIFF_PARAMETERS: Final = [
     _query("to", OpenApiTypes.STR, "An epoch, or `live`.", default="live"),
     _query("text", OpenApiTypes.BOOL, "Each resource as a unified difference, too."),
 ]
+EXPLAIN_PARAMETERS: Final = [
+    _query("environment", OpenApiTypes.STR, "The environment the client belongs to.", default="default"),
+    _query("client", OpenApiTypes.STR, "A client's id or node id; without one: clients in no group."),
+    _query("type", OpenApiTypes.STR, "A type's word or type URL.", required=True),
+    _query("name", OpenApiTypes.STR, "The resource's name.", required=True),
+    _query("at", {"type": "integer", "minimum": 1}, "The epoch of an earlier snapshot."),
+]
 SNAPSHOT_FILTERS: Final = [
     _query("type", OpenApiTypes.STR, "A type's word or type URL."),
     _query("manifests", OpenApiTypes.BOOL, "With each resource's manifest."),

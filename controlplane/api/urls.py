@@ -19,6 +19,7 @@ from controlplane.api.views.client_tokens import ClientTokenListView, ClientToke
 from controlplane.api.views.clients import ClientListView, ClientView, SubscriptionListView
 from controlplane.api.views.environments import EnvironmentListView, EnvironmentView
 from controlplane.api.views.errors import ErrorView
+from controlplane.api.views.explain import ExplainView
 from controlplane.api.views.history import DifferenceView, RollbackView, SnapshotResourceListView
 from controlplane.api.views.incidents import (
     IncidentListView,
@@ -73,6 +74,7 @@ urlpatterns: list[URLPattern] = [
     path("clients", ClientListView.as_view()),
     path("clients/<slug:client_id>", ClientView.as_view()),
     path("clients/<slug:client_id>/subscriptions", SubscriptionListView.as_view()),
+    path("explain", ExplainView.as_view()),
     path("incidents", IncidentListView.as_view()),
     path("incidents/<slug:incident_id>", IncidentView.as_view()),
     path("incidents/<slug:incident_id>/quarantine", IncidentQuarantineView.as_view()),

@@ -94,6 +94,12 @@ def held_names(*, environment_key: str) -> Mapping[tuple[str, str], HeldName]:
     return {(row.type, row.name): _held_name(row) for row in rows}
 
 
+def held_name(*, environment_key: str, word: str, name: str) -> HeldName | None:
+    """Why one name is not served as written; None when it is, or was not among the first (`recording.MAX_HELD`)."""
+    row = HeldResource.objects.filter(environment__key=environment_key, type=word, name=name).first()
+    return _held_name(row) if row is not None else None
+
+
 def generation_of_epoch(*, environment_key: str, epoch: int) -> int | None:
     """The last generation whose build says that this epoch serves it; None when no build of the environment says so."""
     builds = Build.objects.filter(environment__key=environment_key, epoch=epoch)

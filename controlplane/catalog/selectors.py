@@ -136,6 +136,12 @@ def resource_names(*, environment_key: str, kind: ResourceType, limit: int = 1_0
     return tuple(rows.values_list("name", flat=True)[:limit])
 
 
+def environments_holding(*, kind: ResourceType, name: str, keys: Collection[str]) -> tuple[str, ...]:
+    """Those of these environments that have a resource of this name."""
+    rows = Resource.objects.filter(environment__key__in=list(keys), type=kind.word, name=name, deleted=False)
+    return tuple(rows.order_by("environment__position").values_list("environment__key", flat=True))
+
+
 def resource_row(row: Resource) -> ResourceRow:
     """The value of a row of `resource_list`."""
     head = _head(row)

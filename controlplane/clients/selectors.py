@@ -283,6 +283,12 @@ def nacks_get(*, ids: Collection[int]) -> tuple[NackView, ...]:
     return _nacks(Nack.objects.filter(pk__in=list(ids)).order_by("-id"))
 
 
+def client_nacks(*, public_id: str, word: str, limit: int = 20) -> tuple[NackView, ...]:
+    """What a client refused of a type on the streams that are open now, newest first."""
+    streams = Stream.objects.filter(_OPEN, client=public_id).values("pk")
+    return _nacks(Nack.objects.filter(client=public_id, type=word, stream__in=streams).order_by("-id")[:limit])
+
+
 @dataclass(frozen=True, slots=True)
 class PendingProof:
     """A proof that waits, and when it was reported last."""

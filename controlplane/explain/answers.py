@@ -11,7 +11,7 @@ from xdscore.resource_types import ResourceType
 class Answer:
     """Whether the name is served, the sentence that says why, and the next step. `code` is what clients are told, if
     anything. `rules` are the access rules that match the name, in order, up to the one that decided; where none of them
-    did, the environment's default decided.
+    did, the environment's default decided. `near` are published names that resemble one that is missing.
     """
 
     served: bool
@@ -19,6 +19,7 @@ class Answer:
     sentence: str
     next_step: str
     rules: tuple[RuleStep, ...] = ()
+    near: tuple[str, ...] = ()
 
     @property
     def rule(self) -> int:
@@ -66,7 +67,7 @@ def answer_of(
         case Undecided(reason=reason):
             code, sentence = "XDS2105", f"Nothing is decided for {subject} yet: {reason}."
             step = "Wait for the first build."
-    return Answer(served, code, sentence, step, rules)
+    return Answer(served, code, sentence, step, rules, near)
 
 
 def _allowing(rules: tuple[RuleStep, ...]) -> str:

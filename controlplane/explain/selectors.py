@@ -1,22 +1,62 @@
 """Gathers what an explanation needs and asks the one decision."""
 
 import difflib
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from django.conf import settings
 
 from controlplane.access.review import rules_for_nobody, rules_shadowed
 from controlplane.access.selectors import access_table
-from controlplane.catalog.selectors import environment_get, resource_names
-from controlplane.clients.selectors import client_facts
+from controlplane.builder.selectors import held_name
+from controlplane.catalog.selectors import (
+    environment_get,
+    environments_holding,
+    resource_names,
+    revision_list,
+    revision_origin,
+)
+from controlplane.clients.selectors import (
+    ClientSummary,
+    client_facts,
+    client_get,
+    client_list,
+    client_nacks,
+    client_subscriptions,
+)
+from controlplane.config import Config
+from controlplane.errors import NotFound
 from controlplane.explain.answers import Answer, answer_of
+from controlplane.explain.ladder import ladder_of
+from controlplane.explain.values import Asked, ClientSide, Ladder, NameFacts, Origin, Question, Refusal, Reply
+from controlplane.incidents.selectors import incidents_of_name
+from controlplane.snapshots.history import snapshot_of_name_at
 from controlplane.snapshots.selectors import snapshot_of_name
-from xdscore.access import Audience
-from xdscore.decision import Missing, decide
+from xdscore.access import AccessTable, Audience, Effect
+from xdscore.client_groups import ClientGroup, Trust
+from xdscore.codes import shown
+from xdscore.decision import Decision, Missing, Serve, decide
+from xdscore.errors import error_of
 from xdscore.findings import Finding
+from xdscore.names import canonical
 from xdscore.resource_types import ResourceType
 from xdscore.selectors import ClientFacts
+from xdscore.snapshot import Snapshot
 
 _CLOSEST = 3
+# Names that are compared with a misspelt one.
+_MAX_COMPARED = 1_000
 
 NOBODY_IN_PARTICULAR = ClientFacts()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The one decision about a name, and what it was made from."""
+
+    snapshot: Snapshot | None
+    decision: Decision
+    answer: Answer
 
 
 def explain_name(
@@ -26,18 +66,160 @@ def explain_name(
     what those get that belong to no group. Raises NotFound for an unknown environment.
     """
     environment_get(key=environment_key)
-    snapshot = snapshot_of_name(environment_key=environment_key, kind=kind, name=name)
-    audience = Audience(environment_key) if snapshot is None else snapshot.access.audience(environment_key, client)
-    decision = decide(audience, kind, name, snapshot)
-    rules = () if snapshot is None else snapshot.access.trace(audience, kind, name)
-    near: tuple[str, ...] = ()
-    if isinstance(decision, Missing):
-        known = resource_names(environment_key=environment_key, kind=kind)
-        near = tuple(difflib.get_close_matches(name, known, n=_CLOSEST))
-    return answer_of(decision, kind=kind, name=name, environment=environment_key, near=near, rules=rules)
+    return _decided(Question(environment_key, kind, name), client).answer
+
+
+def explain(*, question: Question, client: str = "", environment_keys: Collection[str]) -> Ladder:
+    """The ladder for a client, named by its id or its node id; without one, for clients in no group.
+
+    Only what these environments hold is told. Raises NotFound for an unknown environment or client and for an epoch to
+    come, Gone for an epoch that is not kept.
+    """
+    state = environment_get(key=question.environment)
+    known = _client(question.environment, client, environment_keys) if client else None
+    facts = ClientFacts(known.identity, known.node_id, known.node_cluster) if known else NOBODY_IN_PARTICULAR
+    decided = _decided(question, facts)
+    name = _name_facts(question, decided, waiting=state.generation > state.built_generation, keys=environment_keys)
+    return ladder_of(question, name, _side(question, known, facts, decided) if known else None)
 
 
 def rules_review(*, environment_key: str) -> tuple[Finding, ...]:
     """Access rules that never decide: those behind others, and those that speak of no known client. Raises NotFound."""
     table = access_table(environment_key=environment_key)
     return (*rules_shadowed(table), *rules_for_nobody(table, client_facts(environment_key=environment_key)))
+
+
+def _decided(question: Question, client: ClientFacts) -> _Asked:
+    environment, kind, name = question.environment, question.kind, question.name
+    if question.at is None:
+        snapshot = snapshot_of_name(environment_key=environment, kind=kind, name=canonical(name))
+    else:
+        snapshot = snapshot_of_name_at(environment_key=environment, epoch=question.at, kind=kind, name=canonical(name))
+    audience = Audience(environment) if snapshot is None else snapshot.access.audience(environment, client)
+    decision = decide(audience, kind, name, snapshot)
+    rules = () if snapshot is None else snapshot.access.trace(audience, kind, canonical(name))
+    near: tuple[str, ...] = ()
+    if isinstance(decision, Missing):
+        known = resource_names(environment_key=environment, kind=kind, limit=_MAX_COMPARED)
+        near = tuple(difflib.get_close_matches(name, known, n=_CLOSEST))
+    answer = answer_of(decision, kind=kind, name=name, environment=environment, near=near, rules=rules)
+    return _Asked(snapshot, decision, answer)
+
+
+def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Collection[str]) -> NameFacts:
+    environment, kind, name = question.environment, question.kind, canonical(question.name)
+    snapshot = decided.snapshot
+    # Without rules nothing is refused, so that this is the decision about existence alone.
+    bare = replace(snapshot, access=AccessTable(Effect.ALLOW)) if snapshot is not None else None
+    existence = decide(Audience(environment), kind, name, bare)
+    written, deletion, quarantined = _written(environment, kind, name)
+    held = held_name(environment_key=environment, word=kind.word, name=name) if question.at is None else None
+    incidents = incidents_of_name(environment_key=environment, word=kind.word, name=name)
+    config: Config = settings.PARLEY
+    error = error_of(
+        decided.decision, kind=kind, name=question.name, environment=environment, public_url=config.public_url
+    )
+    others = [key for key in keys if key != environment]
+    return NameFacts(
+        decision=decided.decision,
+        existence=existence,
+        answer=decided.answer,
+        default=snapshot.access.default if snapshot is not None else None,
+        epoch=snapshot.epoch if snapshot is not None else None,
+        served=_served(environment, kind, name, existence),
+        written=written,
+        deletion=deletion,
+        quarantined=quarantined,
+        waiting=waiting,
+        findings=tuple(f"{each.code}: {each.detail}" for each in held.findings) if held is not None else (),
+        elsewhere=environments_holding(kind=kind, name=name, keys=others),
+        incidents=tuple(each.id for each in incidents),
+        told=error.text if error is not None else "",
+    )
+
+
+def _written(environment: str, kind: ResourceType, name: str) -> tuple[Origin | None, bool, bool]:
+    """The newest revision, if there ever was one; whether it is a deletion, and whether it is in quarantine."""
+    try:
+        row = revision_list(environment_key=environment, kind=kind, name=name).first()
+    except NotFound:
+        row = None
+    if row is None:
+        return None, False, False
+    origin = Origin(row.number, row.change.author, str(row.change.public_id), row.at)
+    return origin, row.blob_id is None, bool(getattr(row, "quarantined", False))
+
+
+def _served(environment: str, kind: ResourceType, name: str, existence: Decision) -> Origin | None:
+    if not isinstance(existence, Serve):
+        return None
+    version = existence.content.version
+    found = revision_origin(environment_key=environment, word=kind.word, name=name, version=version)
+    return Origin(found.number, found.author, found.change_id, found.at) if found is not None else None
+
+
+def _client(environment: str, client: str, keys: Collection[str]) -> ClientSummary:
+    """The client of this id or node id, of the environment in question if there is one, else of another of these.
+    Raises NotFound in the same words for one that is nobody's and one that the caller may not see.
+    """
+    try:
+        found = client_get(public_id=client)
+    except NotFound:
+        found = None
+    if found is not None and found.environment in keys:
+        return found
+    # Several identities may declare one node id; the one that was seen last is the one that is meant.
+    for where in ((environment,), keys):
+        named = client_list(environment_keys=where, node_id=client)
+        if named:
+            return max(named, key=lambda each: each.last_seen)
+    known = sorted({each.node_id for each in client_facts(environment_key=environment)[:_MAX_COMPARED]})
+    near = difflib.get_close_matches(client, known, n=_CLOSEST)
+    similar = " Similar: " + ", ".join(f"'{shown(each)}'" for each in near) + "." if near else ""
+    raise NotFound(f"'{environment}' never saw a client '{shown(client)}', or not within a day.{similar}")
+
+
+def _side(question: Question, client: ClientSummary, facts: ClientFacts, decided: _Asked) -> ClientSide:
+    kind, name = question.kind, canonical(question.name)
+    asked = tuple(
+        Asked(each.names, each.wildcard, Reply(each.state.value), each.sent, each.sent_at, each.acked, each.acked_at)
+        for each in client_subscriptions(public_id=client.id)
+        if each.type == kind.word
+    )
+    wanted = sorted({each for one in asked for each in one.names})[:_MAX_COMPARED]
+    groups = decided.snapshot.access.groups if decided.snapshot is not None else ()
+    return ClientSide(
+        id=client.id,
+        environment=client.environment,
+        identity=client.identity,
+        node_id=client.node_id,
+        family=client.family.value,
+        connected=client.connected,
+        last_seen=client.last_seen,
+        groups=tuple(group.key for group in groups if group.has(facts)),
+        doubtful=frozenset(group.key for group in groups if _may_have(group, facts)),
+        asked=asked,
+        near=tuple(difflib.get_close_matches(question.name, wanted, n=_CLOSEST)),
+        refusal=_refusal(client.id, kind, name, decided.decision),
+    )
+
+
+def _may_have(group: ClientGroup, client: ClientFacts) -> bool:
+    """Whether metadata, which is not kept of clients, would decide whether the group has this one."""
+    if group.has(client) or (group.trust is Trust.VERIFIED and not client.verified):
+        return False
+    return any(
+        matcher.metadata and replace(matcher, metadata={}, node_id=matcher.node_id or "*").fits(client)
+        for matcher in group.matchers
+    )
+
+
+def _refusal(client: str, kind: ResourceType, name: str, decision: Decision) -> Refusal | None:
+    """The newest NACK of the content that is served."""
+    if not isinstance(decision, Serve):
+        return None
+    served = (name, decision.content.version)
+    for nack in client_nacks(public_id=client, word=kind.word):
+        if served in nack.suspects:
+            return Refusal(nack.text, nack.at, sure=len(nack.suspects) == 1)
+    return None

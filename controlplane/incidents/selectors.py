@@ -171,6 +171,14 @@ def incidents_of_change(*, change_id: str) -> tuple[IncidentValue, ...]:
     return tuple(_value(row) for row in rows[:100])
 
 
+def incidents_of_name(*, environment_key: str, word: str, name: str) -> tuple[IncidentValue, ...]:
+    """The unresolved incidents of one resource, the one refused last first, at most 100."""
+    rows = Incident.objects.filter(
+        environment__key=environment_key, type=word, name=name, state__in=[state.value for state in UNRESOLVED]
+    ).select_related("environment")
+    return tuple(_value(row) for row in rows.order_by("-last_at")[:100])
+
+
 def public_key(public_id: str) -> uuid.UUID:
     """The key in a public id, which comes from a URL. Raises NotFound."""
     try:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from controlplane.catalog.selectors import blobs_read
 from controlplane.errors import Gone, NotFound
-from controlplane.snapshots.models import SnapshotRow
-from controlplane.snapshots.selectors import snapshot_head, snapshot_list
+from controlplane.snapshots.selectors import SnapshotHead, snapshot_head, snapshot_list, snapshot_part
 from xdscore.chunks import ChunkError, decode_chunk, decode_root
-from xdscore.snapshot import Content, EntryKey, Served, WithheldName
+from xdscore.resource_types import ResourceType
+from xdscore.snapshot import Content, EntryKey, Served, Snapshot, WithheldName
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,29 @@ class PastSnapshot:
 
 def snapshot_at(*, environment_key: str, epoch: int) -> PastSnapshot:
     """The snapshot of an epoch. Raises NotFound for one to come, Gone for one that was not kept or is damaged."""
+    head = _head(environment_key, epoch)
+    try:
+        entries = [entry for data in _chunks(head.root) for entry in decode_chunk(data)]
+    except ChunkError as error:
+        raise _unreadable(head, error) from error
+    return PastSnapshot(
+        epoch,
+        head.lineage,
+        {key: entry.content for key, entry in entries if isinstance(entry, Served)},
+        frozenset(key for key, entry in entries if isinstance(entry, WithheldName)),
+    )
+
+
+def snapshot_of_name_at(*, environment_key: str, epoch: int, kind: ResourceType, name: str) -> Snapshot:
+    """The snapshot of an epoch as far as one name needs it, with the access rules of then. Raises as `snapshot_at`."""
+    head = _head(environment_key, epoch)
+    try:
+        return snapshot_part(head=head, kind=kind, name=name)
+    except ChunkError as error:
+        raise _unreadable(head, error) from error
+
+
+def _head(environment_key: str, epoch: int) -> SnapshotHead:
     row = snapshot_list(environment_key=environment_key).filter(epoch=epoch).first()
     if row is None:
         raise _absent(environment_key, epoch)
@@ -41,16 +64,11 @@ def snapshot_at(*, environment_key: str, epoch: int) -> PastSnapshot:
     )
     if not head.genuine:
         raise Gone(f"Snapshot {epoch} of '{environment_key}' was altered where it is stored; it cannot be trusted.")
-    try:
-        entries = [entry for data in _chunks(row) for entry in decode_chunk(data)]
-    except ChunkError as error:
-        raise Gone(f"Snapshot {epoch} of '{environment_key}' cannot be read any more: {error}.") from error
-    return PastSnapshot(
-        epoch,
-        str(row.lineage),
-        {key: entry.content for key, entry in entries if isinstance(entry, Served)},
-        frozenset(key for key, entry in entries if isinstance(entry, WithheldName)),
-    )
+    return head
+
+
+def _unreadable(head: SnapshotHead, error: ChunkError) -> Gone:
+    return Gone(f"Snapshot {head.epoch} of '{head.environment}' cannot be read any more: {error}.")
 
 
 def _absent(environment_key: str, epoch: int) -> NotFound | Gone:
@@ -61,9 +79,8 @@ def _absent(environment_key: str, epoch: int) -> NotFound | Gone:
     return Gone(f"Snapshot {epoch} of '{environment_key}' is not kept any more; the oldest that is kept is {oldest}.")
 
 
-def _chunks(row: SnapshotRow) -> list[bytes]:
-    root = _blobs([row.root_id])[row.root_id]
-    addresses = [address.hex() for address in decode_root(root)]
+def _chunks(root: str) -> list[bytes]:
+    addresses = [address.hex() for address in decode_root(_blobs([root])[root])]
     found = _blobs(addresses)
     return [found[address] for address in dict.fromkeys(addresses)]
 

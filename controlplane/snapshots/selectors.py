@@ -66,13 +66,16 @@ def snapshot_of_name(*, environment_key: str, kind: ResourceType, name: str) -> 
     None when nothing was published yet, or what was is not genuine.
     """
     head = next((head for head in snapshot_heads() if head.environment == environment_key), None)
-    if head is None or not head.genuine:
-        return None
+    return None if head is None or not head.genuine else snapshot_part(head=head, kind=kind, name=name)
+
+
+def snapshot_part(*, head: SnapshotHead, kind: ResourceType, name: str) -> Snapshot:
+    """A snapshot as far as one name needs it. Raises ChunkError when a blob is missing or damaged."""
     addresses = decode_root(_blob(head.root))
     key = (kind.word, name)
     chunk = decode_chunk(_blob(addresses[chunk_number(key)].hex()))
     return snapshot_from_entries(
-        environment=environment_key,
+        environment=head.environment,
         lineage=head.lineage,
         epoch=head.epoch,
         access=decode_access(_blob(head.access)),

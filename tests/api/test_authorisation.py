@@ -77,6 +77,7 @@ def rows() -> Iterator[Row]:
     yield row("changes/<uuid:change_id>", "GET", "changes/{change}", EVERYBODY)
     yield row("validate", "POST", "validate", EVERYBODY, [cluster()], scoped=False)
     yield row("clients", "GET", "clients", EVERYBODY, scoped=False)
+    yield row("explain", "GET", "explain?environment=prod&type=cluster&name=pay", EVERYBODY)
     yield row("incidents", "GET", "incidents", EVERYBODY, scoped=False)
     yield row("tokens", "GET", "tokens", EVERYBODY, scoped=False)
     yield row("notifications", "GET", "notifications", EVERYBODY, scoped=False)

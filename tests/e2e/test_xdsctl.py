@@ -1,7 +1,10 @@
 """Every command of xdsctl against a running Parley, with each exit status it can have (ux.md section 5)."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ from typer.testing import CliRunner
 from tests.support.manifests import cluster, listener, route
 from tests.support.ports import free_ports
 from tests.support.stack import Parley, running_up
+from tests.support.waiting import eventually
 from xdsctl.app import app
 
 DONE, NO, USAGE, NO_ANSWER, CONFLICT, UNDECIDED = range(6)
@@ -249,6 +253,57 @@ def test_clients_and_incidents__none_yet__say_so(xdsctl: Xdsctl) -> None:
     assert xdsctl("incidents", "show", "nothing").status == NO
 
 
+@contextmanager
+def watching(parley: Parley, node: str, *arguments: str) -> Iterator[None]:
+    """A data plane that stays connected."""
+    command = [sys.executable, "-m", "xdsctl", "watch", "cluster", *arguments]
+    command += ["--ads", f"127.0.0.1:{parley.ads_port}", "--node", node, "--quiet"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def test_explain__what_clients_have_on_the_wire__0_1_and_5(xdsctl: Xdsctl, parley: Parley) -> None:
+    rule = {"pattern": "explained-secretly", "effect": "deny", "types": ["cluster"], "message": "ask the payments team"}
+    assert parley.call("POST", "/environments/default/rules", rule).status == 201
+    parley.apply_and_publish(cluster("explained"), cluster("explained-secretly"))
+    names = ("explained", "explained-secretly", "explained-never")
+
+    def explained(node: str, name: str, status: int) -> Said:
+        return eventually(
+            lambda: xdsctl("explain", node, "cluster", name),
+            lambda said: (said.status, bool(said.out)) == (status, True),
+            within_s=20,
+        )
+
+    with (
+        watching(parley, "explain-1", *names),
+        watching(parley, "explain-2", "explained", "--nack", "explained=too blue"),
+    ):
+        has = explained("explain-1", "explained", DONE)
+        refuses = explained("explain-2", "explained", NO)
+        denied, absent = (explained("explain-1", name, NO) for name in names[1:])
+        unasked = explained("explain-2", "explained-never", NO)
+    gone = explained("explain-1", "explained", UNDECIDED)
+    wire = xdsctl("watch", "cluster", *names[1:], "--ads", f"127.0.0.1:{parley.ads_port}", "--once", "-o", "json").data
+
+    assert has.out.startswith("YES     client explain-1 (env default) has cluster 'explained'\n ok   1 identity ")
+    assert "\n FAIL 7 answered     It refused this content" in refuses.out
+    assert "too blue" in refuses.out
+    assert "\n FAIL 5 access " in denied.out
+    assert "\n FAIL 4 exists " in absent.out
+    assert "\n FAIL 3 subscribed " in unasked.out
+    assert "no open stream" in gone.out
+    told = {row["name"]: row["error"] for row in wire}
+    for said, name in ((denied, names[1]), (absent, names[2])):
+        assert f"\ntold: {told[name].partition(': ')[2]}\n" in said.out
+    assert xdsctl("explain", "explain-1", "cluster", "explained", "--at", "999999").status == NO
+    assert xdsctl("explain", "nobody", "cluster", "explained").status == NO
+
+
 def test_bootstrap__grpc__is_json_and_names_the_switch(xdsctl: Xdsctl) -> None:
     said = xdsctl("bootstrap", "grpc", "--client", "me")
 
@@ -280,6 +335,7 @@ def test_doctor__all_well_bad_token_no_server__0_1_3(xdsctl: Xdsctl) -> None:
         ("rollout", "undo", "--to", "1", "--reason", "x"),
         ("clients", "list"),
         ("clients", "describe", "a"),
+        ("explain", "a", "cluster", "b"),
         ("incidents", "list"),
         ("incidents", "resolve", "a"),
         ("snapshot", "export", "1"),

@@ -9,6 +9,7 @@ from controlplane.api.shapes.changes import DifferentResourceOut, HeldThenOut, I
 from controlplane.api.shapes.common import FindingOut
 from controlplane.clients.facts import SubscriptionState
 from controlplane.clients.families import ClientFamily
+from controlplane.explain.values import RungState, Verdict
 from controlplane.incidents.values import IncidentState
 from controlplane.incidents.verdict import Outcome
 
@@ -126,6 +127,41 @@ class SubscriptionsOut(serializers.Serializer[Any]):
     """What the open streams of a client ask for."""
 
     results = SubscriptionOut(many=True)
+
+
+class RungOut(serializers.Serializer[Any]):
+    """One step of an explanation."""
+
+    number = serializers.IntegerField()
+    title = serializers.CharField()
+    state = serializers.ChoiceField(choices=[state.value for state in RungState])
+    text = serializers.CharField()
+
+
+class LinkOut(serializers.Serializer[Any]):
+    """Where to look."""
+
+    title = serializers.CharField()
+    href = serializers.CharField(help_text="A path of this API.")
+
+
+class ExplainOut(serializers.Serializer[Any]):
+    """Why a client does, or does not, have a resource."""
+
+    environment = serializers.CharField()
+    client = serializers.CharField(allow_blank=True, help_text="As it was asked for.")
+    type = serializers.CharField()
+    name = serializers.CharField()
+    at = serializers.IntegerField(allow_null=True, help_text="The epoch that was asked about; null: now.")
+    answer = serializers.ChoiceField(choices=[verdict.value for verdict in Verdict])
+    code = serializers.CharField(
+        allow_blank=True, help_text="What clients are told; empty where they are told nothing."
+    )
+    sentence = serializers.CharField()
+    told = serializers.CharField(allow_blank=True, help_text="The text in `resource_errors`, word for word.")
+    rungs = RungOut(many=True)
+    next = serializers.ListField(child=serializers.CharField())
+    links = LinkOut(many=True)
 
 
 class RefusingClientOut(serializers.Serializer[Any]):

@@ -1,0 +1,304 @@
+"""Why a client does, or does not, have a resource: facts in, answer and rungs out (ux.md W2). Pure.
+
+The rungs are asked in W2's order; the ninth is `Ladder.next`. What nothing tells is "cannot know", never a guess.
+"""
+
+from controlplane.explain.values import (
+    Asked,
+    ClientSide,
+    Ladder,
+    Link,
+    NameFacts,
+    Question,
+    Reply,
+    Rung,
+    RungState,
+    Verdict,
+    clock,
+)
+from xdscore.access import Effect, RuleStep
+from xdscore.decision import Missing, Serve, Undecided, Withheld
+from xdscore.names import canonical
+
+
+def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) -> Ladder:
+    """The answer to one question."""
+    stranger = client is not None and client.environment != question.environment
+    here = None if stranger else client
+    delivered = here if question.at is None and isinstance(name.decision, Serve) else None
+    away = _away(question, name, client, stranger=stranger)
+    asked = _asking(here, question)
+    rungs = (
+        _identity(client),
+        _environment(question, client),
+        _subscribed(question, here, asked) if question.at is None else _skipped(3, "subscribed", away),
+        _exists(question, name),
+        _access(question, name, here),
+        _sent(name, asked) if delivered and asked else _skipped(6, "sent", away),
+        _answered(delivered, asked) if delivered and asked else _skipped(7, "answered", away),
+        _now(name, here, asked) if here and question.at is None else _skipped(8, "now", away),
+    )
+    decisive = _decisive(rungs)
+    verdict = _verdict(decisive)
+    served = isinstance(name.decision, Serve)
+    unsure = decisive.number == _ACCESS and verdict is Verdict.UNKNOWN and name.default is not None
+    code = "" if stranger or served or unsure else name.answer.code
+    sentence = name.answer.sentence if verdict is Verdict.YES else decisive.text
+    steps = () if verdict is Verdict.YES else _next(name, decisive)
+    told = "" if stranger else name.told
+    return Ladder(verdict, code, sentence, rungs, steps, _links(question, name, client), told)
+
+
+_ENVIRONMENT, _SUBSCRIBED, _EXISTS, _ACCESS, _SENT, _ANSWERED, _NOW = range(2, 9)
+# Which rung's failure is the reason: access is decided before existence (architecture.md law 2), and nothing that is
+# not served can be missing from a subscription.
+_ORDER = (_ENVIRONMENT, _ACCESS, _EXISTS, _SUBSCRIBED, _SENT, _ANSWERED)
+
+
+def _decisive(rungs: tuple[Rung, ...]) -> Rung:
+    by_number = {rung.number: rung for rung in rungs}
+    wrong = (by_number[each] for each in _ORDER if by_number[each].state in (RungState.FAIL, RungState.UNKNOWN))
+    return next(wrong, by_number[_EXISTS])
+
+
+def _verdict(decisive: Rung) -> Verdict:
+    match decisive.state:
+        case RungState.FAIL:
+            return Verdict.NO
+        case RungState.UNKNOWN:
+            return Verdict.UNKNOWN
+        case _:
+            return Verdict.YES
+
+
+def _identity(client: ClientSide | None) -> Rung:
+    if client is None:
+        return _skipped(1, "identity", "No client was named: the answer is for clients in no group.")
+    if client.identity:
+        return Rung(1, "identity", RungState.OK, f"'{client.identity}', verified; its node id is '{client.node_id}'.")
+    return Rung(1, "identity", RungState.OK, f"Node id '{client.node_id}', as it says; nothing was verified.")
+
+
+def _environment(question: Question, client: ClientSide | None) -> Rung:
+    if client is None:
+        return Rung(2, "environment", RungState.OK, f"'{question.environment}'.")
+    if client.environment != question.environment:
+        text = f"This client belongs to '{client.environment}', not to '{question.environment}'."
+        return Rung(2, "environment", RungState.FAIL, text)
+    groups = f"groups: {', '.join(client.groups)}" if client.groups else "in no group"
+    return Rung(2, "environment", RungState.OK, f"'{client.environment}', {groups}.")
+
+
+def _subscribed(question: Question, client: ClientSide | None, asked: Asked | None) -> Rung:
+    if client is None:
+        return _skipped(3, "subscribed", "No client of this environment was named.")
+    word = question.kind.word
+    if not client.connected:
+        text = f"It has no open stream since {clock(client.last_seen)}; what it holds cannot be known."
+        return Rung(3, "subscribed", RungState.UNKNOWN, text)
+    if asked is not None:
+        how = "by this name" if canonical(question.name) in map(canonical, asked.names) else f"to every {word}"
+        return Rung(3, "subscribed", RungState.OK, f"Connected and subscribed {how}.")
+    near = f" Closest that it asks for: {_listed(client.near)}." if client.near else ""
+    text = f"Connected, but it does not ask for {word} '{question.name}'.{near}"
+    return Rung(3, "subscribed", RungState.FAIL, text)
+
+
+def _exists(question: Question, name: NameFacts) -> Rung:
+    def rung(state: RungState, text: str) -> Rung:
+        return Rung(4, "exists", state, text)
+
+    subject = f"{question.kind.title} '{question.name}'"
+    match name.existence:
+        case Serve(content=content):
+            revision = f"revision {name.served}" if name.served else f"version {content.version}"
+            return rung(RungState.OK, f"In snapshot {name.epoch}, {revision}.{_held_back(name)}")
+        case Withheld(finding=finding):
+            because = _because(name) or finding.rstrip(".")
+            held = f" Its newest revision is {name.written}." if name.written else ""
+            return rung(RungState.FAIL, f"{subject} is withheld: {because}.{held}")
+        case Undecided(reason=reason):
+            return rung(RungState.UNKNOWN, f"Nothing is decided for {subject} yet: {reason}.")
+        case _:
+            return rung(RungState.FAIL, _missing(question, name, subject))
+
+
+def _missing(question: Question, name: NameFacts, subject: str) -> str:
+    where = f" Environments that hold it: {_listed(name.elsewhere)}." if name.elsewhere else ""
+    if name.written and name.deletion:
+        gone = f"by {name.written.author} at {clock(name.written.at)} in change {name.written.change}"
+        return f"{subject} was removed from '{question.environment}' {gone}.{where}"
+    if name.written and question.at is not None:
+        return f"Snapshot {question.at} does not hold {subject}; its newest revision is {name.written}.{where}"
+    if name.written and name.waiting:
+        return f"{subject} is saved ({name.written}) and waits for a build.{where}"
+    if isinstance(name.existence, Missing) and name.existence.removed:
+        return f"{subject} was removed from '{question.environment}'.{where}"
+    # Also what is hidden reads so here: the rung of access says that a rule hides it.
+    near = f" Closest: {_listed(name.answer.near)}." if name.answer.near else ""
+    return f"Nobody has published {subject} in '{question.environment}'.{near}{where}"
+
+
+def _held_back(name: NameFacts) -> str:
+    """What a newer revision waits for, where an older one is served."""
+    if name.written is None or name.served is None or name.written.number == name.served.number:
+        return ""
+    if name.quarantined:
+        return f" The newer r{name.written.number} is in quarantine."
+    if name.findings:
+        return f" The newer r{name.written.number} is held: {_because(name)}."
+    return f" The newer r{name.written.number} waits for a build." if name.waiting else ""
+
+
+def _because(name: NameFacts) -> str:
+    return "; ".join(finding.rstrip(".") for finding in name.findings)
+
+
+def _access(question: Question, name: NameFacts, client: ClientSide | None) -> Rung:
+    def rung(state: RungState, text: str) -> Rung:
+        return Rung(5, "access", state, text)
+
+    if name.default is None:
+        return rung(RungState.UNKNOWN, name.answer.sentence)
+    steps, default = name.answer.rules, name.default
+    decided = next((step for step in steps if step.decided), None)
+    effect = decided.rule.effect if decided else default
+    unsure = _unsure(steps, effect, client)
+    if unsure is not None:
+        groups = _listed(tuple(sorted(unsure.rule.client_groups)))
+        text = f"Rule {unsure.rule.number} speaks of {groups}, which look at metadata that is not kept of this client."
+        return rung(RungState.UNKNOWN, text)
+    passed = [f"rule {step.rule.number} speaks of others" for step in steps if not step.decided]
+    before = f" Before it, {', '.join(passed)}." if passed else ""
+    if effect is not Effect.ALLOW:
+        return rung(RungState.FAIL, f"{name.answer.sentence}{before}")
+    by = f"Rule {decided.rule.number} allows it." if decided else f"No rule decides; '{question.environment}' allows."
+    return rung(RungState.OK, f"{by}{before}")
+
+
+def _unsure(steps: tuple[RuleStep, ...], effect: Effect, client: ClientSide | None) -> RuleStep | None:
+    """The first rule that would decide otherwise if the client belonged to a group of which nobody can tell."""
+    if client is None:
+        return None
+    doubted = (step for step in steps if not step.decided and not client.doubtful.isdisjoint(step.rule.client_groups))
+    return next((step for step in doubted if step.rule.effect is not effect), None)
+
+
+def _sent(name: NameFacts, asked: Asked) -> Rung:
+    def rung(state: RungState, text: str) -> Rung:
+        return Rung(6, "sent", state, text)
+
+    if asked.sent_at is None:
+        return rung(RungState.UNKNOWN, "It was not sent anything of this type yet.")
+    if name.served is not None and asked.sent_at < name.served.at:
+        text = f"It was last sent this type at {clock(asked.sent_at)}, before r{name.served.number} was written."
+        return rung(RungState.UNKNOWN, text)
+    return rung(RungState.OK, f"A response of version {asked.sent or '?'} at {clock(asked.sent_at)}.")
+
+
+def _answered(client: ClientSide, asked: Asked) -> Rung:
+    def rung(state: RungState, text: str) -> Rung:
+        return Rung(7, "answered", state, text)
+
+    refusal = client.refusal
+    if refusal is not None:
+        said = f"at {clock(refusal.at)}: {refusal.text}"
+        if refusal.sure:
+            return rung(RungState.FAIL, f"It refused this content {said}")
+        if asked.reply is Reply.NACKED:
+            return rung(RungState.UNKNOWN, f"It refused a response with this and others in it {said}")
+    match asked.reply:
+        case Reply.ACKED if asked.acked_at is not None:
+            return rung(RungState.OK, f"It acknowledged version {asked.acked} at {clock(asked.acked_at)}.")
+        case Reply.NACKED:
+            return rung(RungState.UNKNOWN, "It refused the last response of this type, for another resource.")
+        case _:
+            return rung(RungState.UNKNOWN, "It has not answered the last response yet.")
+
+
+def _now(name: NameFacts, client: ClientSide, asked: Asked | None) -> Rung:
+    def rung(state: RungState, text: str) -> Rung:
+        return Rung(8, "now", state, text)
+
+    if not client.connected:
+        return rung(RungState.UNKNOWN, "Clients keep what they have while nobody is connected; this cannot be seen.")
+    if isinstance(name.decision, Serve):
+        if client.refusal is not None and client.refusal.sure:
+            kept = "the last content that clients proved good" if name.decision.fallback else "what it had before"
+            return rung(RungState.OK, f"It runs {kept}, if it had any.")
+        accepted = asked is not None and asked.reply is Reply.ACKED
+        text = "It runs what it acknowledged." if accepted else "Only its own admin interface can tell."
+        return rung(RungState.OK if accepted else RungState.UNKNOWN, text)
+    if isinstance(name.decision, Undecided | Withheld):
+        return rung(RungState.UNKNOWN, "It keeps a copy, if it had one; this cannot be seen.")
+    return rung(RungState.UNKNOWN, _belief(client.family))
+
+
+def _belief(family: str) -> str:
+    """What a client without the resource probably shows (gRFC A88, ux.md F1 and F3)."""
+    if family.startswith("grpc"):
+        return (
+            "It fails with our sentence where it reads resource_errors, else with 'does not exist' after 15 s; "
+            "whether a copy is kept depends on fail_on_data_errors. Neither can be seen from here."
+        )
+    return "It keeps or drops a copy by its own rules; this cannot be seen from here."
+
+
+_NEXT = {
+    _ENVIRONMENT: "Ask about the client's own environment, or change the selectors that lead it there.",
+    _SUBSCRIBED: "Look at what the client asks for: its bootstrap, or the resource that should name this one.",
+    _SENT: "Ask again in a moment.",
+    _ANSWERED: "Write a new revision, or quarantine this one.",
+}
+
+
+def _next(name: NameFacts, decisive: Rung) -> tuple[str, ...]:
+    if decisive.number == _SUBSCRIBED and decisive.state is RungState.UNKNOWN:
+        return ("Start the client, or look at its network; it takes its configuration when it connects.",)
+    if decisive.number == _ANSWERED and decisive.state is RungState.UNKNOWN:
+        return ("Ask again in a moment, or look at the client's own log.",)
+    if decisive.number == _ACCESS and decisive.state is RungState.UNKNOWN and name.default is not None:
+        return ("Try the client with its metadata: POST access/test.",)
+    step = _NEXT.get(decisive.number, name.answer.next_step)
+    return (step,) if step else ()
+
+
+def _links(question: Question, name: NameFacts, client: ClientSide | None) -> tuple[Link, ...]:
+    environment = ("environments", question.environment)
+    found = [Link("client", ("clients", client.id))] if client else []
+    if name.written is not None:
+        found.append(Link("history", (*environment, "resources", question.kind.word, question.name, "revisions")))
+        found.append(Link("change", ("changes", name.written.change)))
+    if name.epoch:
+        found.append(Link("snapshot", (*environment, "snapshots", str(name.epoch))))
+    return (*found, *(Link("incident", ("incidents", each)) for each in name.incidents))
+
+
+def _asking(client: ClientSide | None, question: Question) -> Asked | None:
+    """Of the open streams that ask for the name, the one that needs attention most."""
+    if client is None or not client.connected:
+        return None
+    covering = [each for each in client.asked if each.covers(question.name)]
+    return min(covering, key=lambda each: _ATTENTION.index(each.reply), default=None)
+
+
+_ATTENTION = (Reply.NACKED, Reply.SENT, Reply.REQUESTED, Reply.ACKED)
+
+
+def _away(question: Question, name: NameFacts, client: ClientSide | None, *, stranger: bool) -> str:
+    """Why the rungs about delivery are not asked."""
+    if client is None:
+        return "No client was named."
+    if stranger:
+        return "The client belongs to another environment."
+    if question.at is not None:
+        return f"What clients did at snapshot {question.at} is not kept."
+    return "Nothing is served under this name." if not isinstance(name.decision, Serve) else "It does not ask for it."
+
+
+def _skipped(number: int, title: str, text: str) -> Rung:
+    return Rung(number, title, RungState.SKIPPED, text)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

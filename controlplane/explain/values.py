@@ -1,0 +1,175 @@
+"""What an explanation is made of: the question, the facts, and the answer with its rungs. Pure."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from controlplane.explain.answers import Answer
+from xdscore.access import Effect
+from xdscore.decision import Decision
+from xdscore.names import XDSTP, canonical
+from xdscore.resource_types import ResourceType
+from xdscore.xdstp import glob_of
+
+
+class Verdict(StrEnum):
+    """Whether the client has it."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"  # cannot be known, or not yet
+
+
+class RungState(StrEnum):
+    """What one rung found."""
+
+    OK = "ok"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+    SKIPPED = "skipped"  # the question does not need it
+
+
+class Reply(StrEnum):
+    """What the client made of the last response of the type; the words are those of stored subscriptions."""
+
+    REQUESTED = "requested"
+    SENT = "sent"
+    ACKED = "acked"
+    NACKED = "nacked"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked. `at`: the epoch of an earlier snapshot; None: now."""
+
+    environment: str
+    kind: ResourceType
+    name: str
+    at: int | None = None
+
+
+def clock(moment: datetime) -> str:
+    """A moment as a sentence says it."""
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A revision: its number, who wrote it, in which change, when."""
+
+    number: int
+    author: str
+    change: str
+    at: datetime
+
+    def __str__(self) -> str:
+        """As a sentence goes on: `r2, written by dana at … in change …`."""
+        return f"r{self.number}, written by {self.author} at {clock(self.at)} in change {self.change}"
+
+
+@dataclass(frozen=True, slots=True)
+class NameFacts:
+    """What is known of the name.
+
+    `existence` is the decision without any access rule. `written` is the newest revision, whose `deletion` it may be;
+    `served` the one that clients get; `elsewhere` names other environments that hold it; `findings` are what a build
+    held against the newest; `incidents` the unresolved ones; `told` is the text clients read.
+    """
+
+    decision: Decision
+    existence: Decision
+    answer: Answer
+    default: Effect | None = None
+    epoch: int | None = None
+    served: Origin | None = None
+    written: Origin | None = None
+    deletion: bool = False
+    quarantined: bool = False
+    waiting: bool = False
+    findings: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    incidents: tuple[str, ...] = ()
+    told: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One type of one open stream: what it asks for, was sent last and said to it."""
+
+    names: tuple[str, ...]
+    wildcard: bool
+    reply: Reply
+    sent: str = ""
+    sent_at: datetime | None = None
+    acked: str = ""
+    acked_at: datetime | None = None
+
+    def covers(self, name: str) -> bool:
+        """Whether it asks for this name: by name, by a wildcard, or by a glob collection (protocol.md H3)."""
+        wanted = canonical(name)
+        if self.wildcard and not wanted.startswith(XDSTP):
+            return True
+        return any(
+            each == wanted or ((glob := glob_of(each)) is not None and glob.contains(wanted))
+            for each in map(canonical, self.names)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A NACK of the content that is served, on a stream that is open. `sure`: nothing else could be meant."""
+
+    text: str
+    at: datetime
+    sure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSide:
+    """What is known of the client. `doubtful`: groups it may belong to by metadata, which is not kept. `near`: names of
+    the type that it asks for and that resemble the one in question.
+    """
+
+    id: str
+    environment: str
+    identity: str
+    node_id: str
+    family: str
+    connected: bool
+    last_seen: datetime
+    groups: tuple[str, ...] = ()
+    doubtful: frozenset[str] = frozenset()
+    asked: tuple[Asked, ...] = ()
+    near: tuple[str, ...] = ()
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One step of the ladder, with its sentence."""
+
+    number: int
+    title: str
+    state: RungState
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Where to look: the parts of a path of the API."""
+
+    title: str
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """The answer. `sentence` is that of the rung that decided; `code` is what clients are told, if anything."""
+
+    verdict: Verdict
+    code: str
+    sentence: str
+    rungs: tuple[Rung, ...]
+    next: tuple[str, ...]
+    links: tuple[Link, ...]
+    told: str

@@ -1,0 +1,81 @@
+"""The ladder over facts alone: which streams ask for a name, and what several suspects leave open."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controlplane.explain.answers import answer_of
+from controlplane.explain.ladder import ladder_of
+from controlplane.explain.values import Asked, ClientSide, NameFacts, Question, Refusal, Reply, RungState, Verdict
+from xdscore.access import Effect
+from xdscore.decision import Serve
+from xdscore.resource_types import CLUSTER
+from xdscore.snapshot import Content
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+SERVED = Serve(Content(bytes(16), "v1", 10), None)
+QUESTION = Question("prod", CLUSTER, "pay")
+NAME = NameFacts(
+    SERVED, SERVED, answer_of(SERVED, kind=CLUSTER, name="pay", environment="prod"), default=Effect.ALLOW, epoch=4
+)
+ACKED = Asked(("pay",), wildcard=False, reply=Reply.ACKED, sent="w", sent_at=NOON, acked="w", acked_at=NOON)
+CLIENT = ClientSide(
+    "id", "prod", "", "node-1", "grpc-core", connected=True, last_seen=NOON + timedelta(hours=1), asked=(ACKED,)
+)
+MEMBER = "xdstp://a/envoy.config.cluster.v3.Cluster/shop/pay"
+
+
+@pytest.mark.parametrize(
+    ("names", "wildcard", "name", "covers"),
+    [
+        (("pay",), False, "pay", True),
+        (("pay2",), False, "pay", False),
+        ((), True, "pay", True),
+        ((), True, MEMBER, False),  # a wildcard means no xdstp name (protocol.md H3)
+        ((MEMBER,), False, MEMBER, True),
+        ((MEMBER.replace("/pay", "/*"),), False, MEMBER, True),
+        ((MEMBER.replace("shop/pay", "*"),), False, MEMBER, False),
+    ],
+)
+def test_asked__name_wildcard_or_collection__covers_what_the_wire_does(
+    names: tuple[str, ...], wildcard: bool, name: str, covers: bool
+) -> None:
+    assert Asked(names, wildcard, Reply.ACKED).covers(name) is covers
+
+
+@pytest.mark.parametrize(
+    ("reply", "sure", "verdict"),
+    [
+        (Reply.NACKED, True, Verdict.NO),
+        (Reply.ACKED, True, Verdict.NO),  # what it acknowledged is what stands in for what it refused
+        (Reply.NACKED, False, Verdict.UNKNOWN),
+        (Reply.ACKED, False, Verdict.YES),  # the others of the response were to blame: it accepted this one later
+    ],
+)
+def test_ladder__refusal__no_only_when_nothing_else_could_be_meant(reply: Reply, sure: bool, verdict: Verdict) -> None:
+    client = replace(CLIENT, asked=(replace(ACKED, reply=reply),), refusal=Refusal("too blue", NOON, sure))
+
+    ladder = ladder_of(QUESTION, NAME, client)
+
+    assert ladder.verdict is verdict
+    assert ("too blue" in ladder.sentence) is (verdict is not Verdict.YES)
+
+
+def test_ladder__two_streams__the_one_that_needs_attention_answers() -> None:
+    waiting = replace(ACKED, reply=Reply.SENT)
+
+    ladder = ladder_of(QUESTION, NAME, replace(CLIENT, asked=(ACKED, waiting)))
+
+    assert ladder.verdict is Verdict.UNKNOWN
+    assert ladder.sentence == "It has not answered the last response yet."
+
+
+def test_ladder__every_rung__is_a_sentence_and_numbered_in_order() -> None:
+    for client in (None, CLIENT, replace(CLIENT, connected=False), replace(CLIENT, environment="test")):
+        ladder = ladder_of(QUESTION, NAME, client)
+        assert [rung.number for rung in ladder.rungs] == list(range(1, 9))
+        assert all(rung.text.endswith(".") for rung in ladder.rungs)
+        assert (ladder.verdict is Verdict.YES) == all(
+            rung.state in (RungState.OK, RungState.SKIPPED) for rung in ladder.rungs
+        )

@@ -1,0 +1,49 @@
+"""`explain`: why a client does, or does not, have a resource."""
+
+from typing import Annotated, Final
+
+import typer
+
+from xdsctl.commands.clients import Client
+from xdsctl.exits import Exit, JsonObject, Outcome
+from xdsctl.session import command, session_of
+
+_STATES: Final = {"ok": "ok", "fail": "FAIL", "unknown": "?", "skipped": "-"}
+_ANSWERS: Final = {"yes": "has", "no": "does not get", "unknown": "may or may not have"}
+_EXITS: Final = {"yes": Exit.DONE, "no": Exit.NO, "unknown": Exit.UNDECIDED}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(explain)
+
+
+@command
+def explain(
+    ctx: typer.Context,
+    client: Client,
+    type_: Annotated[str, typer.Argument(metavar="TYPE", help="Its type, e.g. cluster.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name.")],
+    at: Annotated[int | None, typer.Option(metavar="EPOCH", min=1, help="As of an earlier snapshot.")] = None,
+) -> Outcome:
+    """Say why a client does, or does not, have a resource. Exit status 1 when it does not, 5 when nobody can know."""
+    session = session_of(ctx)
+    environment = session.context.environment
+    found = session.api.get("/explain", environment=environment, client=client, type=type_, name=name, at=at)
+    session.printer.document(found, lambda: _ladder(found), name=found["answer"])
+    return Outcome(_EXITS[found["answer"]])
+
+
+def _ladder(found: JsonObject) -> str:
+    subject = f"{found['type']} '{found['name']}'"
+    at = f" in snapshot {found['at']}" if found["at"] else ""
+    verb = _ANSWERS[found["answer"]]
+    head = f"{found['answer'].upper():<8}client {found['client']} (env {found['environment']}) {verb} {subject}{at}"
+    lines = [f"{head}  {found['code']}".rstrip()]
+    lines += [
+        f" {_STATES[rung['state']]:<4} {rung['number']} {rung['title']:<12} {rung['text']}" for rung in found["rungs"]
+    ]
+    if found["told"]:
+        lines.append(f"told: {found['told']}")
+    lines += [f"next: {step}" for step in found["next"]]
+    return "\n".join(lines)
