@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 from google.protobuf.message import Message
 
-from adsserver.engine.events import Acknowledged, Rejected
+from adsserver.engine.events import Acknowledged, Rejected, Subscribed
 from controlplane.clients.foreign_text import nack_text
 from controlplane.incidents.attribution import blame
 from tests.support import bad_resources as make
@@ -116,10 +116,17 @@ class Bench:
         self.run = run
         self._number = 100
         self._base = {name_of(message): message for message in _base()}
+        self._subscribed: dict[tuple[str, str], frozenset[str]] = {}
+
+    async def rest(self) -> None:
+        """The clients have all they want: what they ask for now is what they ask for at rest."""
+        await self.quiet()
+        self._subscribed = self._subscriptions()
 
     async def settle(self) -> None:
-        """Publish the base, and wait until every response is answered and no further one comes."""
+        """Publish the base, and wait until the clients ask for what they do at rest and every response is answered."""
         self.run.publish(*self._base.values())
+        await self._until(lambda: self._subscriptions() == self._subscribed)
         await self.quiet()
 
     async def try_out(self, scenario: Scenario, client: str) -> list[Rejected]:
@@ -144,6 +151,11 @@ class Bench:
     def _rejections(self, since: int, client: str) -> list[Rejected]:
         learnt = self.run.facts.learnt_facts[since:]
         return [fact for stream, fact in learnt if isinstance(fact, Rejected) and stream.node_id == client]
+
+    def _subscriptions(self) -> dict[tuple[str, str], frozenset[str]]:
+        """What each client asks for last, by node id and type."""
+        learnt = self.run.facts.learnt_facts
+        return {(stream.node_id, fact.kind.word): fact.names for stream, fact in learnt if isinstance(fact, Subscribed)}
 
     def _unanswered(self) -> set[tuple[str, str, str]]:
         answered = {
@@ -193,7 +205,7 @@ async def bench(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bench
             stack.callback(proxy.__exit__, None, None, None)
         client = stack.enter_context(grpc_client(simple_bootstrap(ads_port=port, node_id="grpc")))
         await asyncio.to_thread(client.call, "xds:///gl", timeout_s=2.0)
-        await found.quiet()
+        await found.rest()
         yield found
 
 
