@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from controlplane.api.manifests import manifest_of, manifest_of_parsed
 from controlplane.api.views.changes import edit_json
 from controlplane.catalog.contents import contents_at
+from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
 from controlplane.catalog.selectors import resources_named
 from controlplane.catalog.values import EditedResource
 from xdscore.schema import ParsedResource, Tree

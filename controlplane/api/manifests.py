@@ -1,6 +1,6 @@
-"""Manifests in requests and answers: texts to edits with every finding at once, stored bytes back to what one may read.
+"""Manifests in requests: texts to edits, with every finding at once.
 
-A secret reads as `<kept:…>`, and `<kept:…>` sent back means the secret that is stored (resolutions U12).
+A secret reads as `<kept:…>` (`catalog.manifests`), and `<kept:…>` sent back means what is stored (resolutions U12).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,21 +14,19 @@ from rest_framework.request import Request
 from controlplane.api.bodies import documents_of, manifest_limits
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.selectors import environment_get, resource_get
-from controlplane.catalog.values import Existing, Expectation, Put, ResourceContent
+from controlplane.catalog.values import Existing, Expectation, Put
 from controlplane.errors import InputInvalid, InputTooLarge, NotFound
 from xdscore.findings import Finding, has_errors
 from xdscore.names import name_problem
-from xdscore.resource_types import ResourceType, by_word
+from xdscore.resource_types import by_word
 from xdscore.schema import (
     Expected,
     Manifest,
     ParsedResource,
     Refused,
-    Tree,
     manifests_of,
     parse,
     restore_kept,
-    to_json,
 )
 from xdscore.schema.codes import KEPT_UNKNOWN, NOTHING_FOUND
 from xdscore.schema.content_policy import graded
@@ -136,26 +134,6 @@ def _placed(finding: Finding, sources: Mapping[tuple[str, str], Manifest]) -> Fi
     if source is None or finding.line or not finding.pointer.startswith(source.pointer + "/"):
         return finding
     return source.located(finding, path_of(finding.pointer.removeprefix(source.pointer), source.tree))
-
-
-def manifest_of(content: ResourceContent) -> dict[str, Tree]:
-    """The manifest that would store this content again; no secret is in it."""
-    return _manifest(content.kind, content.name, content.any_bytes, content.ttl_ms)
-
-
-def manifest_of_parsed(parsed: ParsedResource) -> dict[str, Tree]:
-    """The manifest that would be read back once this is stored; no secret is in it."""
-    return _manifest(parsed.type, parsed.name, parsed.any_bytes, parsed.ttl_ms)
-
-
-def _manifest(kind: ResourceType, name: str, any_bytes: bytes, ttl_ms: int) -> dict[str, Tree]:
-    keyed_hash = key_ring().keyed_hash
-    bare = to_json(any_bytes, keyed_hash, ttl_ms=ttl_ms)
-    inner = bare.get("resource") if ttl_ms else bare
-    own_name = inner.get(kind.name_field) if isinstance(inner, dict) else None
-    if own_name == name:
-        return bare
-    return to_json(any_bytes, keyed_hash, xds_name=name, ttl_ms=ttl_ms)
 
 
 def _parsed(manifest: Manifest, environment_key: str, expected: Expected) -> ParsedResource | Refused:

@@ -12,7 +12,6 @@ from controlplane.api.answers import json_answer
 from controlplane.api.bodies import document_of, values_of
 from controlplane.api.differences import states_json
 from controlplane.api.kinds import kind_named
-from controlplane.api.manifests import manifest_of
 from controlplane.api.pages import OFFSET_PARAMETERS, counted_page, window_of
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
@@ -22,6 +21,7 @@ from controlplane.api.shapes.facts import DifferenceOut, RollbackIn, SnapshotEnt
 from controlplane.api.views.base import ApiView, principal_of
 from controlplane.api.views.changes import change_answer
 from controlplane.catalog.contents import addresses_now, contents_at
+from controlplane.catalog.manifests import manifest_of
 from controlplane.snapshots.history import snapshot_at
 from controlplane.snapshots.rollback import environment_rollback
 from xdscore.snapshot import EntryKey

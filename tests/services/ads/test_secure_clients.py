@@ -14,7 +14,7 @@ import pytest
 from google.protobuf.message import Message
 
 from adsserver.config import AuthMode
-from controlplane.api.bootstraps import Node, Variant, envoy_bootstrap, grpc_bootstrap
+from controlplane.clients.bootstraps import Node, Variant, envoy_bootstrap, grpc_bootstrap
 from controlplane.config import Config, load
 from tests.services.ads.test_real_clients import http_get, until, web
 from tests.support.ads import Running, config, running

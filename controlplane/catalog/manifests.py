@@ -1,0 +1,26 @@
+"""Stored bytes back to the manifest that one may read: for the API and the pages alike. No secret is in any of it."""
+
+from controlplane.catalog.sealing import key_ring
+from controlplane.catalog.values import ResourceContent
+from xdscore.resource_types import ResourceType
+from xdscore.schema import ParsedResource, Tree, to_json
+
+
+def manifest_of(content: ResourceContent) -> dict[str, Tree]:
+    """The manifest that would store this content again; no secret is in it."""
+    return _manifest(content.kind, content.name, content.any_bytes, content.ttl_ms)
+
+
+def manifest_of_parsed(parsed: ParsedResource) -> dict[str, Tree]:
+    """The manifest that would be read back once this is stored; no secret is in it."""
+    return _manifest(parsed.type, parsed.name, parsed.any_bytes, parsed.ttl_ms)
+
+
+def _manifest(kind: ResourceType, name: str, any_bytes: bytes, ttl_ms: int) -> dict[str, Tree]:
+    keyed_hash = key_ring().keyed_hash
+    bare = to_json(any_bytes, keyed_hash, ttl_ms=ttl_ms)
+    inner = bare.get("resource") if ttl_ms else bare
+    own_name = inner.get(kind.name_field) if isinstance(inner, dict) else None
+    if own_name == name:
+        return bare
+    return to_json(any_bytes, keyed_hash, xds_name=name, ttl_ms=ttl_ms)
