@@ -1,14 +1,19 @@
-"""The pages' paths."""
+"""The pages' paths. Names of resources stand in the question (`?type=&name=`): they may hold anything."""
 
 from django.contrib.auth import views as auth
 from django.urls import path
 
-from controlplane.console import views
+from controlplane.console import environments, preferences, views
 from controlplane.console.sign_in import SignInView
 
 urlpatterns = [
-    path("", views.home, name="home"),
-    path("x", views.explain, name="explain"),
+    path("", views.HomePage.as_view(), name="home"),
+    path("x", views.ExplainPage.as_view(), name="explain"),
+    path("search", views.SearchPage.as_view(), name="search"),
+    path("codes/<str:code>", views.CodePage.as_view(), name="code"),
     path("login", SignInView.as_view(), name="login"),
     path("logout", auth.LogoutView.as_view(), name="logout"),
+    path("theme", preferences.theme, name="theme"),
+    path("environments", environments.EnvironmentsPage.as_view(), name="environments"),
+    path("e/<str:environment_key>", environments.EnvironmentPage.as_view(), name="environment"),
 ]

@@ -3,19 +3,20 @@
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
 
 from controlplane.accounts.principal import Principal, Role
-from controlplane.accounts.selectors import user_principal
 from controlplane.catalog.selectors import EnvironmentState, counts_by_environment, environment_list
 from controlplane.clients.selectors import connected_counts
+from controlplane.console.pages import Page
 from controlplane.errors import NotFound
 from controlplane.explain.answers import Answer
 from controlplane.explain.selectors import explain_name
 from controlplane.incidents.selectors import incident_open_counts
+from xdscore.codes import CATALOGUE, shown
 from xdscore.names import name_problem
 from xdscore.resource_types import RESOURCE_TYPES, by_word
 
@@ -35,37 +36,69 @@ class EnvironmentCard:
         return self.environment.generation > self.environment.built_generation
 
 
-@require_GET
-@login_required
-def home(request: HttpRequest) -> HttpResponse:
+class HomePage(Page):
     """What runs: every environment the user may see, with what is connected to it and what is wrong in it."""
-    principal = _principal(request)
-    resources, clients, incidents = counts_by_environment(), connected_counts(), incident_open_counts()
-    cards = [
-        EnvironmentCard(each, resources.get(each.key, 0), clients.get(each.key, 0), incidents.get(each.key, 0))
-        for each in environment_list()
-        if principal.may(Role.VIEWER, each.key)
-    ]
-    context = {"cards": cards, "ads_address": str(settings.PARLEY.ads_address), "types": RESOURCE_TYPES}
-    return render(request, "console/home.html", context)
+
+    template = "console/home.html"
+    needs = {"GET": None}
+
+    def get(self, request: HttpRequest) -> HttpResponse:  # noqa: ARG002 - Django's
+        """The page."""
+        resources, clients, incidents = counts_by_environment(), connected_counts(), incident_open_counts()
+        cards = [
+            EnvironmentCard(each, resources.get(each.key, 0), clients.get(each.key, 0), incidents.get(each.key, 0))
+            for each in environment_list()
+            if self.principal.may(Role.VIEWER, each.key)
+        ]
+        return self.page({"cards": cards, "ads_address": str(settings.PARLEY.ads_address), "types": RESOURCE_TYPES})
 
 
-@require_GET
-@login_required
-def explain(request: HttpRequest) -> HttpResponse:
+class ExplainPage(Page):
     """Where the link in an error text leads (interfaces.md section 5): `e` environment, `t` type, `n` name."""
-    environment, word, name = (request.GET.get(key, "") for key in ("e", "t", "n"))
-    problem, answer = _answer(_principal(request), environment, word, name)
-    context = {
-        "environment": environment,
-        "word": word,
-        "name": name,
-        "problem": problem,
-        "answer": answer,
-        "types": RESOURCE_TYPES,
-        "environments": [each.key for each in environment_list() if _principal(request).may(Role.VIEWER, each.key)],
-    }
-    return render(request, "explain/name.html", context, status=200 if answer is not None else 404 if problem else 200)
+
+    template = "explain/name.html"
+    needs = {"GET": None}
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """The answer, or a form to ask."""
+        environment, word, name = (request.GET.get(key, "") for key in ("e", "t", "n"))
+        problem, answer = _answer(self.principal, environment, word, name)
+        context = {
+            "asked": environment,
+            "word": word,
+            "name": name,
+            "problem": problem,
+            "answer": answer,
+            "types": RESOURCE_TYPES,
+        }
+        return self.page(context, status=404 if problem and answer is None else 200)
+
+
+class CodePage(Page):
+    """What a code means: wherever a page shows one, it leads here."""
+
+    template = "console/code.html"
+    needs = {"GET": None}
+
+    def get(self, request: HttpRequest, code: str) -> HttpResponse:  # noqa: ARG002 - Django's
+        """The catalogue's row."""
+        row = CATALOGUE.get(code)
+        if row is None:
+            raise NotFound(f"There is no code '{shown(code)}'.")
+        return self.page({"code": code, "row": row})
+
+
+class SearchPage(Page):
+    """The search box: a code leads to what it means, anything else to Explain."""
+
+    needs = {"GET": None}
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Where to."""
+        query = request.GET.get("q", "").strip()
+        if query.upper() in CATALOGUE:
+            return redirect("code", query.upper())
+        return redirect(f"{reverse('explain')}?{urlencode({'n': query[:1024]})}")
 
 
 def _answer(principal: Principal, environment: str, word: str, name: str) -> tuple[str, Answer | None]:
@@ -84,7 +117,3 @@ def _answer(principal: Principal, environment: str, word: str, name: str) -> tup
         return "", explain_name(environment_key=environment, kind=kind, name=name)
     except NotFound:
         return unknown, None
-
-
-def _principal(request: HttpRequest) -> Principal:
-    return user_principal(request.user) or Principal("nobody", ())

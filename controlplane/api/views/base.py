@@ -3,7 +3,6 @@
 Denied by default: a view says in `needs` what each of its verbs needs, and a verb it does not name is refused.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, ClassVar, NoReturn
@@ -17,11 +16,9 @@ from controlplane.api.authentication import BearerToken, SignedIn
 from controlplane.api.errors import MethodRefused, Unauthenticated
 from controlplane.api.problems import answer_for
 from controlplane.api.replay import claim, settle
-from controlplane.catalog.models import ENVIRONMENT_KEY_PATTERN
-from controlplane.catalog.selectors import EnvironmentState, environment_get, environment_list
-from controlplane.errors import Forbidden, NotFound
+from controlplane.catalog.rights import environment_visible, require
+from controlplane.catalog.selectors import environment_list
 from controlplane.journal.answers import Claim
-from xdscore.codes import shown
 
 
 class Needs(Enum):
@@ -106,20 +103,6 @@ def principal_of(request: Request) -> Principal:
     if not isinstance(principal, Principal):
         raise Unauthenticated("This needs a token or a signed-in user.")
     return principal
-
-
-def require(principal: Principal, role: Role, environment_key: str | None) -> None:
-    """Raises Forbidden unless the principal may act in this role there."""
-    if not principal.may(role, environment_key):
-        where = f"in environment '{environment_key}'" if environment_key is not None else "in all environments"
-        raise Forbidden(f"This needs the role {role.value} {where}; {principal.name} does not have it.")
-
-
-def environment_visible(principal: Principal, key: str) -> EnvironmentState:
-    """The environment, if the principal may know of it. Raises NotFound in the same words whether or not it exists."""
-    if not re.fullmatch(ENVIRONMENT_KEY_PATTERN, key) or not principal.may(Role.VIEWER, key):
-        raise NotFound(f"There is no environment '{shown(key)}'.")
-    return environment_get(key=key)
 
 
 def seen_environments(request: Request, wanted: str) -> tuple[str, ...]:

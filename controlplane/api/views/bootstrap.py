@@ -8,7 +8,8 @@ from rest_framework.request import Request
 from controlplane.api.answers import rendered
 from controlplane.api.query import Query
 from controlplane.api.schema import BOOTSTRAP_PARAMETERS, BOTH, TREE, described
-from controlplane.api.views.base import ApiView, Needs, environment_visible, principal_of
+from controlplane.api.views.base import ApiView, Needs, principal_of
+from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.selectors import environment_list
 from controlplane.clients.bootstraps import Node, UnreachableError, Variant, envoy_bootstrap, grpc_bootstrap, node_for
 from controlplane.config import Config

@@ -1,7 +1,7 @@
 """Environments (interfaces.md section 4)."""
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
@@ -22,8 +22,9 @@ from controlplane.api.shapes.environments import (
     EnvironmentPatchIn,
     EnvironmentWrittenOut,
 )
-from controlplane.api.views.base import ApiView, Needs, principal_of, require
+from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.catalog.choices import QuarantinePolicy
+from controlplane.catalog.rights import POLICY_ROLES, require
 from controlplane.catalog.selectors import EnvironmentState, environment_get, environment_list
 from controlplane.catalog.services import environment_create, environment_delete, environment_update, quarantine_default
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
@@ -31,16 +32,6 @@ from controlplane.errors import InputInvalid
 from xdscore.access import Effect
 from xdscore.schema.content_policy import policy_of, stances_of
 from xdscore.selectors import Selector
-
-# Who may change what about an environment: which clients it takes, what they may read, what operating it needs.
-_ROLES: Final[dict[str, Role]] = {
-    "selectors": Role.ADMIN,
-    "node_ids": Role.ADMIN,
-    "default_effect": Role.ACCESS_EDITOR,
-    "quarantine": Role.OPERATOR,
-    "hold": Role.OPERATOR,
-    "content": Role.ADMIN,
-}
 
 
 class EnvironmentListView(ApiView):
@@ -109,15 +100,15 @@ class EnvironmentView(ApiView):
         """Change what the body names."""
         Query(request, ()).done()
         principal = principal_of(request)
-        if not any(principal.may(role, environment_key) for role in _ROLES.values()):
+        if not any(principal.may(role, environment_key) for role in POLICY_ROLES.values()):
             require(principal, Role.OPERATOR, environment_key)
         values = values_of(document_of(request), EnvironmentPatchIn)
         if not values:
             raise InputInvalid(
-                f"The body names nothing to change. Fields are {', '.join(_ROLES)}. Nothing was changed."
+                f"The body names nothing to change. Fields are {', '.join(POLICY_ROLES)}. Nothing was changed."
             )
         for field in values:
-            require(principal, _ROLES[field], environment_key)
+            require(principal, POLICY_ROLES[field], environment_key)
         before = environment_get(key=environment_key).policy
         policy = _policy(before, values)
         if policy.default_effect is not before.default_effect:

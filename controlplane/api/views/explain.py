@@ -12,7 +12,8 @@ from controlplane.api.paths import path_to
 from controlplane.api.query import Query
 from controlplane.api.schema import EXPLAIN_PARAMETERS, described
 from controlplane.api.shapes.facts import ExplainOut
-from controlplane.api.views.base import ApiView, Needs, environment_visible, principal_of, seen_environments
+from controlplane.api.views.base import ApiView, Needs, principal_of, seen_environments
+from controlplane.catalog.rights import environment_visible
 from controlplane.explain.selectors import explain
 from controlplane.explain.values import Ladder, Question
 from xdscore.names import name_problem

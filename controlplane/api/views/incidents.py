@@ -13,8 +13,9 @@ from controlplane.api.requests import request_id
 from controlplane.api.schema import CURSOR, INCIDENT_FILTERS, body_of_shape, described, page_of
 from controlplane.api.shapes.changes import ChangeMadeOut, IncidentOut, UnchangedOut
 from controlplane.api.shapes.facts import IncidentDetailOut, IncidentPatchIn, ReasonIn
-from controlplane.api.views.base import ApiView, Needs, principal_of, require, seen_environments
+from controlplane.api.views.base import ApiView, Needs, principal_of, seen_environments
 from controlplane.api.views.changes import change_answer, incident_json
+from controlplane.catalog.rights import require
 from controlplane.errors import NotFound
 from controlplane.incidents.selectors import IncidentDetail, incident_get, incident_list
 from controlplane.incidents.services import incident_quarantine, incident_release, incident_set_state

@@ -1,0 +1,173 @@
+"""Environments: all of them, and what operators decide about one."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final, TypeVar
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect
+
+from controlplane.access.services import default_effect_check
+from controlplane.accounts.principal import Role
+from controlplane.catalog.choices import QuarantinePolicy
+from controlplane.catalog.models import DEFAULT_EFFECTS, ENVIRONMENT_KEY_PATTERN
+from controlplane.catalog.rights import POLICY_ROLES, require
+from controlplane.catalog.selectors import EnvironmentState, counts_by_environment, environment_list
+from controlplane.catalog.services import environment_create, environment_update, quarantine_default
+from controlplane.catalog.values import EnvironmentPolicy
+from controlplane.clients.selectors import connected_counts
+from controlplane.console.pages import Page
+from controlplane.errors import ControlPlaneError, InputInvalid
+from controlplane.incidents.selectors import incident_open_counts
+from xdscore.access import Effect
+from xdscore.schema.content_policy import KINDS, Stance, policy_of, stances_of
+
+Choice = TypeVar("Choice", bound=Enum)
+
+_MAX_HOLD_CHARS: Final = 500  # the column
+_CONTENT_TITLES: Final = {
+    "lua": "Lua code in filters",
+    "modules": "Wasm and dynamic modules",
+    "files": "Files on the data plane's disk",
+    "pipes": "Unix sockets on the data plane",
+    "loopback": "Addresses of the data plane itself",
+    "variables": "Environment variables of the data plane",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One environment in the list."""
+
+    state: EnvironmentState
+    resources: int
+    clients: int
+    incidents: int
+
+    @property
+    def look(self) -> str:
+        """Its state, for the badge."""
+        if self.state.policy.hold:
+            return "held"
+        return "building" if self.state.generation > self.state.built_generation else "served"
+
+
+class EnvironmentsPage(Page):
+    """All that somebody may see, in the order in which clients try them."""
+
+    template = "console/environments.html"
+    needs = {"GET": None, "POST": Role.ADMIN}
+
+    def get(self, request: HttpRequest, error: ControlPlaneError | None = None) -> HttpResponse:  # noqa: ARG002
+        """The list, and for administrators a form for a new one."""
+        resources, clients, incidents = counts_by_environment(), connected_counts(), incident_open_counts()
+        rows = [
+            Row(each, resources.get(each.key, 0), clients.get(each.key, 0), incidents.get(each.key, 0))
+            for each in environment_list()
+            if self.principal.may(Role.VIEWER, each.key)
+        ]
+        return self.page({"rows": rows, "error": error}, status=error.status if error else 200)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Create one; it denies by default."""
+        key = request.POST.get("key", "").strip()
+        try:
+            if not re.fullmatch(ENVIRONMENT_KEY_PATTERN, key):
+                raise InputInvalid(
+                    f"'{key[:63]}' cannot be a key: lower-case letters, digits and '-', at most 63. Nothing was made."
+                )
+            policy = EnvironmentPolicy(quarantine=quarantine_default())
+            environment_create(key=key, policy=policy, actor=self.principal, request_id=self.request_id)
+        except ControlPlaneError as error:
+            return self.get(request, error)
+        messages.success(request, f"Environment '{key}' is there. It denies every client until a rule allows.")
+        return redirect("environment", key)
+
+
+class EnvironmentPage(Page):
+    """One environment: its policies, each changed by whoever holds the role for it."""
+
+    template = "console/environment.html"
+    needs = {"GET": Role.VIEWER, "POST": Role.VIEWER}
+
+    def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:  # noqa: ARG002
+        """What holds now."""
+        policy = self.here.policy
+        stances = stances_of(policy.content)
+        context = {
+            "state": self.here,
+            "row": Row(self.here, 0, 0, 0),
+            "effects": DEFAULT_EFFECTS,
+            "quarantines": [each.value for each in QuarantinePolicy],
+            "content": [(kind, _CONTENT_TITLES[kind], stances[kind]) for kind in KINDS],
+            "stances": [each.value for each in Stance],
+            "selectors": [each.as_json() for each in policy.selectors],
+            "error": error,
+        }
+        return self.page(context, status=error.status if error else 200)
+
+    def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """Change one policy: the one the form names."""
+        field = request.POST.get("field", "")
+        change = _CHANGES.get(field)
+        before = self.here.policy
+        try:
+            if change is None:
+                raise InputInvalid(f"There is no policy '{field[:20]}'. Nothing was changed.")
+            require(self.principal, POLICY_ROLES[field], environment_key)
+            policy = change(before, request.POST)
+            if policy.default_effect is not before.default_effect:
+                default_effect_check(environment_key=environment_key, default=policy.default_effect)
+            made = environment_update(
+                key=environment_key, policy=policy, before=before, actor=self.principal, request_id=self.request_id
+            )
+        except ControlPlaneError as error:
+            return self.get(request, environment_key, error)
+        messages.success(
+            request, "The policy holds now." if made.changed or made.change_id else "Nothing had to change."
+        )
+        return redirect("environment", environment_key)
+
+
+def _hold(before: EnvironmentPolicy, given: QueryDict) -> EnvironmentPolicy:
+    if given.get("release"):
+        return replace(before, hold="")
+    reason = given.get("reason", "").strip()
+    if not reason or len(reason) > _MAX_HOLD_CHARS:
+        raise InputInvalid(f"A hold says why, in at most {_MAX_HOLD_CHARS} characters. Nothing was changed.")
+    return replace(before, hold=reason)
+
+
+def _one_of(kind: type[Choice], text: str) -> Choice:
+    try:
+        return kind(text)
+    except ValueError:
+        known = ", ".join(str(each.value) for each in kind)
+        raise InputInvalid(f"'{text[:20]}' is not one of {known}. Nothing was changed.") from None
+
+
+def _quarantine(before: EnvironmentPolicy, given: QueryDict) -> EnvironmentPolicy:
+    return replace(before, quarantine=_one_of(QuarantinePolicy, given.get("quarantine", "")))
+
+
+def _default_effect(before: EnvironmentPolicy, given: QueryDict) -> EnvironmentPolicy:
+    value = given.get("default_effect", "")
+    if value not in DEFAULT_EFFECTS:
+        raise InputInvalid(f"An environment allows or denies by default, not '{value[:20]}'. Nothing was changed.")
+    return replace(before, default_effect=Effect(value))
+
+
+def _content(before: EnvironmentPolicy, given: QueryDict) -> EnvironmentPolicy:
+    stances = {kind: _one_of(Stance, given.get(kind, "")).value for kind in KINDS}
+    return replace(before, content=policy_of(stances))
+
+
+_CHANGES: Final[Mapping[str, Callable[[EnvironmentPolicy, QueryDict], EnvironmentPolicy]]] = {
+    "hold": _hold,
+    "quarantine": _quarantine,
+    "default_effect": _default_effect,
+    "content": _content,
+}

@@ -1,0 +1,102 @@
+"""What every page offers: the places to go, and the environments to go there in."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from controlplane.accounts.principal import Principal
+from controlplane.catalog.selectors import EnvironmentState, environment_list
+
+_REMEMBERED: Final = "environment"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One entry of the navigation. `route` is the name of its path; `also` those of the pages below it."""
+
+    label: str
+    icon: str
+    route: str
+    of_environment: bool = True
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Entries that belong together."""
+
+    label: str
+    places: tuple[Place, ...]
+
+
+GROUPS: Final = (
+    Group("Now", (Place("Home", "home", "home", of_environment=False), Place("Explain", "help", "explain", False))),
+    Group(
+        "Administration",
+        (Place("Environments", "server", "environments", of_environment=False, also=("environment",)),),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A place as one page shows it."""
+
+    label: str
+    icon: str
+    url: str
+    current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LinkGroup:
+    """A group as one page shows it."""
+
+    label: str
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What stands around the content of a page. `environment` is the one the links lead into."""
+
+    groups: tuple[LinkGroup, ...]
+    environment: EnvironmentState | None
+    switches: tuple[Link, ...]
+
+
+def surroundings(request: HttpRequest, principal: Principal, current: EnvironmentState | None) -> Surroundings:
+    """The navigation of one request; which environment somebody was in last is remembered in their session."""
+    seen = [state for state in environment_list() if state.key in principal.sees([state.key])]
+    if current is not None and request.session.get(_REMEMBERED) != current.key:
+        request.session[_REMEMBERED] = current.key
+    remembered = request.session.get(_REMEMBERED, "")
+    chosen = current or next((state for state in seen if state.key == remembered), seen[0] if seen else None)
+    route = request.resolver_match.url_name if request.resolver_match is not None else None
+    groups = tuple(
+        LinkGroup(
+            group.label, tuple(_link(place, chosen, route or "") for place in group.places if _leads(place, chosen))
+        )
+        for group in GROUPS
+    )
+    switches = tuple(_switch(request, state, chosen) for state in seen)
+    return Surroundings(tuple(group for group in groups if group.links), chosen, switches)
+
+
+def _leads(place: Place, chosen: EnvironmentState | None) -> bool:
+    return chosen is not None or not place.of_environment
+
+
+def _link(place: Place, chosen: EnvironmentState | None, route: str) -> Link:
+    keys = [chosen.key] if place.of_environment and chosen is not None else []
+    return Link(place.label, place.icon, reverse(place.route, args=keys), route in (place.route, *place.also))
+
+
+def _switch(request: HttpRequest, state: EnvironmentState, chosen: EnvironmentState | None) -> Link:
+    """The same page in another environment, where it has no part that only one environment has."""
+    match = request.resolver_match
+    same = match is not None and match.url_name and set(match.kwargs) == {"environment_key"}
+    route = str(match.url_name) if same and match is not None else "environment"
+    return Link(state.key, "server", reverse(route, args=[state.key]), chosen is not None and state.key == chosen.key)

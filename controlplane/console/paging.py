@@ -1,0 +1,63 @@
+"""Pages of long lists, cut by the database."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+
+SIZE: Final = 50
+_MAX_PAGE: Final = 1_000_000
+
+Item = TypeVar("Item")
+Row = TypeVar("Row", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class Paged(Generic[Item]):
+    """One page of a list. `count` is of the whole list."""
+
+    items: Sequence[Item]
+    number: int
+    count: int
+    size: int = SIZE
+
+    @property
+    def first(self) -> int:
+        """The place of the first item in the whole list, counted from 1; 0 when it is empty."""
+        return (self.number - 1) * self.size + 1 if self.items else 0
+
+    @property
+    def last(self) -> int:
+        """The place of the last item."""
+        return (self.number - 1) * self.size + len(self.items)
+
+    @property
+    def pages(self) -> int:
+        """How many pages there are; an empty list has one."""
+        return max(1, -(-self.count // self.size))
+
+    @property
+    def previous(self) -> int | None:
+        """The page before, if there is one."""
+        return self.number - 1 if self.number > 1 else None
+
+    @property
+    def next(self) -> int | None:
+        """The page behind, if there is one."""
+        return self.number + 1 if self.number < self.pages else None
+
+
+def page_number(request: HttpRequest) -> int:
+    """The page asked for; what is no number is the first."""
+    text = request.GET.get("page", "1")
+    return min(max(int(text), 1), _MAX_PAGE) if text.isascii() and text.isdigit() and len(text) < 9 else 1
+
+
+def paged(request: HttpRequest, rows: QuerySet[Row], render: Callable[[Row], Item], *, size: int = SIZE) -> Paged[Item]:
+    """The page of these rows that the request asks for; beyond the end, the last one. Two queries."""
+    count = rows.count()
+    number = min(page_number(request), max(1, -(-count // size)))
+    start = (number - 1) * size
+    return Paged([render(row) for row in rows[start : start + size]], number, count, size)

@@ -1,0 +1,24 @@
+"""What somebody prefers, kept in their browser."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+
+from controlplane.console.pages import THEME_COOKIE, THEMES
+
+_YEAR_S = 365 * 24 * 3600
+
+
+@require_POST
+def theme(request: HttpRequest) -> HttpResponse:
+    """Keep the theme, and go back to where it was chosen. For everybody: the page to sign in has a theme, too."""
+    back = request.POST.get("next", "/")
+    safe = url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()}, require_https=request.is_secure())
+    answer = redirect(back if safe else "/")
+    chosen = request.POST.get("theme", "")
+    if chosen in THEMES:
+        answer.set_cookie(
+            THEME_COOKIE, chosen, max_age=_YEAR_S, samesite="Lax", secure=request.is_secure(), httponly=True
+        )
+    return answer

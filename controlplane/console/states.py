@@ -1,0 +1,75 @@
+"""How states look and read: one table, so that a state is the same sentence, icon and colour on every page (ux.md 3).
+
+Colour is never the only sign: each state has an icon and a word.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """`tone` is one of good, warn, bad, busy and quiet."""
+
+    tone: str
+    icon: str
+    label: str
+
+
+_UNKNOWN: Final = ("quiet", "circle-dashed")
+
+LOOKS: Final[dict[str, Look]] = {
+    # A change (interfaces.md section 4)
+    "saved": Look("busy", "clock", "waiting for a build"),
+    "published": Look("busy", "rocket", "published"),
+    "settled": Look("good", "circle-check", "settled"),
+    "unchanged": Look("quiet", "minus", "no difference for clients"),
+    "superseded": Look("quiet", "arrow-right", "superseded"),
+    "failed": Look("bad", "circle-x", "failed"),
+    # A build
+    "fenced": Look("quiet", "minus", "overtaken by another build"),
+    # A resource
+    "proven": Look("good", "circle-check", "acknowledged"),
+    "unproven": Look("quiet", "circle-dashed", "not acknowledged yet"),
+    "quarantined": Look("bad", "ban", "quarantined"),
+    "held_older": Look("warn", "player-pause", "an older revision is served"),
+    "withheld": Look("bad", "eye-off", "withheld"),
+    "deleted": Look("quiet", "trash", "deleted"),
+    "created": Look("good", "plus", "created"),
+    "updated": Look("busy", "edit", "updated"),
+    # An environment
+    "held": Look("warn", "player-pause", "on hold"),
+    "building": Look("busy", "refresh", "building"),
+    "served": Look("good", "circle-check", "everything written is served"),
+    # One (client, type); the names of A88 and CSDS
+    "ACKED": Look("good", "circle-check", "ACKED"),
+    "SENT": Look("busy", "circle-dot", "SENT"),
+    "NACKED": Look("bad", "circle-x", "NACKED"),
+    "REQUESTED": Look("quiet", "dots", "REQUESTED"),
+    "ERROR_SENT": Look("bad", "lock", "ERROR_SENT"),
+    "NOT_SUBSCRIBED": Look("quiet", "minus", "NOT_SUBSCRIBED"),
+    "DISCONNECTED": Look("quiet", "circle-dashed", "DISCONNECTED"),
+    # An incident
+    "open": Look("bad", "alert-triangle", "open"),
+    "acknowledged": Look("warn", "user", "acknowledged"),
+    "resolved": Look("good", "circle-check", "resolved"),
+    "ignored": Look("quiet", "eye-off", "ignored"),
+    # What a rule says
+    "allow": Look("good", "lock-open", "allow"),
+    "deny": Look("bad", "lock", "deny"),
+    "hide": Look("warn", "eye-off", "hide"),
+    # A rung of Explain
+    "pass": Look("good", "check", "pass"),
+    "fail": Look("bad", "x", "fail"),
+    "unknown": Look("quiet", "question-mark", "cannot know"),
+    # How much a finding matters
+    "error": Look("bad", "circle-x", "error"),
+    "warning": Look("warn", "alert-triangle", "warning"),
+    "note": Look("quiet", "info-circle", "note"),
+}
+
+
+def look_of(state: str) -> Look:
+    """The look of a state; one that is not in the table reads as it is."""
+    found = LOOKS.get(state)
+    return found if found is not None else Look(*_UNKNOWN, state.replace("_", " "))

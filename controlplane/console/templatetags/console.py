@@ -1,0 +1,77 @@
+"""Tags and filters of the pages. Whatever they render is escaped by Django: no text of others is ever marked safe."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from enum import Enum
+
+from django import template
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from controlplane.console.diffs import DiffLine, lines_of
+from controlplane.console.states import look_of
+from controlplane.console.times import relative
+
+register = template.Library()
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """An icon of the sprite; decoration, so a word stands beside it."""
+    return format_html(
+        '<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>', static("vendor/icons.svg"), name
+    )
+
+
+@register.simple_tag
+def state(value: object, label: str = "") -> SafeString:
+    """A state as a badge: icon, word and colour."""
+    key = value.value if isinstance(value, Enum) else value
+    look = look_of(str(key))
+    return format_html(
+        '<span class="state state-{}">{}<span>{}</span></span>', look.tone, icon(look.icon), label or look.label
+    )
+
+
+@register.simple_tag
+def moment(value: datetime | None, *, brief: bool = False) -> SafeString:
+    """A time, relative and absolute; `brief` leaves the absolute one to the pointer."""
+    if value is None:
+        return format_html('<span class="quiet">{}</span>', "never")
+    utc = value.astimezone(UTC)
+    exact, iso = utc.strftime("%Y-%m-%d %H:%M:%S UTC"), utc.isoformat(timespec="seconds").replace("+00:00", "Z")
+    ago = format_html(
+        '<time datetime="{}" title="{}" data-relative>{}</time>', iso, exact, relative(value, timezone.now())
+    )
+    return ago if brief else format_html('{} <span class="quiet text-nowrap">{}</span>', ago, exact)
+
+
+@register.simple_tag
+def copy(text: str, label: str = "Copy") -> SafeString:
+    """A button that copies; shown only where scripts run."""
+    return format_html(
+        '<button type="button" class="btn btn-sm btn-copy" data-copy="{}" hidden>{}<span>{}</span></button>',
+        text,
+        icon("copy"),
+        label,
+    )
+
+
+@register.filter
+def diff_lines(text: str) -> Sequence[DiffLine]:
+    """The lines of a unified difference, each with what it is."""
+    return lines_of(text)
+
+
+@register.filter
+def short(identifier: object) -> str:
+    """The first part of a UUID or hash: enough to tell two apart by eye."""
+    return str(identifier)[:8]
+
+
+@register.simple_tag(takes_context=True)
+def current_path(context: template.Context) -> str:
+    """The path of this page with its question."""
+    return str(context["request"].get_full_path())
