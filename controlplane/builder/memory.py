@@ -16,11 +16,14 @@ MAX_NAMES = 150_000
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """The catalogue as it was read last, its entries with their access rules, and the chunks that were made of them."""
+    """The catalogue as it was read last, its entries with their access rules, the chunks that were made of them, and
+    which contents Envoy has accepted, where it is asked.
+    """
 
     state: CatalogState | None = None
     permitted: Permitted = NO_RULES
     assembly: Assembly = EMPTY
+    accepted: frozenset[bytes] = frozenset()
 
 
 NOTHING = Remembered()

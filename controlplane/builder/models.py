@@ -64,3 +64,24 @@ class HeldResource(models.Model):
     def __str__(self) -> str:
         """The name and why."""
         return f"{self.type} {self.name}: {self.reason}"
+
+
+class EnvoyRefusal(models.Model):
+    """What one version of Envoy said against one content, by itself: asked once, true for as long as both stay.
+
+    Written in the transaction that publishes, for the contents that are current then.
+    """
+
+    environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="+")
+    content = models.CharField(max_length=32)
+    envoy = models.CharField(max_length=100)
+    text = models.CharField(max_length=500)
+
+    class Meta:
+        """One word on each content."""
+
+        constraints = (models.UniqueConstraint(fields=("environment", "content"), name="envoy_refusal_once"),)
+
+    def __str__(self) -> str:
+        """The content and the complaint."""
+        return f"{self.content}: {self.text}"

@@ -1,5 +1,6 @@
 """Writes down what a build did and found: change status, resource pages and API tell it (reliability P12)."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -40,16 +41,21 @@ class Report:
     finding_counts: Mapping[str, int]
 
 
-def report_of(resolution: Resolution, heads: Mapping[EntryKey, Head], environment: str) -> Report:
-    """The report on a resolution, with the places of the references it tells of."""
+def report_of(
+    resolution: Resolution, heads: Mapping[EntryKey, Head], environment: str, checked: Sequence[Finding] = ()
+) -> Report:
+    """The report on a resolution, with the places of the references it tells of. `checked`: what else there is to say,
+    of an Envoy that read it.
+    """
     shown = resolution.held[:MAX_HELD]
     pointers = _pointers(resolution, heads, [each.key for each in shown])
     held = tuple(
         HeldWhy(each, findings_of_held(each, resolution, environment, pointers)[:_MAX_FINDINGS_OF_ONE])
         for each in shown
     )
-    others = tuple(islice(other_findings(resolution, environment, pointers), MAX_FINDINGS))
-    return Report(held, len(resolution.held), others, dict(sorted(finding_counts(resolution).items())))
+    others = tuple(islice(chain(checked, other_findings(resolution, environment, pointers)), MAX_FINDINGS))
+    counts = finding_counts(resolution) + Counter(each.code for each in checked)
+    return Report(held, len(resolution.held), others, dict(sorted(counts.items())))
 
 
 def build_record(

@@ -9,6 +9,7 @@ from django.conf import settings
 
 from controlplane.builder.claims import claim
 from controlplane.builder.debounce import wait_for_quiet
+from controlplane.builder.deep.refusals import Inspection, refusals_replace
 from controlplane.builder.inputs import Inputs, inputs_read
 from controlplane.builder.memory import Memory, Remembered
 from controlplane.builder.models import BuildOutcome
@@ -72,7 +73,8 @@ def build(*, environment_id: int, memory: Memory = MEMORY) -> None:
     failpoint("build.read")
     try:
         prepared = _prepare(environment_id, inputs, known, watch)
-        memory.bring(environment_id, Remembered(state, prepared.permitted, prepared.assembly))
+        accepted = prepared.inspection.accepted
+        memory.bring(environment_id, Remembered(state, prepared.permitted, prepared.assembly, accepted))
         _publish(prepared, watch)
     except Exception as error:
         build_record(
@@ -121,6 +123,7 @@ class _Prepared:
 
     environment_id: int
     state: CatalogState
+    inspection: Inspection
     permitted: Permitted
     assembly: Assembly
     report: Report
@@ -131,14 +134,24 @@ def _prepare(environment_id: int, inputs: Inputs, known: Remembered, watch: "_St
     resolution = resolve(state.heads)
     watch.lap("resolve")
     failpoint("build.resolved")
+    inspection = Inspection(resolution)
+    if state.deep_validation:
+        # Not at the top: it reads messages, whose descriptors most workers never need (dependencies.md 7).
+        from controlplane.builder.deep.inspection import inspect  # noqa: PLC0415
+
+        inspection = inspect(
+            environment_id=environment_id, heads=state.heads, resolution=resolution, accepted=known.accepted
+        )
+        resolution = inspection.resolution
+        watch.lap("inspect")
     permitted = permit(resolution.entries, inputs.access, known.permitted)
     watch.lap("permit")
     assembly = assemble(permitted.entries, known.assembly)
     watch.lap("assemble")
     failpoint("build.assembled")
-    report = report_of(resolution, state.heads, state.environment)
+    report = report_of(resolution, state.heads, state.environment, inspection.findings)
     watch.lap("report")
-    return _Prepared(environment_id, state, permitted, assembly, report)
+    return _Prepared(environment_id, state, inspection, permitted, assembly, report)
 
 
 def _publish(prepared: _Prepared, watch: "_Stopwatch") -> None:
@@ -148,6 +161,7 @@ def _publish(prepared: _Prepared, watch: "_Stopwatch") -> None:
         """Runs where the snapshot is written: whoever sees the epoch sees what the build said of it."""
         watch.lap("publish")
         held_replace(environment_id=prepared.environment_id, generation=state.generation, held=report.held)
+        refusals_replace(environment_id=prepared.environment_id, refusals=prepared.inspection.refusals)
         build_record(
             environment_id=prepared.environment_id,
             from_generation=state.built_generation,

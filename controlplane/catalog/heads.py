@@ -46,7 +46,8 @@ class Head:
 class CatalogState:
     """An environment's whole catalogue at one generation.
 
-    `removed_complete` says that `heads` holds every deleted name, and not only the newest ones.
+    `removed_complete` says that `heads` holds every deleted name, and not only the newest ones; `deep_validation`, that
+    an Envoy is to be asked about what is new.
     """
 
     environment: str
@@ -56,3 +57,4 @@ class CatalogState:
     heads: Mapping[EntryKey, Head]
     default_effect: Effect
     removed_complete: bool = True
+    deep_validation: bool = False

@@ -18,6 +18,7 @@ POLICY_ROLES: Final[Mapping[str, Role]] = {
     "quarantine": Role.OPERATOR,
     "hold": Role.OPERATOR,
     "content": Role.ADMIN,
+    "deep_validation": Role.ADMIN,
 }
 
 

@@ -49,6 +49,7 @@ def environment_state(row: Environment) -> EnvironmentState:
         quarantine=QuarantinePolicy(row.quarantine),
         hold=row.hold_reason,
         content=policy_of(row.content),
+        deep_validation=row.deep_validation,
     )
     return EnvironmentState(
         row.pk, row.key, row.position, policy, str(row.lineage), row.generation, row.built_generation, row.epoch

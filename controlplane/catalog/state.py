@@ -48,6 +48,7 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
         heads=heads,
         default_effect=Effect(environment.default_effect),
         removed_complete=complete,
+        deep_validation=environment.deep_validation,
     )
 
 

@@ -126,7 +126,8 @@ def finding_from_json(data: Mapping[str, object]) -> Finding:
 class EnvironmentPolicy:
     """What an operator decides about an environment (interfaces.md section 4). `hold`: why resource changes are
     stopped, or empty. `node_ids`: see xdscore.selectors.EnvironmentChoice.
-    `content`: what becomes of resources that bring code or reach into the proxy's machine.
+    `content`: what becomes of resources that bring code or reach into the proxy's machine. `deep_validation`: whether
+    an Envoy reads what is about to be served.
     """
 
     selectors: tuple[Selector, ...] = ()
@@ -135,6 +136,7 @@ class EnvironmentPolicy:
     quarantine: QuarantinePolicy = QuarantinePolicy.SUGGEST
     hold: str = ""
     content: ContentPolicy = DEFAULT_POLICY
+    deep_validation: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ def test_create__with_selectors_and_policies__is_behind_the_others(api: Caller) 
         "default_effect": "allow",
         "quarantine": "automatic",
         "hold": "not yet",
+        "deep_validation": True,
     }
 
     answer = api.post("environments", body)
@@ -115,6 +116,7 @@ def test_patch__body_that_is_wrong__422(api: Caller, stored: Stored, body: objec
     [
         ("operator", {"hold": "x"}, True),
         ("operator", {"quarantine": "off"}, True),
+        ("operator", {"deep_validation": True}, False),
         ("operator", {"default_effect": "allow"}, False),
         ("operator", {"selectors": []}, False),
         ("operator", {"hold": "x", "default_effect": "allow"}, False),

@@ -22,6 +22,7 @@ _NODE_IDS_HELP: Final = (
 )
 _STANCES: Final = [each.value for each in Stance]
 _CONTENT_HELP: Final = "Whether resources with dangerous content are refused, warned of, or allowed."
+_DEEP_HELP: Final = "Whether an Envoy reads what is about to be served; what it refuses is held back."
 _MAX_HOLD_CHARS: Final = 500  # the column
 
 
@@ -118,6 +119,7 @@ class EnvironmentPatchIn(StrictSerializer):
         help_text="Why resource changes are stopped; null: they are not.",
     )
     content = ContentIn(required=False, help_text=_CONTENT_HELP)
+    deep_validation = serializers.BooleanField(required=False, help_text=_DEEP_HELP)
 
 
 class EnvironmentIn(EnvironmentPatchIn):
@@ -145,6 +147,7 @@ class EnvironmentOut(serializers.Serializer[Any]):
     quarantine = serializers.ChoiceField(choices=[each.value for each in QuarantinePolicy])
     hold = serializers.CharField(allow_null=True)
     content = serializers.DictField(child=serializers.ChoiceField(choices=_STANCES), help_text=_CONTENT_HELP)
+    deep_validation = serializers.BooleanField(help_text=_DEEP_HELP)
     epoch = serializers.IntegerField(help_text="The snapshot that is served; 0 before the first.")
     generation = serializers.IntegerField(help_text="How many changes were written.")
     built_generation = serializers.IntegerField(help_text="The last one that a build covered.")

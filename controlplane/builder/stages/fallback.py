@@ -1,9 +1,9 @@
 """Which content of each name is served: its head, what it falls back to, or nothing (architecture.md law 1, D1, D12).
 
-A head gives way when it is in quarantine, when it needs what does not exist, or when it wants what another resource
-has. It gives way to the last revision that a client has acknowledged; where none was, the name is withheld, and says
-so. Going back can bring a resource into the way of another, so the stage repeats until nothing moves; every step goes
-back, so it ends.
+A head gives way when it is in quarantine, when it needs what does not exist, when it wants what another resource has,
+or when Envoy, where it is asked (`builder.deep`), refuses it. It gives way to the last revision that a client has
+acknowledged; where none was, the name is withheld, and says so. Going back can bring a resource into the way of
+another, so the stage repeats until nothing moves; every step goes back, so it ends.
 
 What a client has acknowledged never moves because of somebody else: deleting a route must not take away the listener
 that works with it. It is served on, and a finding tells what it misses.
@@ -26,6 +26,7 @@ class Cause(Enum):
     REJECTED = "XDS5001"
     MISSING_REFERENCE = "XDS2002"
     CLAIMED = "XDS2004"
+    ENVOY = "XDS2007"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,16 @@ class Resolution:
     references: References
     conflicts: Conflicts
     shared: Conflicts
+    refused: Mapping[EntryKey, str]
 
 
 REJECTED = "rejected by clients"
+REFUSED = "an Envoy that checked it refused it"
+NOTHING_REFUSED: Mapping[EntryKey, str] = {}
 
 
-def resolve(heads: Mapping[EntryKey, Head]) -> Resolution:
-    """Judge every name of an environment."""
+def resolve(heads: Mapping[EntryKey, Head], refused: Mapping[EntryKey, str] = NOTHING_REFUSED) -> Resolution:
+    """Judge every name of an environment. `refused` are heads that Envoy does not take, with its words."""
     references = judge_references(heads)
     yielding: dict[EntryKey, tuple[Cause, str]] = {}
     for key, head in heads.items():
@@ -66,6 +70,8 @@ def resolve(heads: Mapping[EntryKey, Head]) -> Resolution:
     for key, targets in references.missing.items():
         if not heads[key].acknowledged:
             yielding.setdefault(key, (Cause.MISSING_REFERENCE, _missing(targets)))
+    for key in refused:
+        yielding.setdefault(key, (Cause.ENVOY, REFUSED))
     claiming = [head for head in heads.values() if head.claims or head.proven_claims]
     conflicts = _settle_claims(claiming, yielding)
     entries = {key: head.entry for key, head in heads.items()}
@@ -76,7 +82,7 @@ def resolve(heads: Mapping[EntryKey, Head]) -> Resolution:
         entries[key] = Served(fallback, fallback) if fallback is not None else WithheldName(reason)
         held.append(Held(key, cause, reason, served=fallback is not None))
     shared = shared_by_proven(_claimants(claiming, yielding))
-    return Resolution(entries, tuple(held), references, conflicts, shared)
+    return Resolution(entries, tuple(held), references, conflicts, shared, refused)
 
 
 def _settle_claims(claiming: Sequence[Head], yielding: dict[EntryKey, tuple[Cause, str]]) -> Conflicts:

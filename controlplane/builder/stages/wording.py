@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from controlplane.builder.stages.fallback import Cause, Held, Resolution
 from controlplane.catalog.references import MISSING, target_finding
-from xdscore.codes import CATALOGUE
+from xdscore.codes import CATALOGUE, shown
 from xdscore.findings import Finding, Severity
 from xdscore.resource_types import by_word
 from xdscore.snapshot import EntryKey
@@ -15,6 +15,10 @@ UNUSED = CATALOGUE["XDS2003"]
 CLAIMED = CATALOGUE[Cause.CLAIMED.value]
 FOREIGN = CATALOGUE["XDS2006"]
 REJECTED = CATALOGUE[Cause.REJECTED.value]
+ENVOY = CATALOGUE[Cause.ENVOY.value]
+NOT_CHECKED = CATALOGUE["XDS2008"]
+
+_COMPLAINT_CHARS = 400
 
 Pointers = Mapping[tuple[EntryKey, EntryKey], str]
 """Where a resource names another one first."""
@@ -41,6 +45,11 @@ def other_findings(resolution: Resolution, environment: str, pointers: Pointers)
         yield UNUSED.finding("", environment=environment).about(*key)
 
 
+def refused_finding(text: str) -> Finding:
+    """Envoy's complaint about a resource. It says more than a value in a sentence usually may."""
+    return replace(ENVOY.finding("", problem=""), detail=ENVOY.detail.format(problem=shown(text, _COMPLAINT_CHARS)))
+
+
 def finding_counts(resolution: Resolution) -> Counter[str]:
     """How many resources each code is said of, also where `other_findings` and its reader stop early."""
     held = {each.key for each in resolution.held}
@@ -60,6 +69,8 @@ def _found_of_held(held: Held, resolution: Resolution, environment: str, pointer
             yield from _missing(held.key, resolution, environment, pointers)
         case Cause.CLAIMED:
             yield from _claimed(resolution.conflicts[held.key], Severity.ERROR)
+        case Cause.ENVOY:
+            yield refused_finding(resolution.refused[held.key])
 
 
 def _missing(key: EntryKey, resolution: Resolution, environment: str, pointers: Pointers) -> Iterator[Finding]:

@@ -131,4 +131,5 @@ def _columns(policy: EnvironmentPolicy) -> dict[str, object]:
         "quarantine": policy.quarantine.value,
         "hold_reason": policy.hold,
         "content": stances_of(policy.content),
+        "deep_validation": policy.deep_validation,
     }

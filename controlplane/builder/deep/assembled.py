@@ -1,0 +1,141 @@
+"""What Envoy is shown: the resources of an environment as static resources of one bootstrap. Pure.
+
+Clusters, listeners and route configurations are shown. Each route configuration stands in a listener of its own, since
+over RDS it is judged by itself too; clusters that are named but not shown have a stand-in, since existence is judged
+elsewhere (`catalog.references`).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from envoy.config.bootstrap.v3.bootstrap_pb2 import Bootstrap
+from envoy.config.cluster.v3.cluster_pb2 import Cluster
+from envoy.config.core.v3.config_source_pb2 import ApiConfigSource, ApiVersion
+from envoy.config.listener.v3.listener_pb2 import Listener
+from envoy.config.route.v3.route_pb2 import RouteConfiguration
+from envoy.extensions.filters.http.router.v3.router_pb2 import Router
+from envoy.extensions.filters.network.http_connection_manager.v3.http_connection_manager_pb2 import (
+    HttpConnectionManager,
+    HttpFilter,
+)
+from envoy.extensions.upstreams.http.v3.http_protocol_options_pb2 import HttpProtocolOptions
+from google.protobuf.any_pb2 import Any as AnyProto
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+
+from xdscore.resource_types import CLUSTER, LISTENER, ROUTE
+from xdscore.schema.codes import LOCAL_FILE, LUA, MODULE, VARIABLE
+from xdscore.schema.dangers import DangerSearch
+from xdscore.schema.references import named_by
+from xdscore.schema.sensitive import holds_secrets
+from xdscore.schema.traversal import everything_in
+
+SHOWN: Final = frozenset({CLUSTER.word, LISTENER.word, ROUTE.word})
+"""The types that Envoy is shown. The others it judges only with what surrounds them, or not at all in this mode."""
+
+_MESSAGES: Final[dict[str, type[Message]]] = {
+    CLUSTER.word: Cluster,
+    LISTENER.word: Listener,
+    ROUTE.word: RouteConfiguration,
+}
+# Envoy runs and opens these while it validates (dependencies.md 3), on the machine of the worker.
+_NEVER_SHOWN: Final = {
+    LUA.code: "it brings Lua code",
+    MODULE.code: "it brings a module of code",
+    LOCAL_FILE.code: "it names a file",
+    VARIABLE.code: "it reads an environment variable",
+}
+# No name of a resource begins so: a space is allowed in one, but nobody writes it first.
+_OWN: Final = " deep validation: "
+_PREFIX: Final = "type.googleapis.com/"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A resource that Envoy may be shown; `clusters` are the names it mentions."""
+
+    message: Message
+    clusters: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class NotShown:
+    """Why Envoy is not shown a resource."""
+
+    why: str
+
+
+def shown(word: str, any_bytes: bytes) -> Shown | NotShown:
+    """A resource of a type in SHOWN, read from its stored bytes."""
+    if holds_secrets(any_bytes):
+        return NotShown("it holds a secret")  # which would be written to a file in the clear
+    message = _MESSAGES[word].FromString(AnyProto.FromString(any_bytes).value)
+    if isinstance(message, Listener) and message.HasField("api_listener"):
+        return NotShown("it is a listener for gRPC clients")
+    search = DangerSearch()
+    for path, each in everything_in(message):
+        for _, finding in search.look(each, path):
+            if finding.code in _NEVER_SHOWN:
+                return NotShown(_NEVER_SHOWN[finding.code])
+    named = frozenset(name for kind, name, _ in named_by(message) if kind is CLUSTER)
+    return Shown(message, named)
+
+
+def bootstrap(resources: Iterable[Shown]) -> bytes:
+    """The configuration that holds these resources, serialised."""
+    found = Bootstrap()
+    found.node.id = found.node.cluster = "deep-validation"
+    static = found.static_resources
+    mentioned: set[str] = set()
+    for number, each in enumerate(resources):
+        mentioned |= each.clusters
+        match each.message:
+            case Cluster():
+                static.clusters.append(each.message)
+            case Listener():
+                static.listeners.append(each.message)
+            case RouteConfiguration():
+                static.listeners.append(_listener_of(each.message, number))
+    there = {cluster.name for cluster in static.clusters}
+    static.clusters.extend(_stand_in(name) for name in sorted(mentioned - there))
+    _subscribe(found)
+    data: bytes = found.SerializeToString(deterministic=True)
+    return data
+
+
+def _stand_in(name: str) -> Cluster:
+    return Cluster(name=name, type=Cluster.STATIC, connect_timeout=Duration(seconds=1))
+
+
+def _listener_of(routes: RouteConfiguration, number: int) -> Listener:
+    """A listener for these routes alone, on an address of its own. Envoy binds nothing in this mode."""
+    inline = RouteConfiguration()
+    inline.CopyFrom(routes)
+    inline.ClearField("vhds")  # of use over RDS only
+    if not inline.HasField("validate_clusters"):
+        inline.validate_clusters.value = False  # its default over RDS; inline it is true
+    router = HttpFilter(name="envoy.filters.http.router", typed_config=_packed(Router()))
+    manager = HttpConnectionManager(stat_prefix="deep", route_config=inline, http_filters=[router])
+    found = Listener(name=f"{_OWN}{routes.name}")
+    found.address.pipe.path = f"@parley-deep-validation-{number}"
+    http = found.filter_chains.add().filters.add(name="envoy.filters.network.http_connection_manager")
+    http.typed_config.CopyFrom(_packed(manager))
+    return found
+
+
+def _subscribe(found: Bootstrap) -> None:
+    """Make `ads` a source that exists; Envoy connects to nobody in this mode."""
+    server = _stand_in(f"{_OWN}ads")
+    protocol = HttpProtocolOptions()
+    protocol.explicit_http_config.http2_protocol_options.SetInParent()
+    server.typed_extension_protocol_options[HttpProtocolOptions.DESCRIPTOR.full_name].CopyFrom(_packed(protocol))
+    found.static_resources.clusters.append(server)
+    ads = found.dynamic_resources.ads_config
+    ads.api_type = ApiConfigSource.GRPC
+    ads.transport_api_version = ApiVersion.V3
+    ads.grpc_services.add().envoy_grpc.cluster_name = server.name
+
+
+def _packed(message: Message) -> AnyProto:
+    return AnyProto(type_url=_PREFIX + message.DESCRIPTOR.full_name, value=message.SerializeToString())

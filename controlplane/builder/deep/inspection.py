@@ -1,0 +1,195 @@
+"""Asks Envoy about what a build would serve for the first time, and says what came of it.
+
+Only heads that no client has acknowledged are asked about: clients are the better judges of the others. What was asked
+before is not asked again: a refusal by itself stays in the database for as long as content and Envoy do, so that a
+later build without Envoy, or without time, does not serve what was refused; what was accepted the process remembers.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from django.conf import settings
+
+from controlplane.builder.deep.assembled import SHOWN, Shown, bootstrap, shown
+from controlplane.builder.deep.envoy import EnvoyJudge, envoy_binary, envoy_version
+from controlplane.builder.deep.refusals import Inspection, Refusal, refusals_kept
+from controlplane.builder.stages.fallback import Resolution, resolve
+from controlplane.builder.stages.inspect import Answer, Search, Verdict, find_refused
+from controlplane.builder.stages.wording import NOT_CHECKED, refused_finding
+from controlplane.catalog.heads import Head
+from controlplane.catalog.selectors import blobs_read
+from xdscore.findings import Finding, Severity
+from xdscore.snapshot import EntryKey, Served
+
+Heads = Mapping[EntryKey, Head]
+# What gives way may let something else be served, which is asked about in turn; each round is one of such moves.
+_MAX_ROUNDS = 4
+
+
+def inspect(
+    *,
+    environment_id: int,
+    heads: Heads,
+    resolution: Resolution,
+    accepted: frozenset[bytes],
+    clock: Callable[[], float] = time.monotonic,
+) -> Inspection:
+    """Let Envoy judge what `resolution` would serve and neither a client nor it (`accepted`) has taken before."""
+    binary = envoy_binary(settings.PARLEY.envoy_binary)
+    asking = _Asking(environment_id, heads, accepted, binary, clock)
+    for _ in range(_MAX_ROUNDS):
+        resolution = resolve(heads, asking.refused)
+        suspects = asking.suspects(resolution)
+        if not suspects:
+            break
+        asking.ask(suspects, resolution)
+        if asking.undecided:
+            break
+    return asking.inspection(resolve(heads, asking.refused))
+
+
+class _Asking:
+    """One build's questions."""
+
+    def __init__(
+        self,
+        environment_id: int,
+        heads: Heads,
+        accepted: frozenset[bytes],
+        binary: Path | None,
+        clock: Callable[[], float],
+    ) -> None:
+        limits = settings.PARLEY.limits
+        self._limit: int = limits.deep_validation_resources
+        self._heads = heads
+        self._accepted = set(accepted)
+        budget_s = limits.deep_validation_ms / 1000
+        self._judge = EnvoyJudge(binary, budget_s=budget_s, clock=clock) if binary else None
+        self._envoy = envoy_version(binary, budget_s) if binary else ""
+        kept = refusals_kept(environment_id=environment_id, envoy=self._envoy)
+        self._shown: dict[EntryKey, Shown] = {}
+        self._not_shown: dict[EntryKey, str] = {}
+        self._refusals: dict[str, Refusal] = {}
+        self._doubted: dict[EntryKey, str] = {}
+        self._left_out = 0
+        self.undecided = ""
+        self.refused: dict[EntryKey, str] = {}
+        for key, head in heads.items():
+            if key[0] in SHOWN and head.content is not None and not head.acknowledged:
+                before = kept.get(head.content.blob.hex())
+                if before is not None:
+                    self.refused[key] = before.text
+                    self._refusals[before.content] = before
+
+    def suspects(self, resolution: Resolution) -> list[EntryKey]:
+        """The heads that would be served and that nobody has judged, in the order of their writing."""
+        found = [
+            key
+            for key, head in self._heads.items()
+            if key[0] in SHOWN
+            and head.content is not None
+            and head.content.blob not in self._accepted
+            and not head.acknowledged
+            and key not in self._not_shown
+            and key not in self._doubted
+            and _serves(resolution, key, head)
+        ]
+        return sorted(found, key=lambda key: (self._heads[key].revision, key))
+
+    def ask(self, suspects: Sequence[EntryKey], resolution: Resolution) -> None:
+        """Search these for what Envoy refuses."""
+        if self._judge is None:
+            self._left_out, self.undecided = len(suspects), "no Envoy is installed beside the worker"
+            return
+        chosen = suspects[-self._limit :]
+        self._read(chosen)
+        chosen = [key for key in chosen if key in self._shown]
+        if not chosen:
+            return
+        context = self._context(resolution, set(chosen))
+        found = find_refused(context, chosen, self._answer)
+        self._note(found, chosen)
+        if not self.undecided and len(chosen) < len(suspects) - len(self._not_shown):
+            self._left_out = len(suspects) - len(chosen) - len(self._not_shown)
+            self.undecided = f"at most {self._limit:,} are shown to it at once, the rest with a later build"
+
+    def inspection(self, resolution: Resolution) -> Inspection:
+        """What came of it."""
+        current = {head.content.blob for head in self._heads.values() if head.content is not None}
+        return Inspection(
+            resolution, frozenset(self._accepted & current), tuple(self._refusals.values()), tuple(self._findings())
+        )
+
+    def _findings(self) -> Iterable[Finding]:
+        if self.undecided:
+            count = f"{self._left_out:,} {'resource' if self._left_out == 1 else 'resources'}"
+            yield NOT_CHECKED.finding("", problem=f"{count}, because {self.undecided}")
+        for key, text in sorted(self._doubted.items()):
+            yield replace(refused_finding(text), severity=Severity.WARNING).about(*key)
+        for key, why in sorted(self._not_shown.items()):
+            yield NOT_CHECKED.finding("", problem=why).about(*key)
+
+    def _answer(self, keys: Sequence[EntryKey]) -> Answer:
+        if self._judge is None:
+            raise RuntimeError("nobody is there to answer")  # `ask` looks first
+        return self._judge(bootstrap(self._shown[key] for key in keys))
+
+    def _note(self, found: Search, chosen: Sequence[EntryKey]) -> None:
+        for key, text in found.refused.items():
+            self.refused[key] = text
+            # By itself, or only beside something else? The latter may pass, so it is asked again by the next build.
+            alone = self._answer([key])
+            if alone.verdict is Verdict.REFUSED:
+                content = self._address(key).hex()
+                self._refusals[content] = Refusal(content, self._envoy, alone.text)
+        self._doubted |= found.doubted
+        settled = found.refused.keys() | found.doubted.keys()
+        if found.undecided:
+            self.undecided, self._left_out = found.undecided, len([key for key in chosen if key not in settled])
+            return
+        self._accepted |= {self._address(key) for key in chosen if key not in settled}
+
+    def _context(self, resolution: Resolution, chosen: set[EntryKey]) -> list[EntryKey]:
+        """What the chosen stand beside: everything that is served as it was written, where that is not too much, else
+        the clusters they name.
+        """
+        others = [
+            key
+            for key, head in self._heads.items()
+            if key[0] in SHOWN
+            and key not in chosen
+            and key not in self._doubted
+            and head.content is not None
+            and (head.acknowledged or head.content.blob in self._accepted)
+            and _serves(resolution, key, head)
+        ]
+        if len(others) + len(chosen) > self._limit:
+            named = {("cluster", name) for key in chosen for name in self._shown[key].clusters}
+            others = [key for key in others if key in named]
+        self._read(others)
+        return sorted((key for key in others if key in self._shown), key=lambda key: (self._heads[key].revision, key))
+
+    def _read(self, keys: Sequence[EntryKey]) -> None:
+        """Read what Envoy is to be shown. A context that may not be shown is nobody's news."""
+        by_address = {self._address(key).hex(): key for key in keys if key not in self._shown}
+        for address, _kind, data in blobs_read(addresses=by_address):
+            key = by_address[address]
+            found = shown(key[0], data)
+            if isinstance(found, Shown):
+                self._shown[key] = found
+            elif not self._heads[key].acknowledged:
+                self._not_shown[key] = found.why
+
+    def _address(self, key: EntryKey) -> bytes:
+        content = self._heads[key].content
+        if content is None:  # only heads with content are asked about
+            raise RuntimeError(f"{key} has no content")
+        return content.blob
+
+
+def _serves(resolution: Resolution, key: EntryKey, head: Head) -> bool:
+    """Whether the head itself would be served."""
+    entry = resolution.entries.get(key)
+    return isinstance(entry, Served) and entry.content == head.content
