@@ -9,7 +9,7 @@ JOBS ?= 2
 PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo bench check test-fast test-protocol test-e2e fuzz lock golden codes differential openapi clean install install-dev test-search mutation
+.PHONY: help run test demo bench check test-fast test-protocol test-e2e fuzz lock golden codes differential openapi clean install install-dev test-search api-search mutation
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -45,6 +45,9 @@ test-protocol: install-dev  ## The protocol engine: scenarios, machines, transcr
 
 test-e2e: install-dev  ## The product as a whole, with a real Envoy and grpcio
 	$(BIN)/python -m pytest tests/e2e tests/faults
+
+api-search: install-dev  ## Send requests made from the API's schema that nobody tried yet, for some twenty minutes
+	API_EXAMPLES=$(or $(EXAMPLES),100) $(BIN)/python -m pytest tests/api/test_generated_requests.py
 
 test-search: install-dev  ## Generated tests with examples nobody tried yet; what it finds becomes a test
 	$(BIN)/python -m pytest -n $(JOBS) --hypothesis-profile=search tests/unit tests/protocol tests/services

@@ -130,8 +130,11 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.1",
     "SERVE_INCLUDE_SCHEMA": False,
-    "COMPONENT_SPLIT_PATCH": False,  # requests and answers have shapes of their own already
-    "POSTPROCESSING_HOOKS": ["controlplane.api.schema.idempotency_described"],
+    "POSTPROCESSING_HOOKS": [
+        "controlplane.api.schema.idempotency_described",
+        "controlplane.api.schema.manifests_described",
+        "controlplane.api.schema.examples_described",
+    ],
     "SWAGGER_UI_DIST": "SIDECAR",  # works offline, and under a strict content security policy
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from rest_framework.request import Request
 
 from controlplane.api.paths import encoded_path
@@ -17,7 +17,7 @@ OFFSET_PARAMETERS: Final = ("limit", "offset")
 CURSOR_PARAMETERS: Final = ("limit", "after")
 _MAX_OFFSET: Final = 10_000_000  # more rows than any limit allows an environment
 
-M = TypeVar("M", bound=Model)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,22 @@ def window_of(query: Query) -> Window:
 
 
 def offset_page(
-    request: Request, rows: QuerySet[M], window: Window, render: Callable[[M], object]
+    request: Request, rows: "QuerySet[Any, T] | Sequence[T]", window: Window, render: Callable[[T], object]
 ) -> dict[str, object]:
     """One page, with the count of all and the ways to the pages beside it."""
-    count = rows.count()
+    count = rows.count() if isinstance(rows, QuerySet) else len(rows)
     items = [render(row) for row in rows[window.offset : window.offset + window.limit]]
     return counted_page(request, items, window, count)
+
+
+def plain_page(
+    request: Request, rows: "QuerySet[Any, T] | Sequence[T]", render: Callable[[T], object]
+) -> dict[str, object]:
+    """The same for a list that nothing filters. Raises InputInvalid."""
+    query = Query(request, OFFSET_PARAMETERS)
+    window = window_of(query)
+    query.done()
+    return offset_page(request, rows, window, render)
 
 
 def counted_page(request: Request, items: Sequence[object], window: Window, count: int) -> dict[str, object]:

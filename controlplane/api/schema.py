@@ -11,6 +11,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
+from controlplane.api.examples import EXAMPLES
 from controlplane.api.pages import DEFAULT_ITEMS, MAX_ITEMS
 from controlplane.api.problems import CONTENT_TYPE, reason_of
 from controlplane.api.shapes.common import ProblemOut
@@ -31,6 +32,11 @@ MANIFEST: Final[dict[str, Any]] = {
 }
 
 MANIFEST_LIST: Final[dict[str, Any]] = {"type": "array", "items": MANIFEST}
+PLAIN: Final[dict[str, Any]] = {
+    "anyOf": [MANIFEST, MANIFEST_LIST],
+    "description": "Plain manifests. As YAML, in several documents too.",
+}
+ANYTHING: Final[dict[str, Any]] = {"description": "Plain manifests; what is wrong with them is the answer."}
 TREE: Final[dict[str, Any]] = {"type": "object", "additionalProperties": True}
 
 
@@ -165,13 +171,20 @@ def body_of_shape(shape: type[serializers.Serializer[Any]]) -> dict[str, Any]:
     return {_JSON: shape, _YAML: shape}
 
 
-def apply_body(shape: type[serializers.Serializer[Any]]) -> dict[str, Any]:
-    """An apply document, or (as YAML) plain manifests."""
-    plain = {
-        "oneOf": [MANIFEST, {"type": "array", "items": MANIFEST}],
-        "description": "Plain manifests, in several documents too.",
-    }
+def manifests_body(shape: type[serializers.Serializer[Any]], plain: dict[str, Any]) -> dict[str, Any]:
+    """A request body in either form: the shape, or plain manifests (`manifests_described` says so)."""
     return {_JSON: shape, _YAML: plain}
+
+
+def manifests_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
+    """Where plain manifests are taken, they and the shape are, as JSON and as YAML."""
+    for path in result["paths"].values():
+        for operation in path.values():
+            content = operation.get("requestBody", {}).get("content", {})
+            if content.get(_YAML, {}).get("schema") in (PLAIN, ANYTHING):
+                either = {"anyOf": [content[_JSON]["schema"], content[_YAML]["schema"]]}
+                content.update({media: {"schema": either} for media in BOTH})
+    return result
 
 
 def idempotency_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
@@ -189,6 +202,15 @@ def idempotency_described(result: dict[str, Any], **_: object) -> dict[str, Any]
                 refusal = operation["responses"]["400"]["content"]
                 operation["responses"].setdefault("409", {"description": reason_of(409), "content": refusal})
                 operation["responses"].setdefault("422", {"description": reason_of(422), "content": refusal})
+    return result
+
+
+def examples_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
+    """Each body with its example."""
+    for path in result["paths"].values():
+        for operation in path.values():
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                content["example"] = EXAMPLES[operation["operationId"]]
     return result
 
 

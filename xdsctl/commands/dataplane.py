@@ -1,8 +1,10 @@
 """`watch`, `resolve` and `doctor --as-client`: what a data plane would see, from a client that speaks xDS itself."""
 
 import asyncio
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial, wraps
 from typing import Annotated, Any, Final
 
 import typer
@@ -14,15 +16,7 @@ from xdsctl.follow import seconds_of
 from xdsctl.output import Column, Format, harmless
 from xdsctl.session import Session, command, session_of
 
-Bootstrap = Annotated[str, typer.Option(help="A bootstrap file of gRPC; else GRPC_XDS_BOOTSTRAP says which.")]
-Ads = Annotated[str, typer.Option("--ads", metavar="HOST:PORT", help="The server, in place of a bootstrap.")]
-NodeId = Annotated[str, typer.Option("--node", help="The node id to connect as, with --ads.")]
-NodeCluster = Annotated[str, typer.Option("--node-cluster", help="The node's cluster, with --ads.")]
-CaFile = Annotated[str, typer.Option("--ca", metavar="FILE", help="Who signs the server's certificate; means TLS.")]
-CertFile = Annotated[str, typer.Option("--cert", metavar="FILE", help="The client's certificate.")]
-KeyFile = Annotated[str, typer.Option("--key", metavar="FILE", help="The client's key.")]
-TokenFile = Annotated[str, typer.Option("--token-file", metavar="FILE", help="A data plane's bearer token.")]
-Delta = Annotated[bool, typer.Option("--delta", help="Speak the delta variant.")]
+Connect = Callable[[], Any]
 
 _COLUMNS: Final = (
     Column("TYPE", lambda row: row["type"]),
@@ -39,20 +33,47 @@ def register(app: typer.Typer) -> None:
     app.command()(resolve)
 
 
+def connection_of(  # noqa: PLR0913, PLR0917 - each is an option of the command line
+    bootstrap: Annotated[str, typer.Option(help="A bootstrap file of gRPC; else GRPC_XDS_BOOTSTRAP says which.")] = "",
+    ads: Annotated[str, typer.Option("--ads", metavar="HOST:PORT", help="The server, in place of a bootstrap.")] = "",
+    node: Annotated[str, typer.Option("--node", help="The node id to connect as, with --ads.")] = "xdsctl",
+    node_cluster: Annotated[str, typer.Option("--node-cluster", help="The node's cluster, with --ads.")] = "",
+    ca: Annotated[
+        str, typer.Option("--ca", metavar="FILE", help="Who signs the server's certificate; means TLS.")
+    ] = "",
+    cert: Annotated[str, typer.Option("--cert", metavar="FILE", help="The client's certificate.")] = "",
+    key: Annotated[str, typer.Option("--key", metavar="FILE", help="The client's key.")] = "",
+    token_file: Annotated[str, typer.Option("--token-file", metavar="FILE", help="A data plane's bearer token.")] = "",
+    delta: Annotated[bool, typer.Option("--delta", help="Speak the delta variant.")] = False,
+) -> Any:
+    """The connection that these options say; whoever speaks xDS has all of them. Raises UsageError without grpcio."""
+    return loaded().Connection(bootstrap, ads, node, node_cluster, ca, cert, key, token_file, delta)
+
+
+def speaks_xds(work: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    """A command with the options of `connection_of`; its work is given a `connect` that makes the connection."""
+    own, shared = inspect.signature(work).parameters, inspect.signature(connection_of).parameters
+    options = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in shared.values()]
+
+    @wraps(work)
+    def run(ctx: typer.Context, **given: Any) -> Outcome:
+        connect = partial(connection_of, **{name: given.pop(name) for name in shared})
+        return work(ctx, connect=connect, **given)
+
+    # Typer reads a command's options from these.
+    vars(run)["__signature__"] = inspect.Signature([*(own[name] for name in own if name != "connect"), *options])
+    run.__annotations__ = {**work.__annotations__, **connection_of.__annotations__}
+    return run
+
+
 @command
-def watch(  # noqa: PLR0913, PLR0917 - each is an option of the command line
+@speaks_xds
+def watch(
     ctx: typer.Context,
     type_: Annotated[str, typer.Argument(metavar="TYPE", help="A type such as cluster, or a type URL.")],
     names: Annotated[list[str], typer.Argument(metavar="NAME…", help="What to watch.")],
-    bootstrap: Bootstrap = "",
-    ads: Ads = "",
-    node: NodeId = "xdsctl",
-    node_cluster: NodeCluster = "",
-    ca: CaFile = "",
-    cert: CertFile = "",
-    key: KeyFile = "",
-    token_file: TokenFile = "",
-    delta: Delta = False,
+    *,
+    connect: Connect,
     once: Annotated[bool, typer.Option("--once", help="End when each name has an answer.")] = False,
     timeout: Annotated[str, typer.Option(help="End after this time.")] = "1h",
     nack: Annotated[
@@ -64,8 +85,7 @@ def watch(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     Exit status 1 when a name ends in an error, 3 when no server answers, 5 when time ran out before all had an answer.
     """
     session = session_of(ctx)
-    dataplane = loaded()
-    connection = dataplane.Connection(bootstrap, ads, node, node_cluster, ca, cert, key, token_file, delta)
+    dataplane, connection = loaded(), connect()
     kind = dataplane.refusing(dataplane.type_of(type_), dataplane.nacks_of(nack or []))
     limit_s = seconds_of(timeout, "--timeout")
     found = None
@@ -91,18 +111,12 @@ def _watched(session: Session, found: Any) -> Outcome:
 
 
 @command
-def resolve(  # noqa: PLR0913, PLR0917 - each is an option of the command line
+@speaks_xds
+def resolve(
     ctx: typer.Context,
     target: Annotated[str, typer.Argument(metavar="TARGET", help="xds:///SERVICE, as a gRPC channel has it.")],
-    bootstrap: Bootstrap = "",
-    ads: Ads = "",
-    node: NodeId = "xdsctl",
-    node_cluster: NodeCluster = "",
-    ca: CaFile = "",
-    cert: CertFile = "",
-    key: KeyFile = "",
-    token_file: TokenFile = "",
-    delta: Delta = False,
+    *,
+    connect: Connect,
     timeout: Annotated[str, typer.Option(help="How long to wait for all of it.")] = "20s",
 ) -> Outcome:
     """Follow a gRPC target to its endpoints: listener, route, clusters.
@@ -110,8 +124,7 @@ def resolve(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     Exit status 1 when something on the way is in error, 5 when time ran out.
     """
     session = session_of(ctx)
-    dataplane = loaded()
-    connection = dataplane.Connection(bootstrap, ads, node, node_cluster, ca, cert, key, token_file, delta)
+    dataplane, connection = loaded(), connect()
     found = asyncio.run(dataplane.resolve(connection, target, seconds_of(timeout, "--timeout")))
     if found is None:
         return Outcome(Exit.UNDECIDED, "Time ran out before the whole tree was there.")

@@ -9,7 +9,7 @@ import httpx
 import typer
 
 from xdsctl.api import Api
-from xdsctl.commands.dataplane import Ads, Bootstrap, NodeId, loaded
+from xdsctl.commands.dataplane import Connect, loaded, speaks_xds
 from xdsctl.exits import CommandError, Exit, JsonObject, NoAnswerError, Outcome, UsageError
 from xdsctl.output import Column
 from xdsctl.session import Session, command, session_of
@@ -34,22 +34,22 @@ def register(app: typer.Typer) -> None:
 
 
 @command
+@speaks_xds
 def doctor(
     ctx: typer.Context,
+    *,
+    connect: Connect,
     as_client: Annotated[bool, typer.Option("--as-client", help="Look from a data plane's place, over xDS.")] = False,
     resource: Annotated[
         list[str] | None, typer.Option("--resource", metavar="TYPE/NAME", help="With --as-client: ask for it, too.")
     ] = None,
-    bootstrap: Bootstrap = "",
-    ads: Ads = "",
-    node: NodeId = "xdsctl",
 ) -> Outcome:
     """Check the way to the server, the token, the clocks and the server's own health. Exit status 1 when one fails.
 
     With --as-client: the bootstrap, the identity, the stream, and what a client would be told of resources.
     """
     session = session_of(ctx)
-    rows = list(_client_checks(bootstrap, ads, node, resource or []) if as_client else _checks(session))
+    rows = list(_client_checks(connect, resource or []) if as_client else _checks(session))
     session.printer.rows(rows, _COLUMNS, lambda row: str(row["check"]))
     failed = [row for row in rows if row["state"] == _BAD]
     if any(row["check"] in {"server", "stream"} for row in failed):
@@ -57,7 +57,7 @@ def doctor(
     return Outcome(Exit.NO if failed else Exit.DONE, f"{len(failed)} of {len(rows)} checks failed." if failed else "")
 
 
-def _client_checks(bootstrap: str, ads: str, node: str, resources: list[str]) -> Iterator[JsonObject]:
+def _client_checks(connect: Connect, resources: list[str]) -> Iterator[JsonObject]:
     dataplane = loaded()
     wanted = []
     for each in resources:
@@ -65,7 +65,7 @@ def _client_checks(bootstrap: str, ads: str, node: str, resources: list[str]) ->
         if not slash or not name:
             raise UsageError(f"--resource takes TYPE/NAME, such as cluster/pay; '{each}' is none.")
         wanted.append((dataplane.type_of(word), name))
-    checks: Iterator[JsonObject] = dataplane.checks(dataplane.Connection(bootstrap, ads, node), wanted)
+    checks: Iterator[JsonObject] = dataplane.checks(connect(), wanted)
     return checks
 
 

@@ -19,7 +19,7 @@ from controlplane.access.values import AccessWritten, GroupDraft, GroupState, Ru
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer
 from controlplane.api.bodies import document_of, values_of
-from controlplane.api.pages import OFFSET_PARAMETERS, offset_page, window_of
+from controlplane.api.pages import plain_page
 from controlplane.api.paths import path_to
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
@@ -54,11 +54,8 @@ class ClientGroupListView(ApiView):
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
         """A page."""
-        query = Query(request, OFFSET_PARAMETERS)
-        window = window_of(query)
-        query.done()
         rows = group_list(environment_key=environment_key)
-        return json_answer(offset_page(request, rows, window, lambda row: _group_json(group_state(row))))
+        return json_answer(plain_page(request, rows, lambda row: _state_json(group_state(row))))
 
     @extend_schema(
         operation_id="client_group_create",
@@ -74,7 +71,7 @@ class ClientGroupListView(ApiView):
             environment_key=environment_key, draft=draft, actor=principal_of(request), request_id=request_id()
         )
         location = path_to("environments", environment_key, "client-groups", draft.key)
-        return json_answer(written_json(made), status=201, headers={"Location": location})
+        return json_answer(_written_json(made), status=201, headers={"Location": location})
 
 
 class ClientGroupView(ApiView):
@@ -95,7 +92,7 @@ class ClientGroupView(ApiView):
     def get(self, request: Request, environment_key: str, group_key: str) -> HttpResponse:
         """As it is."""
         Query(request, ()).done()
-        return json_answer(_group_json(group_get(environment_key=environment_key, key=group_key)))
+        return json_answer(_state_json(group_get(environment_key=environment_key, key=group_key)))
 
     @extend_schema(
         operation_id="client_group_replace",
@@ -128,7 +125,7 @@ class ClientGroupView(ApiView):
         gone = group_delete(
             environment_key=environment_key, key=group_key, actor=principal_of(request), request_id=request_id()
         )
-        return json_answer(written_json(gone))
+        return json_answer(_written_json(gone))
 
     def _write(self, request: Request, environment_key: str, group_key: str, *, partial: bool) -> HttpResponse:
         Query(request, ()).done()
@@ -142,7 +139,7 @@ class ClientGroupView(ApiView):
             actor=principal_of(request),
             request_id=request_id(),
         )
-        return json_answer(written_json(made))
+        return json_answer(_written_json(made))
 
 
 class RuleListView(ApiView):
@@ -158,11 +155,8 @@ class RuleListView(ApiView):
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
         """A page."""
-        query = Query(request, OFFSET_PARAMETERS)
-        window = window_of(query)
-        query.done()
         rows = rule_list(environment_key=environment_key)
-        return json_answer(offset_page(request, rows, window, lambda row: _rule_json(rule_state(row))))
+        return json_answer(plain_page(request, rows, lambda row: _state_json(rule_state(row))))
 
     @extend_schema(
         operation_id="rule_create",
@@ -179,7 +173,7 @@ class RuleListView(ApiView):
             environment_key=environment_key, draft=draft, actor=principal_of(request), request_id=request_id()
         )
         location = path_to("environments", environment_key, "rules", str(made.id))
-        return json_answer(written_json(made), status=201, headers={"Location": location})
+        return json_answer(_written_json(made), status=201, headers={"Location": location})
 
 
 class RuleView(ApiView):
@@ -200,7 +194,7 @@ class RuleView(ApiView):
     def get(self, request: Request, environment_key: str, rule_id: int) -> HttpResponse:
         """As it is."""
         Query(request, ()).done()
-        return json_answer(_rule_json(rule_get(environment_key=environment_key, rule_id=rule_id)))
+        return json_answer(_state_json(rule_get(environment_key=environment_key, rule_id=rule_id)))
 
     @extend_schema(
         operation_id="rule_replace",
@@ -233,7 +227,7 @@ class RuleView(ApiView):
         gone = rule_delete(
             environment_key=environment_key, rule_id=rule_id, actor=principal_of(request), request_id=request_id()
         )
-        return json_answer(written_json(gone))
+        return json_answer(_written_json(gone))
 
     def _write(self, request: Request, environment_key: str, rule_id: int, *, partial: bool) -> HttpResponse:
         Query(request, ()).done()
@@ -247,20 +241,16 @@ class RuleView(ApiView):
             actor=principal_of(request),
             request_id=request_id(),
         )
-        return json_answer(written_json(made))
+        return json_answer(_written_json(made))
 
 
-def written_json(written: AccessWritten) -> dict[str, object]:
+def _written_json(written: AccessWritten) -> dict[str, object]:
     """A row after a write, with the change beside it."""
     findings = [finding_json(finding) for finding in written.findings]
     return {"id": written.id, **written.row, "change": written.change_id or None, "findings": findings}
 
 
-def _group_json(state: GroupState) -> dict[str, object]:
-    return {"id": state.id, **state.draft.as_json()}
-
-
-def _rule_json(state: RuleState) -> dict[str, object]:
+def _state_json(state: GroupState | RuleState) -> dict[str, object]:
     return {"id": state.id, **state.draft.as_json()}
 
 

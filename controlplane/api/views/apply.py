@@ -20,7 +20,7 @@ from controlplane.api.manifests import manifests_at, manifests_in, parsed_all, p
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
-from controlplane.api.schema import APPLY_PARAMETERS, apply_body, described
+from controlplane.api.schema import APPLY_PARAMETERS, PLAIN, described, manifests_body
 from controlplane.api.shapes.changes import ApplyIn, ChangeMadeOut, NotAppliedOut
 from controlplane.api.views.base import ApiView, principal_of
 from controlplane.api.views.changes import change_answer
@@ -62,7 +62,7 @@ class ApplyView(ApiView):
         operation_id="apply",
         summary="Make many edits as one change, or say what they would do",
         parameters=APPLY_PARAMETERS,
-        request=apply_body(ApplyIn),
+        request=manifests_body(ApplyIn, PLAIN),
         responses=described(202, ChangeMadeOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, unchanged=NotAppliedOut),
     )
     def post(self, request: Request, environment_key: str) -> HttpResponse:
@@ -106,7 +106,7 @@ class ApplyView(ApiView):
                 strict=strict,
                 request_id=request_id(),
             )
-        return change_answer(made)
+        return change_answer(made, notes=wanted.notes)
 
 
 def _wanted(documents: Sequence[Document], query: Query) -> _Wanted:

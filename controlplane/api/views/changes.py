@@ -1,5 +1,7 @@
 """A change: what it edits, how far it has come, and (`?wait=`) the moment it is published."""
 
+from collections.abc import Sequence
+from itertools import islice
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -22,6 +24,7 @@ from controlplane.catalog.values import ChangeMade, EditedResource
 from controlplane.errors import NotFound
 from controlplane.incidents.selectors import IncidentValue, incidents_of_change
 from controlplane.incidents.settling import change_delivery
+from xdscore.findings import Finding
 
 MAX_EDITS = 1_000  # listed with a change; more are counted
 
@@ -105,10 +108,19 @@ def edit_json(edit: EditedResource) -> dict[str, object]:
     return {"type": edit.type, "name": edit.name, "action": edit.action, "revision": edit.revision}
 
 
-def change_answer(made: ChangeMade, *, headers: dict[str, str] | None = None) -> HttpResponse:
-    """The answer to a write: 202 with the change and where to follow it, or 200 when nothing had to change."""
+def change_answer(
+    made: ChangeMade, *, notes: Sequence[Finding] = (), headers: dict[str, str] | None = None
+) -> HttpResponse:
+    """The answer to a write: 202 with the change and where to follow it, or 200 when nothing had to change.
+
+    Its findings are all that a dry run would have told: `notes` on the files, and what the change means to others.
+    """
     if not made.changed:
         return json_answer({"changed": False}, headers=headers)
     change = change_get(public_id=made.change_id)
-    body = {"changed": True, **change_json(change, change_progress(public_id=made.change_id))}
+    body = {
+        **change_json(change, change_progress(public_id=made.change_id)),
+        "changed": True,
+        "findings": [finding_json(each) for each in islice((*notes, *made.findings), MAX_EDITS)],
+    }
     return json_answer(body, status=202, headers={"Location": path_to("changes", made.change_id), **(headers or {})})

@@ -15,7 +15,7 @@ from controlplane.accounts.selectors import client_token_list
 from controlplane.accounts.services import client_token_create, client_token_revoke
 from controlplane.api.answers import empty_answer, json_answer, moment, moment_or_none
 from controlplane.api.bodies import document_of, values_of
-from controlplane.api.pages import OFFSET_PARAMETERS, counted_page, window_of
+from controlplane.api.pages import plain_page
 from controlplane.api.paths import path_to
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
@@ -40,14 +40,10 @@ class ClientTokenListView(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """A page."""
-        query = Query(request, OFFSET_PARAMETERS)
-        window = window_of(query)
-        query.done()
         principal = principal_of(request)
         tokens = [token for token in client_token_list() if _administers(principal, token.environment)]
         choices = _choices()
-        items = [_token_json(token, choices) for token in tokens[window.offset : window.offset + window.limit]]
-        return json_answer(counted_page(request, items, window, len(tokens)))
+        return json_answer(plain_page(request, tokens, lambda token: _token_json(token, choices)))
 
     @extend_schema(
         operation_id="client_token_create",

@@ -11,7 +11,7 @@ from controlplane.access.services import default_effect_check
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import empty_answer, json_answer
 from controlplane.api.bodies import document_of, values_of
-from controlplane.api.pages import OFFSET_PARAMETERS, counted_page, window_of
+from controlplane.api.pages import plain_page
 from controlplane.api.paths import path_to
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
@@ -47,13 +47,9 @@ class EnvironmentListView(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """A page."""
-        query = Query(request, OFFSET_PARAMETERS)
-        window = window_of(query)
-        query.done()
         principal = principal_of(request)
         seen = [state for state in environment_list() if principal.may(Role.VIEWER, state.key)]
-        items = [environment_json(state) for state in seen[window.offset : window.offset + window.limit]]
-        return json_answer(counted_page(request, items, window, len(seen)))
+        return json_answer(plain_page(request, seen, environment_json))
 
     @extend_schema(
         operation_id="environment_create",

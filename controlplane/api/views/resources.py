@@ -11,7 +11,7 @@ from controlplane.api.answers import empty_answer, json_answer, moment, prefers_
 from controlplane.api.etags import etag, expectation_of, is_current
 from controlplane.api.kinds import kind_in_path, kind_named, name_in_path, type_words
 from controlplane.api.manifests import one_manifest, parsed_all, puts_of
-from controlplane.api.pages import OFFSET_PARAMETERS, offset_page, window_of
+from controlplane.api.pages import OFFSET_PARAMETERS, offset_page, plain_page, window_of
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
@@ -168,12 +168,9 @@ class RevisionListView(ApiView):
     )
     def get(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
         """A page of revisions, deletions included."""
-        query = Query(request, OFFSET_PARAMETERS)
-        window = window_of(query)
-        query.done()
         kind = kind_in_path(type)
         rows = revision_list(environment_key=environment_key, kind=kind, name=name_in_path(kind, name))
-        return json_answer(offset_page(request, rows, window, _revision_json))
+        return json_answer(plain_page(request, rows, _revision_json))
 
 
 class RevisionRestoreView(ApiView):

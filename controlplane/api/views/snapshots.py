@@ -6,7 +6,7 @@ from rest_framework.request import Request
 
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer, moment
-from controlplane.api.pages import OFFSET_PARAMETERS, offset_page, window_of
+from controlplane.api.pages import plain_page
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.schema import PAGE, described, page_of
@@ -34,10 +34,7 @@ class SnapshotListView(ApiView):
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
         """A page."""
-        query = Query(request, OFFSET_PARAMETERS)
-        window = window_of(query)
-        query.done()
-        return json_answer(offset_page(request, snapshot_list(environment_key=environment_key), window, _snapshot_json))
+        return json_answer(plain_page(request, snapshot_list(environment_key=environment_key), _snapshot_json))
 
 
 class SnapshotView(ApiView):

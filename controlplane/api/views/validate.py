@@ -11,7 +11,7 @@ from controlplane.api.bodies import documents_of, values_of
 from controlplane.api.manifests import manifests_at, manifests_in, parsed_all
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
-from controlplane.api.schema import apply_body, described
+from controlplane.api.schema import ANYTHING, described, manifests_body
 from controlplane.api.shapes.validation import ValidateIn, ValidateOut
 from controlplane.api.views.base import ApiView, Needs
 from controlplane.errors import InputInvalid
@@ -28,7 +28,7 @@ class ValidateView(ApiView):
     @extend_schema(
         operation_id="validate",
         summary="Say what is wrong with manifests",
-        request=apply_body(ValidateIn),
+        request=manifests_body(ValidateIn, ANYTHING),
         responses=described(200, ValidateOut, 400, 401, 413, 415, 422, 503),
     )
     def post(self, request: Request) -> HttpResponse:
