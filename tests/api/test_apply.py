@@ -80,6 +80,27 @@ PLAIN_FORMS = {
     "a YAML list": yaml.safe_dump([cluster("a"), cluster("b")]),
     "a JSON list as YAML": json.dumps([cluster("a"), cluster("b")]),
     "a bootstrap": yaml.safe_dump({"static_resources": {"clusters": [cluster("a"), cluster("b")]}}),
+    "a config_dump": json.dumps(
+        {
+            "configs": [
+                {
+                    "@type": TYPE + "envoy.admin.v3.ClustersConfigDump",
+                    "dynamic_active_clusters": [{"cluster": cluster("a")}, {"cluster": cluster("b")}],
+                }
+            ]
+        }
+    ),
+    "a delta response": json.dumps(
+        {"nonce": "1", "resources": [{"name": name, "version": "7", "resource": cluster(name)} for name in "ab"]}
+    ),
+    "a folder of different files": json.dumps(
+        {
+            "resources": [
+                {"static_resources": {"clusters": [cluster("a")]}},
+                {"version_info": "7", "resources": [cluster("b")]},
+            ]
+        }
+    ),
     "a discovery response": json.dumps({"version_info": "7", "resources": [cluster("a"), cluster("b")]}),
 }
 
@@ -90,6 +111,34 @@ def test_apply__every_form_of_a_file__makes_the_same_resources(api: Caller, text
 
     assert edits(answer) == [("cluster", "a", "created"), ("cluster", "b", "created")]
     assert answer.json["message"] == "m"
+
+
+def test_apply__mistake_in_a_file_of_a_folder__pointer_leads_into_that_file(api: Caller) -> None:
+    folder = [cluster("a"), {"static_resources": {"clusters": [{"name": "b", "wrong": 1}]}}]
+
+    answer = api.post(APPLY, {"resources": folder})
+
+    assert_problem(answer, 422, "XDS1013")
+    assert answer.json["errors"][0]["pointer"] == "/resources/1/static_resources/clusters/0/wrong"
+
+
+def test_apply__what_a_list_of_manifests_exports__is_there_already_and_fills_an_empty_environment(api: Caller) -> None:
+    everything = [cluster("a", eds=True), endpoints("a", 8080), route("r", "a"), listener("in", "r", 8443)]
+    api.post(APPLY, {"resources": everything})
+    export = api.get("environments/default/resources?manifests=true", accept="application/yaml").content.decode()
+
+    again = api.post(APPLY, export, media="application/yaml")
+    api.patch("environments/prod", {"content": {"loopback": "allow"}})
+    elsewhere = api.post("environments/prod/apply", export, media="application/yaml")
+
+    assert again.json == {"changed": False}
+    assert len(edits(elsewhere)) == 4
+    assert contents(api, "prod") == contents(api, "default")
+
+
+def contents(api: Caller, environment: str) -> list[tuple[str, str, str]]:
+    rows = api.get(f"environments/{environment}/resources").json["results"]
+    return [(row["type"], row["name"], row["version"]) for row in rows]
 
 
 def test_apply__mistake_in_the_second_of_several_documents__pointer_and_line(api: Caller) -> None:

@@ -5,7 +5,7 @@ their place implies is added. Pure reshaping: whether a part is a sound resource
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdscore.findings import Finding
 from xdscore.resource_types import CLUSTER, LISTENER, SECRET, TYPE_URL_PREFIX, ResourceType
@@ -23,12 +23,13 @@ _DELTA_DISCOVERY_RESPONSE = "envoy.service.discovery.v3.DeltaDiscoveryResponse"
 # The fields of a wrapper that say something about a resource; a delta response's `version` is the sender's own.
 _WRAPPER_KEPT = frozenset({"name", "ttl", "resource", "aliases"})
 _STATIC_TYPES: dict[str, ResourceType] = {"listeners": LISTENER, "clusters": CLUSTER, "secrets": SECRET}
-_RESPONSE_KEYS = frozenset(
+RESPONSE_KEYS = frozenset(
     {
         "version_info", "versionInfo", "system_version_info", "systemVersionInfo", "resources", "canary", "type_url",
         "typeUrl", "nonce", "control_plane", "controlPlane", "removed_resources", "removedResources", "@type",
     }
 )  # fmt: skip
+"""The fields of a DiscoveryResponse and a DeltaDiscoveryResponse, by which one without `@type` is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,11 @@ Found = Iterator[Part | Remark]
 
 
 def parts_of(tree: Tree) -> Found:
-    """Every resource of a document, in its order."""
+    """Every resource of a document, in its order. A list may hold whole containers: a folder as one body."""
     if isinstance(tree, list):
         for index, item in enumerate(tree):
-            yield from _one(item, (index,))
+            found = _container(item) if isinstance(item, dict) else _one(item, ())
+            yield from (replace(each, path=(index, *each.path)) for each in found)
     elif isinstance(tree, dict):
         yield from _container(tree)
     else:
@@ -81,7 +83,7 @@ def _message_of(tree: dict[str, Tree]) -> str:
 
 
 def _is_response(tree: dict[str, Tree]) -> bool:
-    return "resources" in tree and tree.keys() <= _RESPONSE_KEYS
+    return "resources" in tree and tree.keys() <= RESPONSE_KEYS
 
 
 def _one(item: Tree, path: Path) -> Found:

@@ -34,6 +34,7 @@ from xdscore.findings import Finding, Severity
 from xdscore.names import name_problem
 from xdscore.schema import Manifest
 from xdscore.schema.codes import NAME_REFUSED, VALUE_REFUSED
+from xdscore.schema.containers import RESPONSE_KEYS
 from xdscore.schema.positions import Path
 from xdscore.schema.text import Document
 
@@ -136,9 +137,7 @@ def _wanted(documents: Sequence[Document], query: Query) -> _Wanted:
 # What makes an object an apply document rather than a resource or one of Envoy's own containers: no other of them has
 # these keys, and a DiscoveryResponse, which has `resources` too, has one of the second set.
 _APPLY_KEYS = frozenset(ApplyIn().fields)
-_OTHER_KEYS = frozenset(
-    {"@type", "static_resources", "staticResources", "configs", "version_info", "versionInfo", "type_url", "typeUrl"}
-)
+_OTHER_KEYS = (RESPONSE_KEYS - {"resources"}) | {"static_resources", "staticResources", "configs"}
 
 
 def _is_apply(document: Document) -> bool:
