@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from xdscore.client_groups import ClientGroup, Trust
 from xdscore.patterns import PatternIndex
+from xdscore.refusals import Denied, Missing
 from xdscore.resource_types import ResourceType
 from xdscore.selectors import ClientFacts
 
@@ -75,7 +76,7 @@ class Rule:
         return not (kind.secret and self.effect is Effect.ALLOW)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Verdict:
     """The effect for one name, the number of the rule that said so (0: the environment's default) and the rule's words
     for clients.
@@ -84,6 +85,17 @@ class Verdict:
     effect: Effect
     rule: int = 0
     message: str = ""
+
+    @cached_property
+    def refusal(self) -> Missing | Denied | None:
+        """What that is to a client; None where the name is allowed. Made once, for decisions are many."""
+        match self.effect:
+            case Effect.DENY:
+                return Denied(self.rule, self.message)
+            case Effect.HIDE:
+                return Missing(hidden=True, rule=self.rule)
+            case Effect.ALLOW:
+                return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +134,9 @@ class AccessTable:
         It ends with the first rule that speaks of every client, for no rule behind that one is ever asked.
         """
         found = []
-        for rule in self.matching(name):
+        rules = self.rules
+        for position in self._compiled.index.matching(name):
+            rule = rules[position]
             if rule.covers(kind):
                 found.append(rule.number)
                 if not rule.client_groups:
@@ -132,6 +146,11 @@ class AccessTable:
     def matching(self, name: str) -> Iterator[Rule]:
         """The rules whose pattern matches this name, in order, whatever type and clients they speak of."""
         return (self.rules[position] for position in self._compiled.index.matching(name))
+
+    @property
+    def by_default(self) -> Verdict:
+        """What is said of names that no rule speaks of."""
+        return self._compiled.by_default
 
     def knows(self, numbers: Iterable[int]) -> bool:
         """Whether all of these are numbers of its rules."""
@@ -193,7 +212,7 @@ class Permissions:
         self._table = table
         self._kind = kind
         self._heard = table.heard_by(audience, kind)
-        self._by_default = Verdict(table.default)
+        self._by_default = table.by_default
         self._names: dict[str, Verdict] = {}
 
     def of_row(self, numbers: tuple[int, ...]) -> Verdict:

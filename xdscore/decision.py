@@ -10,9 +10,23 @@ from dataclasses import dataclass
 
 from xdscore.access import Audience, Effect
 from xdscore.names import canonical
+from xdscore.refusals import Denied, Missing
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content, Served, Snapshot
 from xdscore.xdstp import Glob
+
+__all__ = [
+    "Collection",
+    "Decision",
+    "Denied",
+    "Missing",
+    "Serve",
+    "Undecided",
+    "Withheld",
+    "client_view",
+    "decide",
+    "decide_collection",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,25 +37,6 @@ class Serve:
 
     content: Content
     fallback: Content | None
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """NOT_FOUND. `hidden`: this rule (0: the environment's default) hides it, which only operators can tell. `removed`:
-    it was published here once.
-    """
-
-    hidden: bool = False
-    removed: bool = False
-    rule: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Denied:
-    """PERMISSION_DENIED by this rule (0: the environment's default), with the rule's words for clients."""
-
-    rule: int
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +74,7 @@ def decide(audience: Audience, kind: ResourceType, name: str, snapshot: Snapshot
     if snapshot is None:
         return Undecided("no snapshot of this environment was loaded yet")
     name = canonical(name)
-    refused = _refused(audience, kind, name, snapshot)
+    refused = snapshot.access.verdict(audience, kind, name).refusal
     if refused is not None:
         return refused
     state = snapshot.type_state(kind)
@@ -100,14 +95,15 @@ def decide_collection(
     A rule may refuse the collection by its own name. A member that the audience may not read is no member: that it
     exists would be a secret otherwise. A collection without members is missing.
     """
-    refused = _refused(audience, kind, glob.name, snapshot)
+    refused = snapshot.access.verdict(audience, kind, glob.name).refusal
     if refused is not None:
         return refused
     state = snapshot.type_state(kind)
 
     def readable(names: Iterable[str]) -> tuple[str, ...]:
         inside = (member for member in names if glob.contains(member))
-        return tuple(sorted(member for member in inside if _refused(audience, kind, member, snapshot) is None))
+        verdict = snapshot.access.verdict
+        return tuple(sorted(member for member in inside if verdict(audience, kind, member).effect is Effect.ALLOW))
 
     collection = Collection(readable(state.served), readable(state.withheld))
     return collection if collection.served or collection.withheld else Missing()
@@ -123,20 +119,10 @@ def client_view(audience: Audience, kind: ResourceType, snapshot: Snapshot) -> M
         return state.served
     permissions = access.permissions(audience, kind)
     view: dict[str, Served] = {}
+    allow, of_row = Effect.ALLOW, permissions.of_row  # rows are thousands
     for numbers, entries in state.by_rules().items():
         if numbers is None:
-            view |= {name: each for name, each in entries.items() if permissions.verdict(name).effect is Effect.ALLOW}
-        elif permissions.of_row(numbers).effect is Effect.ALLOW:
+            view |= {name: each for name, each in entries.items() if permissions.verdict(name).effect is allow}
+        elif of_row(numbers).effect is allow:
             view |= entries
     return view
-
-
-def _refused(audience: Audience, kind: ResourceType, name: str, snapshot: Snapshot) -> Missing | Denied | None:
-    verdict = snapshot.access.verdict(audience, kind, name)
-    match verdict.effect:
-        case Effect.DENY:
-            return Denied(verdict.rule, verdict.message)
-        case Effect.HIDE:
-            return Missing(hidden=True, rule=verdict.rule)
-        case Effect.ALLOW:
-            return None

@@ -6,7 +6,7 @@ A lookup takes the pieces of the name out of the files and tries only the patter
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from xdscore.names import glob_parts, parts_match
@@ -41,7 +41,7 @@ class _Drawer:
 class PatternIndex:
     """Some patterns, by their number in the sequence they came in. Immutable."""
 
-    __slots__ = ("_always", "_heads", "_inner", "_lengths", "_tails", "_wholes")
+    __slots__ = ("_always", "_head_lengths", "_heads", "_inner", "_inner_lengths", "_tail_lengths", "_tails", "_wholes")
 
     def __init__(self, patterns: Sequence[str]) -> None:
         parts = [glob_parts(pattern) for pattern in patterns]
@@ -60,7 +60,9 @@ class PatternIndex:
                 drawer.others.append((number, each))
         self._wholes, self._heads = files[_Place.WHOLE], files[_Place.HEAD]
         self._tails, self._inner = files[_Place.TAIL], files[_Place.INNER]
-        self._lengths = {place: sorted({len(text) for text in filed}) for place, filed in files.items()}
+        self._head_lengths = _lengths(self._heads)
+        self._tail_lengths = _lengths(self._tails)
+        self._inner_lengths = _lengths(self._inner)
 
     def matching(self, name: str) -> list[int]:
         """The numbers of all patterns that match, ascending."""
@@ -74,22 +76,22 @@ class PatternIndex:
         return found
 
     def _drawers(self, name: str) -> list[_Drawer]:
-        size, opened = len(name), []
-        for length in self._lengths[_Place.HEAD]:
-            drawer = self._heads.get(name[:length]) if length <= size else None
-            if drawer is not None:
-                opened.append(drawer)
-        for length in self._lengths[_Place.TAIL]:
-            drawer = self._tails.get(name[size - length :]) if length <= size else None
-            if drawer is not None:
-                opened.append(drawer)
-        for length in self._lengths[_Place.INNER]:
-            if length <= size:
-                opened += [self._inner[piece] for piece in self._inner.keys() & _runs(name, length)]
-        whole = self._wholes.get(name)
-        if whole is not None:
-            opened.append(whole)
+        size, heads, tails, inner = len(name), self._heads, self._tails, self._inner
+        opened = [self._wholes[name]] if name in self._wholes else []
+        opened += [heads[name[:n]] for n in self._head_lengths if n <= size and name[:n] in heads]
+        opened += [tails[name[-n:]] for n in self._tail_lengths if n <= size and name[-n:] in tails]
+        for length in self._inner_lengths:
+            # A piece that the name has twice is one piece; few are found at all.
+            opened += [
+                inner[piece]
+                for start in range(size - length + 1)
+                if (piece := name[start : start + length]) in inner and name.find(piece) == start
+            ]
         return opened
+
+
+def _lengths(filed: Iterable[str]) -> tuple[int, ...]:
+    return tuple(sorted({len(text) for text in filed}))
 
 
 def _pieces(parts: tuple[str, ...]) -> set[_Piece]:

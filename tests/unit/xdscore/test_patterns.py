@@ -1,6 +1,6 @@
 """The pattern index finds exactly the patterns that match."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from xdscore.names import glob_matches
@@ -11,6 +11,8 @@ TEXTS = st.text(alphabet="ab.", max_size=9)
 PATTERNS = st.lists(TEXTS, min_size=1, max_size=4).map("*".join)
 
 
+@example(patterns=["ab*", "ababab*", "*ba", "*babab*", "*bababa"], name="ab")  # shorter than some heads and tails
+@example(patterns=["*abab*", "*baba*b*"], name="abababababab")  # has a piece more than once
 @given(patterns=st.lists(PATTERNS, max_size=20), name=TEXTS)
 def test_matching__any_patterns_and_name__finds_what_trying_each_finds(patterns: list[str], name: str) -> None:
     found = PatternIndex(patterns).matching(name)
