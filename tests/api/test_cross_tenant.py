@@ -14,23 +14,27 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from controlplane.accounts.models import RoleGrant
+from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.accounts.services import api_token_create
+from controlplane.api.views.schema import schema
+from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.databases import READER
 from controlplane.incidents.services import digest
+from controlplane.notify.models import Channel
 from tests.api.conftest import Caller, caller
 from tests.services.incidents.fleet import Fleet, held, publish
-from tests.support.manifests import cluster
+from tests.support.manifests import TYPE, cluster
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
 CANARY = "kanari"
 VERBS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 ROLES = ("viewer", "operator", "admin")
-FILTERS = ("environment", "name", "owner", "type", "node_id", "actor", "verb", "state", "q", "client", "from", "to")
+# What the queries of pages hold; those of the API are documented.
+PAGE_FILTERS = {"q", "e", "t", "n", "page", "sort", "environment", "type", "name", "owner", "client", "state"}
 
 
 @pytest.fixture
@@ -150,21 +154,85 @@ def test_every_path_and_verb__of_another_environment__shows_nothing_of_it(
     assert tried > 500
 
 
+def filters(path: str) -> set[str]:
+    """The names that a query of this path can hold, as documented; of a page, what pages know."""
+    documented = schema()["paths"].get(path)
+    if documented is None:
+        return PAGE_FILTERS
+    parameters = documented.get("get", {}).get("parameters", ())
+    return {each["name"] for each in parameters if each["in"] == "query"} - {"wait"}
+
+
 def test_every_list__with_every_filter__shows_nothing_of_another_environment(known: dict[str, list[str]]) -> None:
-    client = next(strangers("admin"))  # the most that anybody can be in `prod`
-    queries = {f"{name}={value}" for name in FILTERS for value in ("default", "pay", known["client_id"][0])}
-    queries |= {"e=default&t=cluster&n=pay", "environment=default&client=node-1&type=cluster&name=pay"}
+    by_token, signed_in = strangers("admin")  # the most that anybody can be in `prod`
+    values = ("default", "pay", known["client_id"][0])
     # What matches things of `default` by something other than its environment.
-    queries |= {"", "limit=100", "verb=change.saved", "node_id=node-1", "state=open", "connected=true", "type=cluster"}
-    leaks = []
-    for path in (f"/{route}" for route in _routes(get_resolver()) if "<" not in route):
-        for query in sorted(queries):
+    whole = ["", "e=default&t=cluster&n=pay", "environment=default&client=node-1&type=cluster&name=pay"]
+    whole += ["limit=100", "verb=change.saved", "node_id=node-1", "state=open", "connected=true", "manifests=true"]
+    tried, leaks = 0, []
+    for route in _routes(get_resolver()):
+        path = "/" + route.replace("<part:environment_key>", "prod")
+        if "<" in path:
+            continue
+        client = by_token if path.startswith("/api/") else signed_in
+        named = filters("/" + re.sub(r"<\w+:(\w+)>", r"{\1}", route))
+        known_here = (query for query in whole if set(re.findall(r"(\w+)=", query)) <= named)
+        for query in (*known_here, *(f"{name}={value}" for name in sorted(named) for value in values)):
             answer = client.get(f"{path}?{query}", headers={"Accept": "application/yaml, application/json"})
+            tried += 1
             body = b"".join(answer) if answer.streaming else answer.content
             if CANARY in body.decode(errors="replace"):
                 leaks.append(f"{path}?{query}")
 
     assert leaks == []
+    assert tried > 200
+
+
+def test_every_body__that_names_things_of_another_environment__is_refused_and_tells_nothing(
+    known: dict[str, list[str]],
+) -> None:
+    stranger = caller(Scope(Role.ADMIN, "prod"))
+    base = "environments/prod"
+    virtual_host = {"name": "v", "domains": ["*"], "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "pay"}}]}
+    refers = {"@type": f"{TYPE}envoy.config.route.v3.RouteConfiguration", "name": "r", "virtual_hosts": [virtual_host]}
+    rule = {"position": 10, "client_groups": ["g"], "pattern": "*", "effect": "allow", "types": []}
+    channel = {"name": "c", "kind": "mail", "target": "c@example.com"}
+    attempts: list[tuple[str, str, object]] = [
+        ("POST", "tokens", {"name": "t", "scopes": [{"role": "viewer", "environment": "default"}]}),
+        ("POST", "tokens", {"name": "t", "scopes": [{"role": "viewer", "environment": None}]}),
+        ("POST", "client-tokens", {"subject": "s", "environment": "default"}),
+        ("POST", "client-tokens", {"subject": "s", "environment": None}),
+        ("POST", "channels", {**channel, "environments": ["default"]}),
+        ("POST", "channels", {**channel, "environments": []}),
+        ("POST", "environments", {"key": "default"}),
+        ("POST", f"{base}/rules", rule),
+        ("PUT", f"{base}/rules/{known['rule_id'][0]}", rule),
+        ("PATCH", f"{base}/client-groups/g", {"trust": "verified"}),
+        ("POST", f"{base}/apply?strict=true", {"resources": [refers], "message": "m"}),
+        ("POST", f"{base}/apply", {"resources": [], "delete": [{"type": "cluster", "name": "pay"}], "message": "m"}),
+        ("POST", f"{base}/rollback", {"to_epoch": 2, "reason": "r", "hold": False}),
+        ("POST", f"incidents/{known['incident_id'][0]}/quarantine", {"reason": "r"}),
+        ("PATCH", f"incidents/{known['incident_id'][0]}", {"state": "ignored"}),
+        ("POST", f"{base}/resources/cluster/pay/revisions/1/restore", None),
+        ("GET", f"{base}/diff?from=1&to=2", None),
+        ("GET", "explain?environment=prod&client=node-1&type=cluster&name=pay", None),
+    ]
+    before, told = _stored(), []
+
+    for method, path, body in attempts:
+        answer = stranger(method, path, body)
+        done = answer.status < 400 and answer.content != b'{"changed":false}'
+        if done or CANARY in answer.content.decode():
+            told.append((method, path, answer.status, answer.content))
+
+    assert told == []
+    assert _stored() == before
+
+
+def _stored() -> tuple[object, ...]:
+    """What any of these attempts could have changed."""
+    counts = (table.objects.count() for table in (Change, ApiToken, ClientToken, RoleGrant, Channel))
+    return (*counts, tuple(Environment.objects.order_by("pk").values_list("key", "generation", "selectors")))
 
 
 def test_the_owner__sees_the_word_everywhere(known: dict[str, list[str]]) -> None:
