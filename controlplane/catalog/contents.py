@@ -1,11 +1,11 @@
 """Reads of whole contents by what a snapshot knows of them: the address of a resource's bytes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from controlplane.catalog.models import Resource, Revision
 from controlplane.catalog.selectors import blob_plaintext
 from controlplane.catalog.values import ResourceContent, finding_from_json
-from xdscore.resource_types import by_word
+from xdscore.resource_types import ResourceType, by_word
 from xdscore.snapshot import EntryKey
 
 _BATCH = 300
@@ -38,6 +38,20 @@ def contents_at(
             row = newest.get((*key, addresses[key]))
             if row is not None:
                 yield key, _content(row, environment_key)
+
+
+def contents_of_revisions(
+    *, environment_key: str, kind: ResourceType, name: str, numbers: Collection[int]
+) -> Mapping[int, ResourceContent]:
+    """Those of these revisions of a resource that hold something, by their numbers."""
+    rows = Revision.objects.filter(
+        resource__environment__key=environment_key,
+        resource__type=kind.word,
+        resource__name=name,
+        number__in=list(numbers),
+        blob__isnull=False,
+    ).select_related("resource", "blob")
+    return {row.number: _content(row, environment_key) for row in rows}
 
 
 def _content(row: Revision, environment_key: str) -> ResourceContent:

@@ -276,6 +276,22 @@ def revision_origin(*, environment_key: str, word: str, name: str, version: str)
     return RevisionOrigin(row.number, str(row.change.public_id), row.change.author, current, row.at)
 
 
+def revision_numbers(*, environment_key: str, versions: Mapping[tuple[str, str], str]) -> Mapping[tuple[str, str], int]:
+    """Of each (type word, name), the number of its newest revision with this version on the wire, if there is one."""
+    wanted, found = sorted(versions), {}
+    for start in range(0, len(wanted), _BATCH):
+        batch = wanted[start : start + _BATCH]
+        rows = Revision.objects.filter(
+            resource__environment__key=environment_key,
+            resource__name__in={name for _, name in batch},
+            version__in={versions[key] for key in batch},
+        ).order_by("number")
+        for word, name, version, number in rows.values_list("resource__type", "resource__name", "version", "number"):
+            if versions.get((word, name)) == version:
+                found[word, name] = number
+    return found
+
+
 def reference_pointers(
     *, revisions: Iterable[int], using: str = "default"
 ) -> Mapping[tuple[int, tuple[str, str]], str]:

@@ -113,17 +113,17 @@ def client_list(
     limit: int = 100,
 ) -> tuple[ClientSummary, ...]:
     """Clients of these environments by id, from the one behind `after` on; `node_id` asks for exactly that node."""
-    rows = _clients().filter(environment__key__in=list(environment_keys), pk__gt=after)
+    rows = client_rows().filter(environment__key__in=list(environment_keys), pk__gt=after)
     if node_id:
         rows = rows.filter(node_id=node_id)
     if connected_only:
         rows = rows.filter(Exists(Stream.objects.filter(_OPEN, client=OuterRef("pk"))))
-    return _summaries(rows.order_by("pk")[:limit])
+    return client_summaries(rows.order_by("pk")[:limit])
 
 
 def client_get(*, public_id: str) -> ClientSummary:
     """One client. Raises NotFound."""
-    found = _summaries(_clients().filter(pk=public_id))
+    found = client_summaries(client_rows().filter(pk=public_id))
     if not found:
         raise NotFound(f"There is no client '{public_id[:64]}'. A client is forgotten a day after its last stream.")
     return found[0]
@@ -283,10 +283,13 @@ def nacks_get(*, ids: Collection[int]) -> tuple[NackView, ...]:
     return _nacks(Nack.objects.filter(pk__in=list(ids)).order_by("-id"))
 
 
-def client_nacks(*, public_id: str, word: str, limit: int = 20) -> tuple[NackView, ...]:
-    """What a client refused of a type on the streams that are open now, newest first."""
+def client_nacks(*, public_id: str, word: str = "", limit: int = 20) -> tuple[NackView, ...]:
+    """What a client refused of a type (none: of any) on the streams that are open now, newest first."""
     streams = Stream.objects.filter(_OPEN, client=public_id).values("pk")
-    return _nacks(Nack.objects.filter(client=public_id, type=word, stream__in=streams).order_by("-id")[:limit])
+    rows = Nack.objects.filter(client=public_id, stream__in=streams)
+    if word:
+        rows = rows.filter(type=word)
+    return _nacks(rows.order_by("-id")[:limit])
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +306,8 @@ def proofs_pending(*, limit: int) -> tuple[PendingProof, ...]:
     return tuple(PendingProof(ProvenContent(*content), at) for *content, at in rows)
 
 
-def _clients() -> models.QuerySet[Client]:
+def client_rows() -> models.QuerySet[Client]:
+    """Every client with what `client_summaries` needs."""
     return Client.objects.select_related("environment").annotate(
         open_streams=Count("streams", filter=Q(streams__closed_at=None))
     )
@@ -313,7 +317,8 @@ def _clients() -> models.QuerySet[Client]:
 _ATTENTION = (SubscriptionState.NACKED, SubscriptionState.SENT, SubscriptionState.REQUESTED, SubscriptionState.ACKED)
 
 
-def _summaries(rows: models.QuerySet[Client]) -> tuple[ClientSummary, ...]:
+def client_summaries(rows: models.QuerySet[Client]) -> tuple[ClientSummary, ...]:
+    """The values of these rows of `client_rows`. Two queries."""
     clients = list(rows)
     types = _types_of([row.pk for row in clients])
     now = database_now()

@@ -1,7 +1,7 @@
 """Gathers what an explanation needs and asks the one decision."""
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from django.conf import settings
@@ -18,6 +18,8 @@ from controlplane.catalog.selectors import (
 )
 from controlplane.clients.selectors import (
     ClientSummary,
+    NackView,
+    SubscriptionView,
     client_facts,
     client_get,
     client_list,
@@ -181,12 +183,10 @@ def _client(environment: str, client: str, keys: Collection[str]) -> ClientSumma
 
 def _side(question: Question, client: ClientSummary, facts: ClientFacts, decided: _Asked) -> ClientSide:
     kind, name = question.kind, canonical(question.name)
-    asked = tuple(
-        Asked(each.names, each.wildcard, Reply(each.state.value), each.sent, each.sent_at, each.acked, each.acked_at)
-        for each in client_subscriptions(public_id=client.id)
-        if each.type == kind.word
-    )
+    asked = tuple(asked_of(each) for each in client_subscriptions(public_id=client.id) if each.type == kind.word)
     wanted = sorted({each for one in asked for each in one.names})[:_MAX_COMPARED]
+    served = isinstance(decided.decision, Serve)
+    nacks = client_nacks(public_id=client.id, word=kind.word) if served else ()
     groups = decided.snapshot.access.groups if decided.snapshot is not None else ()
     return ClientSide(
         id=client.id,
@@ -200,7 +200,7 @@ def _side(question: Question, client: ClientSummary, facts: ClientFacts, decided
         doubtful=frozenset(group.key for group in groups if _may_have(group, facts)),
         asked=asked,
         near=tuple(difflib.get_close_matches(question.name, wanted, n=_CLOSEST)),
-        refusal=_refusal(client.id, kind, name, decided.decision),
+        refusal=refusal_of(kind.word, name, decided.decision, nacks),
     )
 
 
@@ -214,12 +214,23 @@ def _may_have(group: ClientGroup, client: ClientFacts) -> bool:
     )
 
 
-def _refusal(client: str, kind: ResourceType, name: str, decision: Decision) -> Refusal | None:
-    """The newest NACK of the content that is served."""
+def asked_of(subscription: SubscriptionView) -> Asked:
+    """A stored subscription as explanations see it."""
+    return Asked(
+        subscription.names,
+        subscription.wildcard,
+        Reply(subscription.state.value),
+        subscription.sent,
+        subscription.sent_at,
+        subscription.acked,
+        subscription.acked_at,
+    )
+
+
+def refusal_of(word: str, name: str, decision: Decision, nacks: Iterable[NackView]) -> Refusal | None:
+    """The newest of these NACKs, which come newest first, of exactly the content that is served."""
     if not isinstance(decision, Serve):
         return None
     served = (name, decision.content.version)
-    for nack in client_nacks(public_id=client, word=kind.word):
-        if served in nack.suspects:
-            return Refusal(nack.text, nack.at, sure=len(nack.suspects) == 1)
-    return None
+    found = next((nack for nack in nacks if nack.type == word and served in nack.suspects), None)
+    return Refusal(found.text, found.at, sure=len(found.suspects) == 1) if found is not None else None

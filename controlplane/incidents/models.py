@@ -27,6 +27,7 @@ class Incident(models.Model):
     version] each) stand in for `name` where nobody is named. `nacked` and `sent` are the impact when it was judged
     last, at `judged_at`, and `verdict` is what that means for the fleet; until `settles_at` it is judged again, because
     sending goes on while refusals come in. `told_nacked`: how many refused when people were told of it last.
+    `assignee`: who said last that they look after it.
     """
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True)
@@ -43,6 +44,7 @@ class Incident(models.Model):
     state = models.CharField(
         max_length=16, choices=[(value, value) for value in _values(IncidentState)], default=IncidentState.OPEN.value
     )
+    assignee = models.CharField(max_length=150, blank=True, db_default="")
     change = models.CharField(max_length=36, blank=True)
     author = models.CharField(max_length=150, blank=True)
     revision = models.PositiveIntegerField(default=0)

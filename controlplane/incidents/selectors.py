@@ -80,8 +80,8 @@ class IncidentDetail:
     """Everything known of one incident.
 
     `suspects` are names, where nobody is named; `quarantined`: its revision is out of service now; `verdict`: what the
-    refusals mean for the fleet, None until they were judged. `refusing` holds at
-    most 100 clients, those that refused last; `samples` the first NACKs, newest first.
+    refusals mean for the fleet, None until they were judged; `assignee`: who looks after it, if anybody said so.
+    `refusing` holds at most 100 clients, those that refused last; `samples` the first NACKs, newest first.
     """
 
     incident: IncidentValue
@@ -90,6 +90,7 @@ class IncidentDetail:
     normalised: str
     family: ClientFamily
     author: str
+    assignee: str
     revision: int
     quarantined: bool
     verdict: VerdictView | None
@@ -138,6 +139,7 @@ def incident_get(*, public_id: str) -> IncidentDetail:
         normalised=row.normalised,
         family=ClientFamily(row.family),
         author=row.author,
+        assignee=row.assignee,
         revision=row.revision,
         quarantined=_quarantined(row),
         verdict=_verdict(row),

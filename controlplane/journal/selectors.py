@@ -1,6 +1,7 @@
 """Reads the audit log."""
 
 from collections.abc import Collection
+from datetime import datetime
 
 from django.db.models import Q
 
@@ -14,12 +15,21 @@ def audit_list(
     actor: str = "",
     verb: str = "",
     request_id: str = "",
+    subjects: Collection[str] = (),
+    since: datetime | None = None,
     limit: int = 100,
 ) -> tuple[AuditEvent, ...]:
-    """Events of these environments older than event `before`, newest first; "" stands for what belongs to none."""
+    """Events of these environments older than event `before`, newest first; "" stands for what belongs to none.
+
+    `subjects`: only what is about one of these; none: about anything.
+    """
     rows = AuditEvent.objects.filter(environment__in=list(environments))
     given = {"actor": actor, "verb": verb, "request_id": request_id}
     rows = rows.filter(Q(**{field: value for field, value in given.items() if value}))
+    if subjects:
+        rows = rows.filter(subject__in=list(subjects))
+    if since is not None:
+        rows = rows.filter(at__gte=since)
     if before is not None:
         rows = rows.filter(pk__lt=before)
     return tuple(rows.order_by("-pk")[:limit])

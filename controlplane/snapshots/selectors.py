@@ -1,5 +1,6 @@
 """The read side of snapshots: what ADS processes, the API and the pages load."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from django.db import models
@@ -10,7 +11,7 @@ from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.services import signed_part
 from xdscore.chunks import ChunkError, chunk_number, decode_access, decode_chunk, decode_root
 from xdscore.resource_types import ResourceType
-from xdscore.snapshot import Snapshot, snapshot_from_entries
+from xdscore.snapshot import EntryKey, Snapshot, snapshot_from_entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,30 @@ def snapshot_of_name(*, environment_key: str, kind: ResourceType, name: str) -> 
     """
     head = next((head for head in snapshot_heads() if head.environment == environment_key), None)
     return None if head is None or not head.genuine else snapshot_part(head=head, kind=kind, name=name)
+
+
+def snapshot_of_names(*, environment_key: str, keys: Collection[EntryKey]) -> Snapshot | None:
+    """The newest snapshot as far as these names need it: the whole access table, and the chunks that hold them.
+
+    None when nothing was published yet, or what was is not genuine. Raises ChunkError when a blob is missing or
+    damaged.
+    """
+    head = next((head for head in snapshot_heads() if head.environment == environment_key), None)
+    if head is None or not head.genuine:
+        return None
+    addresses = decode_root(_blob(head.root))
+    wanted = frozenset(keys)
+    chunks = {addresses[chunk_number(key)].hex() for key in wanted}
+    found = {address: data for address, _, data in blobs_read(addresses=chunks)}
+    if len(found) < len(chunks):
+        raise ChunkError(f"{len(chunks) - len(found)} blobs are missing")
+    return snapshot_from_entries(
+        environment=head.environment,
+        lineage=head.lineage,
+        epoch=head.epoch,
+        access=decode_access(_blob(head.access)),
+        entries=[each for data in found.values() for each in decode_chunk(data) if each[0] in wanted],
+    )
 
 
 def snapshot_part(*, head: SnapshotHead, kind: ResourceType, name: str) -> Snapshot:

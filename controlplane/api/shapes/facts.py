@@ -203,6 +203,7 @@ class IncidentDetailOut(IncidentOut):
     normalised = serializers.CharField(allow_blank=True)
     family = serializers.ChoiceField(choices=[family.value for family in ClientFamily])
     author = serializers.CharField(allow_blank=True)
+    assignee = serializers.CharField(allow_blank=True, help_text="Who acknowledged it last; empty when it is open.")
     revision = serializers.IntegerField(help_text="The refused revision; 0 where none is known.")
     quarantined = serializers.BooleanField()
     verdict = VerdictOut(allow_null=True, help_text="Null until it was judged.")

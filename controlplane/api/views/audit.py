@@ -34,12 +34,19 @@ class AuditView(ApiView):
         limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
         after = query.whole("after", 0, minimum=1, maximum=2**63 - 1)
         environment = query.text("environment", at_most=63)
-        filters = {name: query.text(name, at_most=150) for name in ("actor", "verb", "request_id")}
+        actor, verb, asked_by = (query.text(name, at_most=150) for name in ("actor", "verb", "request_id"))
         query.done()
         environments = list(seen_environments(request, environment))
         if not environment and principal_of(request).may(Role.ADMIN, None):
             environments.append("")
-        found = audit_list(environments=environments, before=after or None, limit=limit + 1, **filters)
+        found = audit_list(
+            environments=environments,
+            before=after or None,
+            actor=actor,
+            verb=verb,
+            request_id=asked_by,
+            limit=limit + 1,
+        )
         last = str(found[limit - 1].pk) if len(found) > limit else ""
         return json_answer(cursor_page(request, [_event_json(each) for each in found[:limit]], limit, last))
 

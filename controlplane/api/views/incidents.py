@@ -146,6 +146,7 @@ def _detail_json(detail: IncidentDetail) -> dict[str, object]:
         "normalised": detail.normalised,
         "family": detail.family.value,
         "author": detail.author,
+        "assignee": detail.assignee,
         "revision": detail.revision,
         "quarantined": detail.quarantined,
         "verdict": None

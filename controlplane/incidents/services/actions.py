@@ -56,27 +56,43 @@ def incident_release(*, public_id: str, reason: str, actor: Principal, request_i
 
 @transaction.atomic(durable=True)
 def incident_set_state(*, public_id: str, state: IncidentState, actor: Principal, request_id: str) -> None:
-    """Say what is being done about it; the state it has already changes nothing. Raises NotFound and Conflict."""
+    """Say what is being done about it; the state it has already changes nothing. Raises NotFound and Conflict.
+
+    Whoever acknowledges it looks after it from then on, also where somebody else did; who opens it again gives it back.
+    """
     incident = Incident.objects.select_for_update().filter(public_id=public_key(public_id)).first()
     if incident is None:
         raise NotFound(f"There is no incident '{public_id[:64]}'.")
     current = IncidentState(incident.state)
-    if state is current:
+    assignee = _assignee(state, incident.assignee, actor)
+    if state is current and assignee == incident.assignee:
         return
-    if state not in TRANSITIONS[current]:
+    if state is not current and state not in TRANSITIONS[current]:
         allowed = " or ".join(sorted(TRANSITIONS[current]))
         raise Conflict(f"An incident that is {current.value} cannot become {state.value}, only {allowed}.")
+    before = {"before": current.value, "assignee": incident.assignee}
     incident.state = state.value
+    incident.assignee = assignee
     incident.resolved_epoch = incident.environment.epoch if state is IncidentState.RESOLVED else None
-    incident.save(update_fields=["state", "resolved_epoch"])
+    incident.save(update_fields=["state", "assignee", "resolved_epoch"])
     audit_record(
         actor=actor.name,
         verb=f"incident.{state.value}",
         subject=str(incident.public_id),
         environment=incident.environment.key,
         request_id=request_id,
-        detail={"before": current.value},
+        detail=before,
     )
+
+
+def _assignee(state: IncidentState, before: str, actor: Principal) -> str:
+    match state:
+        case IncidentState.ACKNOWLEDGED:
+            return actor.name
+        case IncidentState.OPEN:
+            return ""
+        case IncidentState.RESOLVED | IncidentState.IGNORED:
+            return before
 
 
 def _with_revision(public_id: str) -> Incident:

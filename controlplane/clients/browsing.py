@@ -1,0 +1,124 @@
+"""Answers which clients there are, those that need attention first. Values only, never rows. For the pages.
+
+Everything is counted and cut by the database: a list of 5,000 clients costs what a page of it costs.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from django.db.models import Case, Count, Exists, IntegerField, Max, OuterRef, Q, Value, When
+
+from controlplane.clients.clock import database_now
+from controlplane.clients.delivery import SILENT_AFTER
+from controlplane.clients.facts import SubscriptionState
+from controlplane.clients.families import ClientFamily
+from controlplane.clients.models import Client, Nack, Stream, Subscription
+from controlplane.clients.selectors import ClientSummary, NackView, StreamView, client_rows, client_summaries, nacks_get
+
+_OPEN: Final = Q(stream__closed_at=None)
+
+
+class Standing(StrEnum):
+    """How a client stands as a whole, the one that needs attention most first."""
+
+    REFUSING = "refusing"  # its last answer to some type was a NACK
+    SILENT = "silent"  # it was sent something 30 s ago or longer and has not answered
+    CONNECTED = "connected"
+    GONE = "gone"  # no stream is open; forgotten a day after the last one
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLine:
+    """One line of the list: the client, how it stands, its newest open stream, and when it last refused something."""
+
+    client: ClientSummary
+    standing: Standing
+    stream: StreamView | None
+    refused_at: datetime | None
+
+
+def client_page(
+    *,
+    environment_keys: Collection[str],
+    text: str = "",
+    standing: Standing | None = None,
+    family: ClientFamily | None = None,
+    offset: int = 0,
+    limit: int = 50,
+) -> tuple[tuple[ClientLine, ...], int]:
+    """One page of these clients, those that need attention first, and how many there are in all. Five queries.
+
+    `text`: only those whose node id, identity, cluster or address contains it, or whose id it is.
+    """
+    rows = Client.objects.filter(environment__key__in=list(environment_keys)).annotate(standing=_standing())
+    if text:
+        # Where a stream comes from is looked up apart: a join would count clients once for each stream.
+        there = Stream.objects.filter(client=OuterRef("pk"), closed_at=None, peer__contains=text)
+        rows = rows.filter(
+            Q(node_id__icontains=text)
+            | Q(identity__icontains=text)
+            | Q(node_cluster__icontains=text)
+            | Q(pk=text)
+            | Exists(there)
+        )
+    if standing is not None:
+        rows = rows.filter(standing=_ORDER.index(standing))
+    if family is not None:
+        rows = rows.filter(family=family.value)
+    page = rows.order_by("standing", "node_id", "pk")[offset : offset + limit]
+    kept = list(page.values_list("pk", "standing"))
+    standings = {pk: _ORDER[place] for pk, place in kept}
+    found = {each.id: each for each in client_summaries(client_rows().filter(pk__in=standings))}
+    streams, refused = _newest_streams(standings), _last_refusals(standings)
+    lines = tuple(
+        ClientLine(found[pk], standings[pk], streams.get(pk), refused.get(pk)) for pk, _ in kept if pk in found
+    )
+    return lines, rows.count()
+
+
+def standing_counts(*, environment_keys: Collection[str]) -> Mapping[Standing, int]:
+    """How many clients of these environments stand how. One query."""
+    rows = Client.objects.filter(environment__key__in=list(environment_keys)).annotate(standing=_standing())
+    counts = dict(rows.values_list("standing").annotate(count=Count("pk")))
+    return {standing: counts.get(place, 0) for place, standing in enumerate(_ORDER)}
+
+
+def client_refusals(*, public_id: str, limit: int = 50) -> tuple[NackView, ...]:
+    """What a client refused, on whichever stream, newest first."""
+    return nacks_get(
+        ids=list(Nack.objects.filter(client=public_id).order_by("-id").values_list("pk", flat=True)[:limit])
+    )
+
+
+_ORDER: Final = tuple(Standing)
+
+
+def _standing() -> Case:
+    """The place of a client's standing in `_ORDER`."""
+    asked = Subscription.objects.filter(_OPEN, stream__client=OuterRef("pk"))
+    long_ago = database_now() - SILENT_AFTER
+    waiting = Exists(asked.filter(state=SubscriptionState.SENT.value, sent_at__lt=long_ago))
+    return Case(
+        When(Exists(asked.filter(state=SubscriptionState.NACKED.value)), then=Value(0)),
+        When(waiting, then=Value(1)),
+        When(Exists(Stream.objects.filter(client=OuterRef("pk"), closed_at=None)), then=Value(2)),
+        default=Value(3),
+        output_field=IntegerField(),
+    )
+
+
+def _newest_streams(clients: Collection[str]) -> dict[str, StreamView]:
+    rows = Stream.objects.filter(client__in=clients, closed_at=None).select_related("replica").order_by("opened_at")
+    return {
+        row.client_id: StreamView(
+            row.pk, str(row.replica), row.variant, row.peer, row.opened_at, row.closed_at, row.cause
+        )
+        for row in rows
+    }
+
+
+def _last_refusals(clients: Collection[str]) -> dict[str, datetime]:
+    return dict(Nack.objects.filter(client__in=clients).values_list("client").annotate(last=Max("at")))

@@ -1,0 +1,153 @@
+"""Answers which incidents there are, the most urgent first, and what happened to one. Values only, never rows.
+
+For the pages: a list is ranked over the newest 2,000 incidents, of which there are at most 1,000 unresolved per
+environment (`recording.MAX_UNRESOLVED`), and read by pages.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.db.models import Count, Q
+
+from controlplane.catalog.contents import contents_of_revisions
+from controlplane.catalog.manifests import manifest_of
+from controlplane.catalog.selectors import revision_list
+from controlplane.clients.clock import database_now
+from controlplane.clients.families import ClientFamily
+from controlplane.errors import NotFound
+from controlplane.incidents.attribution import Confidence
+from controlplane.incidents.models import Incident
+from controlplane.incidents.selectors import Impact, IncidentDetail
+from controlplane.incidents.urgency import urgency
+from controlplane.incidents.values import UNRESOLVED, IncidentState
+from controlplane.journal.models import AuditEvent
+from controlplane.journal.selectors import audit_list
+from xdscore.resource_types import by_word
+from xdscore.schema.differences import unified_text
+
+_MAX_RANKED: Final = 2_000
+_MAX_EVENTS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentRow:
+    """One line of the list. `sentence` is what clients said, without what differs between two reports of it."""
+
+    id: str
+    environment: str
+    type: str
+    name: str
+    state: IncidentState
+    confidence: Confidence
+    family: ClientFamily
+    sentence: str
+    impact: Impact
+    change: str
+    author: str
+    assignee: str
+    revision: int
+    first_at: datetime
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The last acknowledged revision and the refused one beside each other.
+
+    `before` is None where none was ever acknowledged; `text` is unified, and empty where both are the same.
+    """
+
+    before: int | None
+    after: int
+    text: str
+
+
+def incident_page(
+    *,
+    environment_keys: Collection[str],
+    states: Collection[IncidentState] = UNRESOLVED,
+    text: str = "",
+    offset: int = 0,
+    limit: int = 50,
+) -> tuple[tuple[IncidentRow, ...], int]:
+    """One page of these incidents, the most urgent first, and how many there are in all. Two queries.
+
+    `text`: only those whose resource, words or id contain it.
+    """
+    rows = Incident.objects.filter(
+        environment__key__in=list(environment_keys), state__in=[state.value for state in states]
+    )
+    if text:
+        rows = rows.filter(_holding(text))
+    now = database_now()
+    found = list(rows.order_by("-last_at").values_list("pk", "nacked", "sent", "last_at")[:_MAX_RANKED])
+    found.sort(key=lambda row: (-urgency(nacked=row[1], sent=row[2], age=now - row[3]), -row[0]))
+    wanted = [pk for pk, *_ in found[offset : offset + limit]]
+    read = {row.pk: row for row in Incident.objects.select_related("environment").filter(pk__in=wanted)}
+    # One may have been deleted with its environment in between.
+    return tuple(_row(read[pk]) for pk in wanted if pk in read), len(found)
+
+
+def incident_state_counts(*, environment_keys: Collection[str]) -> Mapping[IncidentState, int]:
+    """How many incidents of these environments are in each state."""
+    rows = Incident.objects.filter(environment__key__in=list(environment_keys)).values_list("state")
+    counts = dict(rows.annotate(count=Count("pk")))
+    return {state: counts.get(state.value, 0) for state in IncidentState}
+
+
+def incident_difference(detail: IncidentDetail) -> Difference | None:
+    """What was new in the refused revision, as far as the catalogue knows both; None where nobody is named."""
+    if not detail.revision or not detail.incident.name:
+        return None
+    environment, kind, name = detail.incident.environment, by_word[detail.incident.type], detail.incident.name
+    try:
+        history = revision_list(environment_key=environment, kind=kind, name=name)
+    except NotFound:
+        return None
+    good = history.filter(number__lt=detail.revision, proof__isnull=False).first()
+    before = good.number if good is not None else None
+    numbers = [number for number in (before, detail.revision) if number is not None]
+    found = contents_of_revisions(environment_key=environment, kind=kind, name=name, numbers=numbers)
+    if detail.revision not in found:
+        return None
+    old = manifest_of(found[before]) if before is not None and before in found else None
+    return Difference(before, detail.revision, unified_text(name, old, manifest_of(found[detail.revision])))
+
+
+def incident_events(detail: IncidentDetail) -> Sequence[AuditEvent]:
+    """What people and Parley did about it and about its resource since it began, newest first, at most 50."""
+    incident = detail.incident
+    subjects = [incident.id, f"{incident.type}/{incident.name}"] if incident.name else [incident.id]
+    return audit_list(environments=[incident.environment], subjects=subjects, since=detail.first_at, limit=_MAX_EVENTS)
+
+
+def _holding(text: str) -> Q:
+    return (
+        Q(name__icontains=text)
+        | Q(message__icontains=text)
+        | Q(normalised__icontains=text)
+        | Q(public_id__startswith=text[:36])
+        | Q(assignee__icontains=text)
+    )
+
+
+def _row(row: Incident) -> IncidentRow:
+    return IncidentRow(
+        id=str(row.public_id),
+        environment=row.environment.key,
+        type=row.type,
+        name=row.name,
+        state=IncidentState(row.state),
+        confidence=Confidence(row.confidence),
+        family=ClientFamily(row.family),
+        sentence=row.normalised or row.message,
+        impact=Impact(row.nacked, row.sent),
+        change=row.change,
+        author=row.author,
+        assignee=row.assignee,
+        revision=row.revision,
+        first_at=row.first_at,
+        last_at=row.last_at,
+    )

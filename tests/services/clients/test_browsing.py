@@ -1,0 +1,136 @@
+"""The list of clients: how each stands, those that need attention first."""
+
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+from pytest_django import DjangoAssertNumQueries
+
+from controlplane.clients.browsing import ClientLine, Standing, client_page, client_refusals, standing_counts
+from controlplane.clients.families import ClientFamily
+from controlplane.clients.models import Stream, Subscription
+from controlplane.clients.selectors import client_get
+from controlplane.databases import READER
+from controlplane.explain.deliveries import client_deliveries
+from controlplane.explain.delivery import DeliveryState
+from tests.services.incidents.fleet import Fleet, held, publish
+from tests.support.facts import subscribed
+from tests.support.manifests import cluster
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", READER]),
+    pytest.mark.usefixtures("database"),
+]
+
+
+@pytest.fixture
+def fleet(database: str) -> Fleet:
+    """Four clients: node-1 is content, node-2 refused, node-3 has been silent for a minute, node-4 has left."""
+    four = Fleet(4)
+    publish(cluster("pay"))
+    four.accept(held("pay", 1))
+    publish(cluster("pay", connect_timeout="2s"))
+    response = four.send(held("pay", 2))
+    four.refuse(response, "no such file", suspects=(held("pay", 2),), who=slice(1, 2))
+    of_node_3 = Subscription.objects.filter(stream__client__node_id="node-3")
+    of_node_3.update(sent_at=F("sent_at") - timedelta(minutes=1))
+    Subscription.objects.filter(stream__client__node_id="node-1").update(state="acked")
+    four.buffer.closed(four.streams[3], "the client went away")
+    four.write()
+    return four
+
+
+def listed(**asked: object) -> tuple[tuple[ClientLine, ...], int]:
+    return client_page(environment_keys=["default"], **asked)  # type: ignore[arg-type]  # the tests' own words
+
+
+def test_client_page__four_clients__those_that_need_attention_first(
+    fleet: Fleet, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_max_num_queries(8):
+        lines, count = listed()
+
+    assert [(line.client.node_id, line.standing) for line in lines] == [
+        ("node-2", Standing.REFUSING),
+        ("node-3", Standing.SILENT),
+        ("node-1", Standing.CONNECTED),
+        ("node-4", Standing.GONE),
+    ]
+    assert count == 4
+    assert lines[0].refused_at is not None
+    assert [line.stream is None for line in lines] == [False, False, False, True]
+
+
+def test_client_page__filtered__holds_what_fits(fleet: Fleet) -> None:
+    def nodes(**asked: object) -> list[str]:
+        return [line.client.node_id for line in listed(**asked)[0]]
+
+    assert nodes(text="NODE-3") == ["node-3"]
+    assert nodes(text="127.0.0.1") == ["node-2", "node-3", "node-1"]
+    assert nodes(text="%") == []
+    assert nodes(standing=Standing.GONE) == ["node-4"]
+    assert nodes(family=ClientFamily.ENVOY, offset=1, limit=2) == ["node-3", "node-1"]
+    assert nodes(family=ClientFamily.GRPC_GO) == []
+
+
+def test_standing_counts__of_the_same_clients__in_one_query(
+    fleet: Fleet, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_max_num_queries(2):  # PostgreSQL is asked for its clock, too
+        counts = standing_counts(environment_keys=["default"])
+
+    assert {standing.value: count for standing, count in counts.items()} == {
+        "refusing": 1,
+        "silent": 1,
+        "connected": 1,
+        "gone": 1,
+    }
+
+
+def test_client_deliveries__refused_and_accepted__each_with_its_revision(fleet: Fleet) -> None:
+    states = {}
+    for line in listed()[0][:3]:
+        (clusters,) = client_deliveries(client=line.client)
+        (pay,) = clusters.deliveries
+        states[line.client.node_id] = (pay.state, pay.sentence)
+
+    assert states["node-2"][0] is DeliveryState.NACKED
+    assert states["node-3"] == (DeliveryState.SENT, "r2 was sent; no answer yet.")
+    assert states["node-1"] == (DeliveryState.ACKED, "Runs r2.")
+
+
+def test_client_deliveries__names_it_may_not_have__are_told_and_counted(database: str) -> None:
+    one = Fleet(1)
+    publish(cluster("pay"))
+    one.buffer.learnt(one.streams[0], subscribed("pay", "gone", *(f"many-{number:03}" for number in range(150))))
+    one.write()
+    client = listed()[0][0].client
+
+    (clusters,) = client_deliveries(client=client)
+
+    by_name = {each.name: each for each in clusters.deliveries}
+    assert (clusters.names, len(clusters.deliveries), clusters.more) == (152, 100, True)
+    assert by_name["gone"].state is DeliveryState.ERROR_SENT
+    assert by_name["gone"].told.startswith("NOT_FOUND [XDS2101] Cluster 'gone'")
+
+
+def test_client_deliveries__more_names__no_more_queries(
+    fleet: Fleet, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    publish(*(cluster(f"c{number}") for number in range(30)))
+    client = listed()[0][0].client
+
+    with django_assert_max_num_queries(13):
+        (clusters,) = client_deliveries(client=client)
+
+    assert len(clusters.deliveries) == 31
+
+
+def test_client_refusals__stream_is_closed__are_still_told(fleet: Fleet) -> None:
+    client = listed(text="node-2")[0][0].client
+    Stream.objects.filter(client=client.id).update(closed_at=F("opened_at"))
+
+    (nack,) = client_refusals(public_id=client.id)
+
+    assert (nack.text, nack.type) == ("no such file", "cluster")
+    assert client_get(public_id=client.id).connected is False
