@@ -32,7 +32,15 @@ class Group:
 
 
 GROUPS: Final = (
-    Group("Now", (Place("Home", "home", "home", of_environment=False), Place("Explain", "help", "explain", False))),
+    Group(
+        "Now",
+        (
+            Place("Home", "home", "home", of_environment=False),
+            Place("Incidents", "alert-triangle", "incidents", also=("incident",)),
+            Place("Clients", "server", "clients", also=("client",)),
+            Place("Explain", "help", "explain", of_environment=False),
+        ),
+    ),
     Group(
         "Administration",
         (Place("Environments", "server", "environments", of_environment=False, also=("environment",)),),

@@ -49,6 +49,11 @@ LOOKS: Final[dict[str, Look]] = {
     "ERROR_SENT": Look("bad", "lock", "ERROR_SENT"),
     "NOT_SUBSCRIBED": Look("quiet", "minus", "NOT_SUBSCRIBED"),
     "DISCONNECTED": Look("quiet", "circle-dashed", "DISCONNECTED"),
+    # A client as a whole
+    "refusing": Look("bad", "circle-x", "refusing"),
+    "silent": Look("warn", "clock", "silent"),
+    "connected": Look("good", "circle-check", "connected"),
+    "gone": Look("quiet", "circle-dashed", "gone"),
     # An incident
     "open": Look("bad", "alert-triangle", "open"),
     "acknowledged": Look("warn", "user", "acknowledged"),

@@ -3,7 +3,7 @@
 from django.contrib.auth import views as auth
 from django.urls import path
 
-from controlplane.console import environments, preferences, views
+from controlplane.console import clients, environments, incidents, preferences, views
 from controlplane.console.sign_in import SignInView
 
 urlpatterns = [
@@ -14,6 +14,10 @@ urlpatterns = [
     path("login", SignInView.as_view(), name="login"),
     path("logout", auth.LogoutView.as_view(), name="logout"),
     path("theme", preferences.theme, name="theme"),
+    path("e/<str:environment_key>/incidents", incidents.IncidentsPage.as_view(), name="incidents"),
+    path("incidents/<str:incident_id>", incidents.IncidentPage.as_view(), name="incident"),
+    path("e/<str:environment_key>/clients", clients.ClientsPage.as_view(), name="clients"),
+    path("clients/<str:client_id>", clients.ClientPage.as_view(), name="client"),
     path("environments", environments.EnvironmentsPage.as_view(), name="environments"),
     path("e/<str:environment_key>", environments.EnvironmentPage.as_view(), name="environment"),
 ]

@@ -77,7 +77,7 @@ def _served(known: NameKnown, asked: Asked) -> Delivery:
         case Reply.SENT:
             return _delivery(known, DeliveryState.SENT, f"{what} was sent; no answer yet.", asked.sent_at)
         case Reply.NACKED:
-            text = f"{what} was in a response that it refused over another resource; whether it runs cannot be known."
+            text = f"{what} was sent again in a response that it refused over another resource."
             return _delivery(known, DeliveryState.SENT, text, asked.sent_at)
         case Reply.REQUESTED:
             return _delivery(known, DeliveryState.REQUESTED, f"Asked for it; {what} is about to be sent.", None)

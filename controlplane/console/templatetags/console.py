@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from controlplane.clients.foreign_text import escape
 from controlplane.console.diffs import DiffLine, lines_of
 from controlplane.console.states import look_of
 from controlplane.console.times import relative
@@ -75,3 +76,9 @@ def short(identifier: object) -> str:
 def current_path(context: template.Context) -> str:
     """The path of this page with its question."""
     return str(context["request"].get_full_path())
+
+
+@register.filter
+def visible(text: object) -> str:
+    """A text of others with everything written out that acts on a reader: controls, and what turns the direction."""
+    return escape(str(text), keep="\n\t")

@@ -26,7 +26,7 @@ def delivered(
         (Reply.ACKED, DeliveryState.ACKED, "Runs r18."),
         (Reply.SENT, DeliveryState.SENT, "r18 was sent; no answer yet."),
         (Reply.REQUESTED, DeliveryState.REQUESTED, "Asked for it; r18 is about to be sent."),
-        (Reply.NACKED, DeliveryState.SENT, "refused over another resource; whether it runs cannot be known"),
+        (Reply.NACKED, DeliveryState.SENT, "was sent again in a response that it refused over another resource"),
     ],
 )
 def test_delivery__served__is_what_the_client_answered(reply: Reply, state: DeliveryState, sentence: str) -> None:

@@ -1,0 +1,166 @@
+"""Who is connected: the list, those that need attention first, and one client with what it has of each name."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from controlplane.catalog.rights import environment_visible
+from controlplane.catalog.selectors import environment_list
+from controlplane.clients.bootstraps import (
+    Node,
+    UnreachableError,
+    Variant,
+    envoy_bootstrap,
+    grpc_bootstrap,
+    node_for,
+)
+from controlplane.clients.browsing import Standing, client_page, client_refusals, standing_counts
+from controlplane.clients.families import ClientFamily
+from controlplane.clients.selectors import ClientSummary, NackView, StreamView, client_get, client_streams
+from controlplane.config import Config
+from controlplane.console.pages import Page
+from controlplane.console.paging import SIZE, Paged, page_number
+from controlplane.errors import NotFound
+from controlplane.explain.deliveries import client_deliveries
+from controlplane.explain.delivery import DeliveryState
+from controlplane.values import AdsAuth
+from xdscore.resource_types import RESOURCE_TYPES
+
+_MAX_TEXT: Final = 200
+_MAX_EVENTS: Final = 40
+_STANDINGS: Final = {each.value: each for each in Standing}
+_FAMILIES: Final = {each.value: each for each in ClientFamily}
+
+_UNDERSTANDS: Final = {
+    # ux.md F3, F4 and F7: nothing that a client sends tells; these are the implementations as they are released.
+    ClientFamily.GRPC_CORE: "It reads the reasons Parley sends (xRFC TP3) where its environment says "
+    "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=true; else it reports 'does not exist' after about 15 s.",
+    ClientFamily.ENVOY: "Envoy takes the reasons Parley sends without a word: look for them here, not in its log.",
+}
+_UNDERSTANDS_UNKNOWN: Final = "Whether it reads the reasons Parley sends (xRFC TP3) cannot be seen from here; without, it reports 'does not exist'."
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a client. `state` is how it looks; `text` is what it said, if anything."""
+
+    at: datetime
+    state: str
+    label: str
+    what: str
+    text: str = ""
+
+
+class ClientsPage(Page):
+    """The list."""
+
+    template = "clients/list.html"
+
+    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """One page of it."""
+        text = request.GET.get("q", "").strip()[:_MAX_TEXT]
+        standing, family = request.GET.get("state", ""), request.GET.get("family", "")
+        number = page_number(request)
+        lines, count = client_page(
+            environment_keys=[environment_key],
+            text=text,
+            standing=_STANDINGS.get(standing),
+            family=_FAMILIES.get(family),
+            offset=(number - 1) * SIZE,
+            limit=SIZE,
+        )
+        counts = standing_counts(environment_keys=[environment_key])
+        context = {
+            "page": Paged(lines, number, count),
+            "text": text,
+            "standing": standing,
+            "family": family,
+            "counts": tuple((each.value, how_many) for each, how_many in counts.items()),
+            "families": tuple(each.value for each in ClientFamily),
+            "filtered": bool(text or standing or family),
+            "anybody": sum(counts.values()),
+            "ads_address": str(settings.PARLEY.ads_address),
+        }
+        return self.page(context)
+
+
+class ClientPage(Page):
+    """One client: who it is, what it asks for and has, what happened, and the file to start it with."""
+
+    template = "clients/client.html"
+    needs = {"GET": None}
+
+    def get(self, request: HttpRequest, client_id: str) -> HttpResponse:  # noqa: ARG002 - Django's
+        """It as it is now."""
+        client = self._visible(client_id)
+        streams, refusals = client_streams(public_id=client_id), client_refusals(public_id=client_id)
+        types = client_deliveries(client=client)
+        context = {
+            "client": client,
+            "types": types,
+            "attention": tuple(each for one in types for each in one.deliveries if each.state in _NEEDS_ATTENTION),
+            "stream": next((each for each in streams if each.closed_at is None), None),
+            "last_stream": streams[0] if streams else None,
+            "events": _events(streams, refusals),
+            "understands": _UNDERSTANDS.get(client.family, _UNDERSTANDS_UNKNOWN),
+            "bootstrap": _bootstrap(client),
+            "all_types": RESOURCE_TYPES,
+        }
+        return self.page(context)
+
+    def _visible(self, client_id: str) -> ClientSummary:
+        """The client. Raises NotFound in the same words whether it is unknown or somebody else's."""
+        try:
+            client = client_get(public_id=client_id)
+            self.environment = environment_visible(self.principal, client.environment)
+        except NotFound:
+            raise NotFound(
+                f"There is no client '{client_id[:64]}'. A client is forgotten a day after its last stream."
+            ) from None
+        return client
+
+
+_NEEDS_ATTENTION: Final = (DeliveryState.NACKED, DeliveryState.ERROR_SENT)
+
+
+def _events(streams: tuple[StreamView, ...], refusals: tuple[NackView, ...]) -> list[Event]:
+    """What is kept of a client, newest first. Responses and ACKs are kept as their last state only, see its types."""
+    events = [
+        Event(each.opened_at, "connected", "connected", f"from {each.peer} to {each.replica}, {each.variant}")
+        for each in streams
+    ]
+    events += [
+        Event(each.closed_at, "DISCONNECTED", "left", each.cause or "without a word")
+        for each in streams
+        if each.closed_at is not None
+    ]
+    events += [
+        Event(
+            each.at,
+            "NACKED",
+            "NACK",
+            f"of {each.type}, {each.repeats} times" if each.repeats > 1 else f"of {each.type}",
+            each.text,
+        )
+        for each in refusals
+    ]
+    return sorted(events, key=lambda event: event.at, reverse=True)[:_MAX_EVENTS]
+
+
+def _bootstrap(client: ClientSummary) -> str:
+    """The file to start this client with; empty where no selector leads a client of this name here."""
+    config: Config = settings.PARLEY
+    if config.ads_auth is AdsAuth.NONE:
+        try:
+            node = node_for(client.node_id, client.environment, tuple(state.choice for state in environment_list()))
+        except UnreachableError:
+            return ""
+    else:
+        node = Node(client.node_id, client.node_cluster or client.environment)
+    envoy = client.family is ClientFamily.ENVOY
+    tree = envoy_bootstrap(config, node, Variant.SOTW) if envoy else grpc_bootstrap(config, node)
+    return json.dumps(tree, indent=2)

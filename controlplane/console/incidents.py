@@ -1,0 +1,187 @@
+"""What clients refuse: the list, the most urgent first, and one incident with everything that is known of it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from controlplane.accounts.principal import Role
+from controlplane.catalog.rights import environment_visible, require
+from controlplane.catalog.selectors import change_get
+from controlplane.clients.browsing import Standing, standing_counts
+from controlplane.console.pages import Page
+from controlplane.console.paging import SIZE, Paged, page_number
+from controlplane.console.posted import reason_of
+from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
+from controlplane.incidents.attribution import Confidence
+from controlplane.incidents.selectors import IncidentDetail, incident_get
+from controlplane.incidents.services import incident_quarantine, incident_release, incident_set_state
+from controlplane.incidents.triage import (
+    incident_difference,
+    incident_events,
+    incident_page,
+    incident_state_counts,
+)
+from controlplane.incidents.values import TRANSITIONS, UNRESOLVED, IncidentState
+from controlplane.journal.models import AuditEvent
+from xdscore.resource_types import by_word
+
+_MAX_TEXT: Final = 200
+
+_STATES: Final = {state.value: state for state in IncidentState}
+# Which states a filter stands for, by its word in the address.
+_SHOWN: Final = {
+    "unresolved": UNRESOLVED,
+    **{state.value: (state,) for state in IncidentState},
+    "all": tuple(IncidentState),
+}
+
+_BECAUSE: Final = {
+    Confidence.ISOLATED: "Proven: it was sent to a client alone, and refused.",
+    Confidence.ONLY_CHANGE: "Sure: it was the only thing new to the client since its last acknowledgement.",
+    Confidence.NAMED_IN_TEXT: "Likely: several things were new to the client, and its text names this one.",
+    Confidence.ONE_OF: "Unsure: several things were new to the client, and its text names none of them.",
+    Confidence.UNKNOWN: "Unknown: neither what was new to the client nor its text says which resource it is.",
+}
+
+_DONE: Final = {
+    "incident.open": "opened it again",
+    "incident.acknowledged": "looks after it",
+    "incident.resolved": "resolved it",
+    "incident.ignored": "silenced it: counted, but nobody is told",
+    "quarantine.opened": "took the refused revision out of service",
+    "quarantine.released": "put the refused revision back into service",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that was done about an incident, as its timeline tells it."""
+
+    at: datetime
+    who: str
+    what: str
+    reason: str
+    request_id: str
+
+
+class IncidentsPage(Page):
+    """The list."""
+
+    template = "incidents/list.html"
+
+    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """One page of it."""
+        shown = request.GET.get("state", "")
+        shown = shown if shown in _SHOWN else "unresolved"
+        text = request.GET.get("q", "").strip()[:_MAX_TEXT]
+        number = page_number(request)
+        items, count = incident_page(
+            environment_keys=[environment_key],
+            states=_SHOWN[shown],
+            text=text,
+            offset=(number - 1) * SIZE,
+            limit=SIZE,
+        )
+        context: dict[str, object] = {
+            "page": Paged(items, number, count),
+            "shown": shown,
+            "text": text,
+            "choices": tuple((counts := _counts(environment_key)).items()),
+            "resolved": counts[IncidentState.RESOLVED],
+        }
+        if not count:
+            standing = standing_counts(environment_keys=[environment_key])
+            context["connected"] = sum(standing.values()) - standing[Standing.GONE]
+        return self.page(context)
+
+
+class IncidentPage(Page):
+    """One incident: what clients said, whom it blames and why, what was new, who is affected, and what to do."""
+
+    template = "incidents/incident.html"
+    needs = {"GET": None, "POST": None}
+
+    def get(self, request: HttpRequest, incident_id: str) -> HttpResponse:  # noqa: ARG002 - Django's
+        """It as it is now."""
+        return self._page(self._visible(incident_id))
+
+    def post(self, request: HttpRequest, incident_id: str) -> HttpResponse:
+        """Do something about it, then show it again."""
+        detail = self._visible(incident_id)
+        require(self.principal, Role.OPERATOR, detail.incident.environment)
+        try:
+            messages.success(request, self._act(request, detail))
+        except ControlPlaneError as error:
+            return self._page(detail, error=error)
+        return redirect(request.path)
+
+    def _visible(self, incident_id: str) -> IncidentDetail:
+        """The incident. Raises NotFound in the same words whether it is unknown or somebody else's."""
+        detail = incident_get(public_id=incident_id)
+        try:
+            self.environment = environment_visible(self.principal, detail.incident.environment)
+        except NotFound:
+            raise NotFound(f"There is no incident '{incident_id[:64]}'.") from None
+        return detail
+
+    def _act(self, request: HttpRequest, detail: IncidentDetail) -> str:
+        """Carry out the action of the form; what was done, as a sentence. Raises ControlPlaneError."""
+        action, public_id = request.POST.get("action", ""), detail.incident.id
+        if action in _STATES:
+            incident_set_state(
+                public_id=public_id, state=_STATES[action], actor=self.principal, request_id=self.request_id
+            )
+            return f"The incident is {action}."
+        acts = {"quarantine": incident_quarantine, "release": incident_release}
+        if action not in acts:
+            raise InputInvalid("There is no such action. Nothing was changed.")
+        reason = reason_of(request)
+        made = acts[action](public_id=public_id, reason=reason, actor=self.principal, request_id=self.request_id)
+        if not made.changed:
+            return "Nothing had to change."
+        out = action == "quarantine"
+        return f"Revision r{detail.revision} is {'out of' if out else 'back in'} service with the next build."
+
+    def _page(self, detail: IncidentDetail, *, error: ControlPlaneError | None = None) -> HttpResponse:
+        incident = detail.incident
+        difference = incident_difference(detail)
+        context = {
+            "detail": detail,
+            "incident": incident,
+            "kind": by_word[incident.type],
+            "because": _BECAUSE[incident.confidence],
+            "difference": difference,
+            "suspect": change_get(public_id=incident.change) if incident.change else None,
+            "events": [_event(each) for each in incident_events(detail)],
+            "sample": detail.samples[0] if detail.samples else None,
+            "more_samples": _others(detail),
+            "steps": frozenset(state.value for state in TRANSITIONS[incident.state]),
+            "unresolved": incident.state in UNRESOLVED,
+            "refused": "is refused" if incident.state in UNRESOLVED else "was refused",
+            "mine": detail.assignee == self.principal.name,
+            "before": detail.opened_epoch - 1,
+            "error": error,
+        }
+        return self.page(context, status=200 if error is None else error.status)
+
+
+def _counts(environment_key: str) -> dict[str, int]:
+    """How many incidents each filter shows."""
+    by_state = incident_state_counts(environment_keys=[environment_key])
+    return {word: sum(by_state[state] for state in states) for word, states in _SHOWN.items()}
+
+
+def _others(detail: IncidentDetail) -> tuple[str, ...]:
+    """The samples whose words differ from the first one's, each once."""
+    texts = dict.fromkeys(sample.text for sample in detail.samples)
+    return tuple(texts)[1:]
+
+
+def _event(event: AuditEvent) -> Event:
+    told = event.detail if isinstance(event.detail, dict) else {}
+    what = _DONE.get(event.verb, event.verb)
+    return Event(event.at, event.actor, what, str(told.get("reason", "")), event.request_id)
