@@ -28,6 +28,7 @@ from controlplane.errors import NotFound
 from controlplane.explain.deliveries import client_deliveries
 from controlplane.explain.delivery import DeliveryState
 from controlplane.values import AdsAuth
+from xdscore.codes import shown
 from xdscore.resource_types import RESOURCE_TYPES
 
 _MAX_TEXT: Final = 200
@@ -41,7 +42,10 @@ _UNDERSTANDS: Final = {
     "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=true; else it reports 'does not exist' after about 15 s.",
     ClientFamily.ENVOY: "Envoy takes the reasons Parley sends without a word: look for them here, not in its log.",
 }
-_UNDERSTANDS_UNKNOWN: Final = "Whether it reads the reasons Parley sends (xRFC TP3) cannot be seen from here; without, it reports 'does not exist'."
+_UNDERSTANDS_UNKNOWN: Final = (
+    "Whether it reads the reasons Parley sends (xRFC TP3) cannot be seen from here; "
+    "where it does not, it reports 'does not exist'."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,7 @@ class ClientPage(Page):
             self.environment = environment_visible(self.principal, client.environment)
         except NotFound:
             raise NotFound(
-                f"There is no client '{client_id[:64]}'. A client is forgotten a day after its last stream."
+                f"There is no client '{shown(client_id, 64)}'. A client is forgotten a day after its last stream."
             ) from None
         return client
 

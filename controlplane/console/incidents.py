@@ -27,6 +27,7 @@ from controlplane.incidents.triage import (
 )
 from controlplane.incidents.values import TRANSITIONS, UNRESOLVED, IncidentState
 from controlplane.journal.models import AuditEvent
+from xdscore.codes import shown
 from xdscore.resource_types import by_word
 
 _MAX_TEXT: Final = 200
@@ -125,7 +126,7 @@ class IncidentPage(Page):
         try:
             self.environment = environment_visible(self.principal, detail.incident.environment)
         except NotFound:
-            raise NotFound(f"There is no incident '{incident_id[:64]}'.") from None
+            raise NotFound(f"There is no incident '{shown(incident_id, 64)}'.") from None
         return detail
 
     def _act(self, request: HttpRequest, detail: IncidentDetail) -> str:

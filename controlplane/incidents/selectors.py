@@ -21,6 +21,7 @@ from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.models import Incident, IncidentClient, IncidentNack
 from controlplane.incidents.values import UNRESOLVED, IncidentState
 from controlplane.incidents.verdict import Outcome
+from xdscore.codes import shown
 from xdscore.resource_types import by_word
 
 _MAX_CLIENTS = 100
@@ -129,7 +130,7 @@ def incident_get(*, public_id: str) -> IncidentDetail:
     """One incident. Raises NotFound."""
     row = Incident.objects.select_related("environment").filter(public_id=public_key(public_id)).first()
     if row is None:
-        raise NotFound(f"There is no incident '{public_id[:64]}'.")
+        raise NotFound(f"There is no incident '{shown(public_id, 64)}'.")
     refusing = IncidentClient.objects.filter(incident=row).order_by("-last_at")[:_MAX_CLIENTS]
     samples = IncidentNack.objects.filter(incident=row).values_list("nack_id", flat=True)
     return IncidentDetail(
@@ -186,7 +187,7 @@ def public_key(public_id: str) -> uuid.UUID:
     try:
         return uuid.UUID(public_id)
     except ValueError:
-        raise NotFound(f"There is no incident '{public_id[:64]}'.") from None
+        raise NotFound(f"There is no incident '{shown(public_id, 64)}'.") from None
 
 
 def _value(row: Incident) -> IncidentValue:

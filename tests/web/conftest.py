@@ -1,0 +1,94 @@
+"""Somebody in front of a browser, and a fleet that has something to say."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django.fixtures import Settings
+
+from controlplane.accounts.models import RoleGrant
+from controlplane.accounts.principal import SYSTEM, Role
+from controlplane.catalog.services import environment_create, environment_default_ensure
+from controlplane.catalog.values import EnvironmentPolicy
+from controlplane.incidents.services import digest
+from tests.services.incidents.fleet import Fleet, held, publish
+from tests.support.manifests import cluster
+
+USERS: Any = get_user_model()
+# Whatever a data plane or an operator may write: markup, what turns a line around, and what drives a terminal.
+HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.exe\x1b[31m"
+
+
+@pytest.fixture
+def two_environments(settings: Settings) -> None:
+    """`default` and `prod`."""
+    # Slow hashes are Django's to test; here they would only make a minute pass.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    environment_default_ensure()
+    environment_create(key="prod", policy=EnvironmentPolicy(), actor=SYSTEM)
+
+
+@pytest.fixture
+def admin(two_environments: None) -> Client:
+    """Somebody who may do everything."""
+    USERS.objects.create_superuser("admin", password="pw")
+    return _signed_in("admin")
+
+
+@pytest.fixture
+def person(two_environments: None) -> Callable[..., Client]:
+    """Somebody with one role in one environment."""
+
+    def make(role: Role, environment: str = "default") -> Client:
+        name = f"{role.value}-{environment}"
+        user = USERS.objects.create_user(name, password="pw")
+        RoleGrant.objects.create(user=user, role=role.value, environment=environment)
+        return _signed_in(name)
+
+    return make
+
+
+@pytest.fixture
+def fleet(two_environments: None) -> Fleet:
+    """Three clients in `default` that run r1 of `pay`; the first refused r2, in hostile words."""
+    three = Fleet(3)
+    publish(cluster("pay"))
+    three.accept(held("pay", 1))
+    digest()
+    publish(cluster("pay", connect_timeout="2s"))
+    text = f"Error adding/updating cluster(s) pay: Invalid path: {HOSTILE}"
+    three.refuse(three.send(held("pay", 2)), text, suspects=(held("pay", 2),), who=slice(1))
+    digest()
+    return three
+
+
+def page(client: Client, path: str, status: int = 200) -> str:
+    """A page, which must be answered so."""
+    answer = client.get(path)
+    assert answer.status_code == status, answer.content.decode()[:2000]
+    return answer.content.decode()
+
+
+def queries(client: Client, path: str) -> int:
+    """How many queries a page costs somebody who has seen one before."""
+    page(client, path)
+    with CaptureQueriesContext(connection) as asked:
+        page(client, path)
+    return len(asked)
+
+
+def assert_harmless(text: str) -> None:
+    """Nothing of HOSTILE acts: no tag of it, no control character, nothing that turns the direction."""
+    assert "<img src=x" not in text
+    assert "\u202e" not in text
+    assert "\x1b" not in text
+
+
+def _signed_in(name: str) -> Client:
+    client = Client()
+    assert client.login(username=name, password="pw")
+    return client

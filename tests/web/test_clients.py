@@ -1,0 +1,110 @@
+"""The pages of clients: who is connected, and what each has of what it asks for."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from controlplane.accounts.principal import Role
+from controlplane.clients.models import Client as Row
+from controlplane.databases import READER
+from tests.services.incidents.fleet import Fleet
+from tests.support.facts import stream, subscribed
+from tests.web.conftest import HOSTILE, assert_harmless, page, queries
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
+
+
+def id_of(node_id: str) -> str:
+    return Row.objects.get(node_id=node_id).pk
+
+
+def test_clients__nobody_yet__says_where_ads_listens(admin: Client) -> None:
+    shown = page(admin, "/e/prod/clients")
+
+    assert "No client has connected to prod yet" in shown
+    assert "ADS listens on" in shown
+
+
+def test_clients__a_fleet__listed_with_states_and_counts(admin: Client, fleet: Fleet) -> None:
+    shown = page(admin, "/e/default/clients")
+
+    assert shown.index("node-1") < shown.index("node-2")  # the one that refuses comes first
+    assert "<b>3</b> all" in shown
+    assert f'href="/clients/{id_of("node-3")}"' in shown
+
+
+def test_clients__filtered__shows_what_fits(admin: Client, fleet: Fleet) -> None:
+    asked = {"?q=NODE-1": True, "?q=zzz": False, "?state=gone": False, "?state=refusing": True, "?family=x": True}
+
+    for question, found in asked.items():
+        shown = page(admin, f"/e/default/clients{question}")
+
+        assert (id_of("node-1") in shown) is found, question
+        assert ("0 of 3 clients fit" in shown) is not found, question
+
+
+def test_client__that_refused__shows_the_state_of_each_name_and_its_own_words(admin: Client, fleet: Fleet) -> None:
+    shown = page(admin, f"/clients/{id_of('node-1')}")
+
+    assert "1 name needs attention" in shown
+    assert "NACKED" in shown
+    assert "Refused r2; it is served the last revision that clients acknowledged." in shown
+    assert "nothing: all of this is what it says of itself" in shown
+    assert "&lt;img src=x" in shown
+    assert "&quot;ads_config&quot;" in shown  # the bootstrap of an Envoy
+    assert_harmless(shown)
+
+
+def test_client__names_nobody_published__shows_the_text_it_was_told(admin: Client, fleet: Fleet) -> None:
+    fleet.buffer.learnt(fleet.streams[1], subscribed("pay", f"gone {HOSTILE}"))
+    fleet.write()
+
+    shown = page(admin, f"/clients/{id_of('node-2')}")
+
+    assert "Told NOT_FOUND: nobody has published it." in shown
+    assert "NOT_FOUND [XDS2101]" in shown
+    assert_harmless(shown)
+
+
+def test_client__that_left__says_when_and_that_nothing_more_can_be_seen(admin: Client, fleet: Fleet) -> None:
+    fleet.buffer.closed(fleet.streams[2], "the client went away")
+    fleet.write()
+
+    shown = page(admin, f"/clients/{id_of('node-3')}")
+
+    assert "DISCONNECTED" in shown
+    assert "What it runs now cannot be seen" in shown
+
+
+def test_client__with_a_hostile_name__is_shown_and_not_run(admin: Client, fleet: Fleet) -> None:
+    one = stream(77, node_id=HOSTILE, user_agent=HOSTILE, identity=f"spiffe://corp/{HOSTILE}")
+    fleet.buffer.opened(one)
+    fleet.write()
+
+    row = Row.objects.get(identity__startswith="spiffe")
+    for path in (f"/clients/{row.pk}", "/e/default/clients"):
+        assert_harmless(page(admin, path))
+
+
+def test_client__of_an_environment_one_may_not_see__is_unknown(person: Callable[..., Client], fleet: Fleet) -> None:
+    stranger = person(Role.VIEWER, "prod")
+
+    refused = page(stranger, f"/clients/{id_of('node-1')}", 404)
+
+    assert "There is no client" in refused
+    assert "node-1" not in refused
+    assert page(stranger, "/clients/nobody", 404)
+    assert page(stranger, "/e/default/clients", 404)
+
+
+def test_pages_of_clients__many_more_clients__no_more_queries(admin: Client, fleet: Fleet) -> None:
+    paths = ("/e/default/clients", f"/clients/{id_of('node-1')}")
+    few = [queries(admin, path) for path in paths]
+    for number in range(100, 170):
+        fleet.buffer.opened(stream(number))
+        fleet.buffer.learnt(stream(number), subscribed(wildcard=True))
+    fleet.write()
+
+    assert [queries(admin, path) for path in paths] == few
+    assert max(few) <= 19

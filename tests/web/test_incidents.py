@@ -1,0 +1,149 @@
+"""The pages of incidents: what clients refuse, and what operators do about it."""
+
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+from django.test import Client
+
+from controlplane.accounts.principal import Role
+from controlplane.databases import READER
+from controlplane.incidents.models import Incident
+from controlplane.incidents.selectors import incident_get
+from controlplane.incidents.services import digest
+from tests.services.incidents.fleet import Fleet, held, publish, rebuild
+from tests.support.manifests import cluster
+from tests.web.conftest import HOSTILE, assert_harmless, page, queries
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
+
+
+def the_id() -> str:
+    return str(Incident.objects.get().public_id)
+
+
+def test_incidents__nobody_refuses__says_so_with_the_number_of_clients(admin: Client) -> None:
+    Fleet(2)
+
+    shown = page(admin, "/e/default/incidents")
+
+    assert "No client refuses anything" in shown
+    assert "2 clients are connected to <b>default</b>" in shown
+
+
+def test_incidents__one_open__listed_with_its_impact_and_suspect(admin: Client, fleet: Fleet) -> None:
+    shown = page(admin, "/e/default/incidents")
+
+    assert f'href="/incidents/{the_id()}"' in shown
+    assert "<b>1</b> of 3" in shown
+    assert "by dana" in shown
+    assert_harmless(shown)
+
+
+def test_incidents__filtered__shows_what_fits(admin: Client, fleet: Fleet) -> None:
+    asked = {"?q=PAY": True, "?q=other": False, "?state=resolved": False, "?state=nonsense": True, "?page=9x": True}
+
+    for question, found in asked.items():
+        shown = page(admin, f"/e/default/incidents{question}")
+
+        assert (the_id() in shown) is found, question
+        assert ("Clear filters" in shown) is not found, question
+
+
+def test_incident__opened__says_what_who_and_why(admin: Client, fleet: Fleet) -> None:
+    shown = page(admin, f"/incidents/{the_id()}")
+
+    assert 'Cluster <span class="foreign">pay</span> r2 is refused' in shown
+    assert "<b>1 of 3</b>" in shown
+    assert "Those clients go on with r1" in shown
+    assert "it was the only thing new to the client" in shown
+    assert "<code>connect_timeout: 2s</code>" in shown
+    assert "Quarantine r2" in shown
+    assert "&lt;img src=x onerror=alert(1)&gt;\\u202egnp.exe\\x1b[31m" in shown
+    assert_harmless(shown)
+
+
+def test_incident__quarantined_with_a_reason__is_out_of_service_and_told(admin: Client, fleet: Fleet) -> None:
+    path = f"/incidents/{the_id()}"
+
+    answer = admin.post(path, {"action": "quarantine", "reason": "breaks pay"}, follow=True)
+    rebuild()
+
+    assert answer.redirect_chain == [(path, 302)]
+    assert "Revision r2 is out of service with the next build." in answer.content.decode()
+    assert incident_get(public_id=the_id()).quarantined
+    shown = page(admin, path)
+    assert "r1 is served in its place" in shown
+    assert "breaks pay" in shown
+    admin.post(path, {"action": "release", "reason": "we need it"})
+    assert not incident_get(public_id=the_id()).quarantined
+
+
+def test_incident__quarantine_without_a_usable_reason__changes_nothing(admin: Client, fleet: Fleet) -> None:
+    for reason in ("", "   ", "two\nlines", "x" * 401):
+        answer = admin.post(f"/incidents/{the_id()}", {"action": "quarantine", "reason": reason})
+
+        assert answer.status_code == 422
+        assert "There is a problem" in answer.content.decode()
+        assert not incident_get(public_id=the_id()).quarantined
+
+
+def test_incident__state_chosen__is_taken_and_nonsense_refused(admin: Client, fleet: Fleet) -> None:
+    answers = [admin.post(f"/incidents/{the_id()}", {"action": action}) for action in ("nonsense", "acknowledged")]
+
+    assert [answer.status_code for answer in answers] == [422, 302]
+    row = Incident.objects.get()
+    assert (row.state, row.assignee) == ("acknowledged", "admin")
+
+
+def test_incident__viewer__sees_it_and_may_not_act(person: Callable[..., Client], fleet: Fleet) -> None:
+    viewer = person(Role.VIEWER)
+
+    shown = page(viewer, f"/incidents/{the_id()}")
+
+    assert "needs the role operator" in shown
+    assert "<button" not in shown.partition('id="do"')[2].partition("</section>")[0]
+    assert viewer.post(f"/incidents/{the_id()}", {"action": "resolved"}).status_code == 403
+    assert Incident.objects.get().state == "open"
+
+
+def test_incident__of_an_environment_one_may_not_see__is_unknown(person: Callable[..., Client], fleet: Fleet) -> None:
+    stranger = person(Role.ADMIN, "prod")
+
+    refused = page(stranger, f"/incidents/{the_id()}", 404)
+
+    assert "There is no incident" in refused
+    assert "pay" not in refused
+    assert stranger.post(f"/incidents/{the_id()}", {"action": "resolved"}).status_code == 404
+    assert page(stranger, "/e/default/incidents", 404)
+
+
+def test_incident__that_is_none__404(admin: Client) -> None:
+    for public_id in ("x", "00000000-0000-0000-0000-000000000000", quote(HOSTILE)):
+        assert_harmless(page(admin, f"/incidents/{public_id}", 404))
+
+
+def test_incident__nobody_named__lists_the_suspects(admin: Client, fleet: Fleet) -> None:
+    publish(cluster("a"), cluster("b"))
+    fleet.accept(held("a", 1), held("b", 1))
+    publish(cluster("a", connect_timeout="3s"), cluster("b", connect_timeout="3s"))
+    fleet.refuse(fleet.send(held("a", 2), held("b", 2)), "something", suspects=(held("a", 2), held("b", 2)))
+    digest()
+
+    shown = page(admin, f"/incidents/{Incident.objects.get(name='').public_id}")
+
+    assert "nobody knows which" in shown
+    assert "One of these was new" in shown
+    assert "Quarantine" not in shown
+
+
+def test_pages_of_incidents__many_more_incidents__no_more_queries(admin: Client, fleet: Fleet) -> None:
+    paths = ("/e/default/incidents", f"/incidents/{the_id()}")
+    few = [queries(admin, path) for path in paths]
+    row = Incident.objects.get()
+    for number in range(60):
+        row.pk, row.fingerprint, row.public_id = None, f"{number:032x}", f"00000000-0000-0000-0000-{number:012}"
+        row.save(force_insert=True)
+
+    assert [queries(admin, path) for path in paths] == few
+    assert max(few) <= 15
