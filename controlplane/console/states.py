@@ -66,7 +66,10 @@ LOOKS: Final[dict[str, Look]] = {
     # A rung of Explain
     "pass": Look("good", "check", "pass"),
     "fail": Look("bad", "x", "fail"),
-    "unknown": Look("quiet", "question-mark", "cannot know"),
+    "unknown": Look("warn", "question-mark", "cannot know"),
+    "skipped": Look("quiet", "minus", "not asked"),
+    "yes": Look("good", "circle-check", "Yes"),
+    "no": Look("bad", "circle-x", "No"),
     # How much a finding matters
     "error": Look("bad", "circle-x", "error"),
     "warning": Look("warn", "alert-triangle", "warning"),

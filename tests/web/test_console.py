@@ -57,7 +57,7 @@ def test_home__environment_with_resources__shows_what_is_served(browser: Client)
     ("name", "status", "says"),
     [
         ("pay", 200, "Cluster &#x27;pay&#x27; is served in &#x27;default&#x27;"),
-        ("gone", 200, "was published in &#x27;default&#x27; and was removed"),
+        ("gone", 200, "Cluster &#x27;gone&#x27; was removed from &#x27;default&#x27; by dana"),
         ("payd", 200, "Nobody has published Cluster &#x27;payd&#x27; in &#x27;default&#x27;. Closest: &#x27;pay&#x27;"),
         ("*", 404, "which means every resource"),
     ],

@@ -1,0 +1,231 @@
+"""Why a client does, or does not, have a resource: the question, the answer, and the ladder that leads to it.
+
+Error texts link here (interfaces.md section 5): `e` environment, `t` type, `n` name; `c` names a client, by its id or
+its node id, and `at` an earlier snapshot.
+"""
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import NoReverseMatch, reverse
+
+from controlplane.accounts.principal import Role
+from controlplane.catalog.rights import environment_visible
+from controlplane.catalog.selectors import environment_list
+from controlplane.console.pages import Page
+from controlplane.errors import ControlPlaneError, InputInvalid
+from controlplane.explain.selectors import explain
+from controlplane.explain.values import Ladder, Link, Question, RungState, Verdict
+from xdscore.names import name_problem
+from xdscore.resource_types import RESOURCE_TYPES, by_word
+from xdscore.selectors import DEFAULT_ENVIRONMENT
+
+_MAX_CLIENT_CHARS: Final = 1_024
+_MAX_EPOCH_CHARS: Final = 18
+
+_VERDICTS: Final = {Verdict.YES: "yes", Verdict.NO: "no", Verdict.UNKNOWN: "unknown"}
+_SIGNS: Final = {RungState.OK: "ok", RungState.FAIL: "FAIL", RungState.UNKNOWN: "?", RungState.SKIPPED: "-"}
+_TITLES: Final = {
+    1: "Who is this client?",
+    2: "Which environment?",
+    3: "Does it ask for this name?",
+    4: "Does the name exist?",
+    5: "May it read the name?",
+    6: "What was it sent?",
+    7: "What did it answer?",
+    8: "What does it do now?",
+}
+# Which rung a link belongs to.
+_RUNG_OF: Final = {"client": 1, "history": 4, "change": 4, "snapshot": 4, "incident": 7}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The question as it was typed."""
+
+    environment: str
+    word: str
+    name: str
+    client: str
+    at: str
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was asked yet: a name makes a question."""
+        return not self.name
+
+    def address(self, **changed: str) -> str:
+        """Where this question, or one that differs in this, is answered."""
+        given = {"e": self.environment, "t": self.word, "n": self.name, "c": self.client, "at": self.at, **changed}
+        return f"{reverse('explain')}?{urlencode({key: value for key, value in given.items() if value})}"
+
+
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    """Where to look further."""
+
+    title: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One rung as the page shows it; `look` is the state's key in `states.LOOKS`."""
+
+    number: int
+    title: str
+    look: str
+    text: str
+    links: tuple[PageLink, ...]
+
+
+class ExplainPage(Page):
+    """The question, and its answer."""
+
+    template = "explain/page.html"
+    needs = {"GET": None}
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """The answer, or a form to ask; as plain text with `format=text`."""
+        asked = _asked(request)
+        keys = self.principal.sees(state.key for state in environment_list())
+        context: dict[str, object] = {"asked": asked, "types": RESOURCE_TYPES, "keys": keys}
+        if asked.empty:
+            return self.page(context)
+        try:
+            question = self._question(asked)
+            ladder = explain(question=question, client=asked.client, environment_keys=keys)
+        except ControlPlaneError as error:
+            return self.page(
+                {**context, "error": error}, status=404 if isinstance(error, InputInvalid) else error.status
+            )
+        text = text_of(asked, ladder)
+        if request.GET.get("format") == "text":
+            return HttpResponse(text, content_type="text/plain; charset=utf-8")
+        return self.page({**context, **_answer(asked, ladder), "text": text, "grant": self._grant(asked, ladder)})
+
+    def _question(self, asked: Asked) -> Question:
+        """Raises InputInvalid for what cannot be asked, NotFound for what may not be."""
+        kind = by_word.get(asked.word)
+        if kind is None:
+            raise InputInvalid(f"'{asked.word[:40]}' is not a resource type. Types are: {', '.join(by_word)}.")
+        if wrong := name_problem(asked.name):
+            raise InputInvalid(f"The name {wrong}.")
+        if asked.at and not (asked.at.isascii() and asked.at.isdigit() and len(asked.at) <= _MAX_EPOCH_CHARS):
+            raise InputInvalid("The snapshot must be the number of one, or nothing for now.")
+        self.environment = environment_visible(self.principal, asked.environment)
+        return Question(asked.environment, kind, asked.name, int(asked.at) if asked.at else None)
+
+    def _grant(self, asked: Asked, ladder: Ladder) -> str:
+        """Where a rule that allows it is begun, for whoever may; empty where access is not what is wrong."""
+        access = next(rung for rung in ladder.rungs if rung.title == "access")
+        if access.state is not RungState.FAIL or not self.principal.may(Role.ACCESS_EDITOR, asked.environment):
+            return ""
+        given = urlencode({"effect": "allow", "types": asked.word, "pattern": asked.name})
+        return _page("access", asked.environment, given)
+
+
+def text_of(asked: Asked, ladder: Ladder) -> str:
+    """The answer for a ticket or a chat."""
+    who = f"client {asked.client}" if asked.client else "a client in no group"
+    when = f" at snapshot {asked.at}" if asked.at else ""
+    lines = [
+        f"{ladder.verdict.value.upper()}  {who} · {asked.word} '{asked.name}' in '{asked.environment}'{when}"
+        + (f"  {ladder.code}" if ladder.code else ""),
+        f"     {ladder.sentence}",
+        *(f"{_SIGNS[rung.state]:>4} {rung.number} {rung.title:<12} {rung.text}" for rung in ladder.rungs),
+        *(f"told: {ladder.told}" for _ in range(bool(ladder.told))),
+        *(f"next: {step}" for step in ladder.next),
+        f"{settings.PARLEY.public_url}{asked.address()}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _asked(request: HttpRequest) -> Asked:
+    given = request.GET
+    return Asked(
+        given.get("e", "").strip()[:63] or DEFAULT_ENVIRONMENT,
+        given.get("t", ""),
+        given.get("n", ""),
+        given.get("c", "").strip()[:_MAX_CLIENT_CHARS],
+        given.get("at", "").strip()[: _MAX_EPOCH_CHARS + 1],
+    )
+
+
+def _answer(asked: Asked, ladder: Ladder) -> dict[str, object]:
+    epoch = next((link.parts[-1] for link in ladder.links if link.title == "snapshot"), "")
+    links = {number: tuple(_links(ladder.links, number)) for number in _TITLES}
+    steps = tuple(
+        Step(rung.number, _TITLES[rung.number], _look(rung.state), rung.text, links[rung.number])
+        for rung in ladder.rungs
+    )
+    return {
+        "kind": by_word[asked.word],
+        "ladder": ladder,
+        "verdict": _VERDICTS[ladder.verdict],
+        "steps": steps,
+        "incidents": tuple(_links(ladder.links, _RUNG_OF["incident"])),
+        "frozen": asked.address(at=epoch) if epoch and not asked.at else "",
+        "now": asked.address(at="") if asked.at else "",
+        "text_url": asked.address(format="text"),
+        "curl": _curl(asked),
+    }
+
+
+def _look(state: RungState) -> str:
+    match state:
+        case RungState.OK:
+            return "pass"
+        case RungState.FAIL:
+            return "fail"
+        case RungState.UNKNOWN:
+            return "unknown"
+        case RungState.SKIPPED:
+            return "skipped"
+
+
+def _links(links: Iterable[Link], number: int) -> Iterable[PageLink]:
+    for link in links:
+        url = _url(link.parts) if _RUNG_OF.get(link.title) == number else ""
+        if url:
+            yield PageLink(link.title, url)
+
+
+def _url(parts: tuple[str, ...]) -> str:
+    """The page about what this path of the API is about; empty where there is none."""
+    match parts:
+        case ("clients" | "changes" | "incidents" as what, one):
+            return _page(what.removesuffix("s"), one)
+        case ("environments", environment, "snapshots", epoch):
+            return _page("snapshot", environment, "", int(epoch))
+        case ("environments", environment, "resources", word, name, *_):
+            return _page("resource", environment, urlencode({"type": word, "name": name}))
+        case _:
+            return ""
+
+
+def _page(route: str, key: str, question: str = "", *more: int) -> str:
+    try:
+        path = reverse(route, args=[key, *more])
+    except NoReverseMatch:
+        return ""
+    return f"{path}?{question}" if question else path
+
+
+def _curl(asked: Asked) -> str:
+    """The same question to the API, for a shell. Quoted, because names may hold anything."""
+    given = {
+        "environment": asked.environment,
+        "client": asked.client,
+        "type": asked.word,
+        "name": asked.name,
+        "at": asked.at,
+    }
+    question = urlencode({key: value for key, value in given.items() if value})
+    url = shlex.quote(f"{settings.PARLEY.public_url}/api/v1/explain?{question}")
+    return f'curl -H "Authorization: Bearer $XDSCTL_TOKEN" {url}'

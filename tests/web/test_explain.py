@@ -1,0 +1,104 @@
+"""The page of Explain: the question, the answer first, the ladder, and ways to take it along."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from controlplane.access.services import rule_create
+from controlplane.access.values import RuleDraft
+from controlplane.accounts.principal import SYSTEM, Role
+from controlplane.databases import READER
+from tests.services.incidents.fleet import Fleet, publish, rebuild
+from tests.support.facts import subscribed
+from tests.support.manifests import cluster
+from tests.web.conftest import HOSTILE, assert_harmless, page, queries
+from xdscore.access import Effect
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
+
+
+def test_explain__nothing_asked__is_a_form_with_the_environments_one_sees(person: Callable[..., Client]) -> None:
+    shown = page(person(Role.VIEWER, "prod"), "/x")
+
+    assert "Why does a client (not) have a resource?" in shown
+    assert "<option>prod</option>" in shown
+    assert "<option>default</option>" not in shown
+
+
+def test_explain__client_that_refused__answers_first_and_climbs_all_eight_rungs(admin: Client, fleet: Fleet) -> None:
+    shown = page(admin, "/x?e=default&t=cluster&n=pay&c=node-1")
+
+    assert "Does <span" in shown
+    assert "node-1" in shown
+    assert shown.index("It refused this content") < shown.index('class="ladder"')
+    assert shown.count('class="rung rung-') == 8
+    assert 'class="rung rung-fail"' in shown
+    assert "Open the incident" in shown
+    assert "permalink to this snapshot" in shown
+    assert_harmless(shown)
+
+
+def test_explain__client_that_accepted__says_yes(admin: Client, fleet: Fleet) -> None:
+    publish(cluster("new"))
+    for each in fleet.streams:
+        fleet.buffer.learnt(each, subscribed(wildcard=True))
+    fleet.write()
+
+    shown = page(admin, "/x?e=default&t=cluster&n=absent&c=node-2")
+
+    assert "Nobody has published Cluster &#x27;absent&#x27;" in shown
+    assert "NOT_FOUND [XDS2101]" in shown
+    assert 'href="/codes/XDS2101"' in shown
+
+
+def test_explain__denied_by_a_rule__names_the_rule_and_offers_the_grant_to_whom_it_may_help(
+    admin: Client, person: Callable[..., Client], fleet: Fleet
+) -> None:
+    draft = RuleDraft(effect=Effect.DENY, pattern="pa*", message="ask the payments team")
+    rule = rule_create(environment_key="default", draft=draft, actor=SYSTEM)
+    rebuild()
+
+    shown = page(admin, "/x?e=default&t=cluster&n=pay&c=node-2")
+
+    assert f"Rule {rule.id} denies Cluster &#x27;pay&#x27;." in shown
+    assert "PERMISSION_DENIED [XDS2103]" in shown
+
+
+def test_explain__at_an_earlier_snapshot__answers_for_then_and_leads_to_now(admin: Client, fleet: Fleet) -> None:
+    shown = page(admin, "/x?e=default&t=cluster&n=pay&at=1")
+
+    assert "at snapshot <b>1</b>" in shown
+    assert "ask about now" in shown
+    page(admin, "/x?e=default&t=cluster&n=pay&at=99", 404)
+    page(admin, "/x?e=default&t=cluster&n=pay&at=-1", 404)
+
+
+def test_explain__as_text__is_plain_and_ends_with_the_way_back(admin: Client, fleet: Fleet) -> None:
+    answer = admin.get("/x?e=default&t=cluster&n=pay&c=node-1&format=text")
+
+    text = answer.content.decode()
+    assert answer["Content-Type"] == "text/plain; charset=utf-8"
+    assert text.startswith("NO  client node-1 · cluster 'pay' in 'default'")
+    assert "FAIL 7 answered" in text
+    assert text.endswith("/x?e=default&t=cluster&n=pay&c=node-1\n")
+    assert_harmless(text.replace("<img src=x", ""))
+
+
+def test_explain__as_curl__quotes_what_a_shell_would_act_on(admin: Client) -> None:
+    shown = page(admin, "/x?e=default&t=cluster&n=a'%3B%20rm%20-rf%20~&c=%24(id)")
+
+    assert "There is a problem" in shown or "rm+-rf" in shown
+    assert "name=a%27%3B+rm" in page(admin, "/x?e=default&t=cluster&n=a'%3B%20rm%20-rf%20~")
+
+
+def test_explain__hostile_question__is_shown_and_not_run(admin: Client, fleet: Fleet) -> None:
+    answer = admin.get("/x", {"e": "default", "t": HOSTILE, "n": HOSTILE, "c": HOSTILE, "at": HOSTILE})
+    other = admin.get("/x", {"e": "default", "t": "cluster", "n": "<img src=x onerror=alert(1)>", "c": HOSTILE})
+
+    assert (answer.status_code, other.status_code) == (404, 404)
+    assert "<img src=x" not in answer.content.decode() + other.content.decode()
+
+
+def test_explain__any_question__costs_a_bounded_number_of_queries(admin: Client, fleet: Fleet) -> None:
+    assert queries(admin, "/x?e=default&t=cluster&n=pay&c=node-1") <= 40
