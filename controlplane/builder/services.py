@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import structlog
 from django.conf import settings
+from django.utils import timezone
 
 from controlplane.builder.claims import claim
 from controlplane.builder.debounce import wait_for_quiet
@@ -19,6 +20,7 @@ from controlplane.builder.stages.fallback import resolve
 from controlplane.builder.stages.permit import Permitted, permit
 from controlplane.catalog.heads import CatalogState
 from controlplane.catalog.selectors import environment_generations, environments_due
+from controlplane.catalog.services import certificates_watch
 from controlplane.failpoints import failpoint
 from controlplane.journal.services import event_append
 from controlplane.snapshots.retention import snapshots_prune
@@ -101,7 +103,7 @@ def builds_sweep() -> None:
 
 
 class Upkeep:
-    """Forgets old snapshots now and then, in one process at a time."""
+    """Forgets old snapshots and tells of certificates that expire, now and then, in one process at a time."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -115,6 +117,7 @@ class Upkeep:
         with claim("upkeep") as claimed:
             if claimed:
                 snapshots_prune()
+                certificates_watch(now=timezone.now())
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,12 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
+from django.utils import timezone
+
+from controlplane.catalog.expiry import findings_at
 from controlplane.catalog.models import Resource, Revision
 from controlplane.catalog.selectors import blob_plaintext
-from controlplane.catalog.values import ResourceContent, finding_from_json
+from controlplane.catalog.values import ResourceContent
 from xdscore.resource_types import ResourceType, by_word
 from xdscore.snapshot import EntryKey
 
@@ -66,6 +69,6 @@ def _content(row: Revision, environment_key: str) -> ResourceContent:
         address=row.blob.hash,
         any_bytes=blob_plaintext(row.blob),
         ttl_ms=row.ttl_ms,
-        findings=tuple(finding_from_json(finding) for finding in row.findings),
+        findings=findings_at(row, (row.resource.type, row.resource.name), timezone.now()),
         updated_at=row.at,
     )

@@ -141,7 +141,8 @@ class Resource(models.Model):
 class Revision(AppendOnly):
     """What a resource was from one change on. Never changed, never removed; a deletion is a revision without a blob.
 
-    `size` is its blob's. `claims` holds, one a line, what it wants to itself (`xdscore.schema.claims`).
+    `size` is its blob's. `claims` holds, one a line, what it wants to itself (`xdscore.schema.claims`). `expires_at` is
+    when the first of its certificates ends.
     """
 
     resource = models.ForeignKey(Resource, on_delete=models.CASCADE, related_name="revisions")
@@ -154,12 +155,19 @@ class Revision(AppendOnly):
     claims = models.TextField(blank=True, default="")
     ttl_ms = models.PositiveBigIntegerField(default=0)
     findings = models.JSONField(default=list)
+    expiries = models.JSONField(null=True)  # `catalog.expiry`
+    expires_at = models.DateTimeField(null=True)
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         """Numbers run from 1 within a resource."""
 
         constraints = (models.UniqueConstraint(fields=("resource", "number"), name="revision_number_once"),)
+        indexes = (
+            models.Index(
+                fields=("expires_at",), condition=models.Q(expires_at__isnull=False), name="revision_expires_at"
+            ),
+        )
 
     def __str__(self) -> str:
         """Its ETag."""
@@ -200,6 +208,22 @@ class RevisionProof(models.Model):
     def __str__(self) -> str:
         """Which revision."""
         return f"proof of revision {self.revision_id}"
+
+
+class ExpiryNotice(models.Model):
+    """That people were told, so many days before, that a certificate of this revision ends."""
+
+    revision = models.ForeignKey(Revision, on_delete=models.CASCADE, related_name="expiry_notices")
+    days = models.PositiveSmallIntegerField()
+
+    class Meta:
+        """Each is said once."""
+
+        constraints = (models.UniqueConstraint(fields=("revision", "days"), name="expiry_notice_once"),)
+
+    def __str__(self) -> str:
+        """Which revision, and how long before."""
+        return f"revision {self.revision_id}, {self.days} days before"
 
 
 class Quarantine(models.Model):

@@ -6,8 +6,10 @@ from datetime import datetime
 from itertools import islice
 
 from django.db import models
+from django.utils import timezone
 
 from controlplane.catalog.choices import BlobKind, QuarantinePolicy
+from controlplane.catalog.expiry import findings_at
 from controlplane.catalog.models import Blob, Change, Environment, Quarantine, Reference, Resource, Revision
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.values import EditedResource, EnvironmentPolicy, ResourceContent, finding_from_json
@@ -155,7 +157,7 @@ def resource_row(row: Resource) -> ResourceRow:
         version=head.version,
         proven=row.proven_id == row.head_id,
         quarantined=bool(getattr(row, "quarantined", False)),
-        findings=len(head.findings),
+        findings=len(findings_at(head, (row.type, row.name), timezone.now())),
     )
 
 
@@ -200,7 +202,7 @@ def resource_content(row: Resource, *, environment_key: str) -> ResourceContent:
         address=head.blob.hash,
         any_bytes=blob_plaintext(head.blob),
         ttl_ms=head.ttl_ms,
-        findings=tuple(finding_from_json(finding) for finding in head.findings),
+        findings=findings_at(head, (row.type, row.name), timezone.now()),
         updated_at=head.at,
     )
 

@@ -45,6 +45,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("quarantine.opened", _AT_ONCE, Severity.NORMAL),
         Kind("quarantine.released", _AT_ONCE, Severity.NORMAL),
         Kind("build.failed", timedelta(hours=1), Severity.NORMAL),
+        Kind("certificate.expiring", _AT_ONCE, Severity.NORMAL),
         Kind("channel.paused", _AT_ONCE, Severity.NORMAL),
     )
 }
@@ -74,6 +75,8 @@ def wording_of(kind: Kind, *, environment: str, payload: Mapping[str, object], p
             "snapshot they have. The build is tried again each second."
         )
         return Wording(kind.severity, title, text, public_url)
+    if kind.name == "certificate.expiring":
+        return _certificate(kind, environment, said, public_url)
     title = f"Channel '{said.get('channel', '')}' is paused"
     text = f"{said.get('reason', '')} Mend the target, then resume the channel; what was missed is in the inbox."
     return Wording(kind.severity, title, text, public_url)
@@ -109,6 +112,14 @@ def _quarantine(kind: Kind, environment: str, said: Mapping[str, str], public_ur
         text = f"{said.get('actor', '')} released r{revision}: {said.get('reason', '')}."
     incident = said.get("incident", "")
     return Wording(kind.severity, title, text, f"{public_url}/incidents/{incident}" if incident else public_url)
+
+
+def _certificate(kind: Kind, environment: str, said: Mapping[str, str], public_url: str) -> Wording:
+    resource, day = _resource(said), said.get("day", "soon")
+    became = "has expired" if said.get("expired") == "True" else "expires soon"
+    title = f"A certificate of {resource} in '{environment}' {became}"
+    text = f"Its last day is {day}; peers refuse it from then on. Next: renew it and write the resource again."
+    return Wording(kind.severity, title, text, public_url)
 
 
 def _resource(said: Mapping[str, str]) -> str:

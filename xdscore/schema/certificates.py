@@ -1,10 +1,11 @@
 """Certificates and keys given inline: readable, belonging together, strong enough, not expired.
 
-What Envoy would say when it loads them, said where they are written. Pure: `now` comes from the caller. Nothing of a
-key ever stands in a finding (reliability S5).
+What Envoy would say when it loads them, said where they are written. Pure: whoever knows the time asks an `Expiry`.
+Nothing of a key ever stands in a finding (reliability S5).
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from cryptography import x509
@@ -40,28 +41,44 @@ SOON = timedelta(days=30)
 _RSA_BITS_MIN = 2048
 _CURVES = frozenset({"secp256r1", "secp384r1", "secp521r1"})
 
-Found = Iterator[tuple[Path, Finding]]
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """When the certificates of a field end: the first of them."""
+
+    field: str
+    end: datetime
+
+    def finding(self, now: datetime) -> Finding | None:
+        """What there is to say of it at this moment, if anything."""
+        if self.end >= now + SOON:
+            return None
+        code = CERTIFICATE_EXPIRED if self.end <= now else CERTIFICATE_EXPIRING
+        return code.finding("", field=self.field, day=f"{self.end:%Y-%m-%d}")
 
 
-def certificate_findings(message: AnyMessage, path: Path, now: datetime | None) -> Found:
-    """What is wrong with the certificates and keys that `message` itself holds. Without `now` expiry is not judged."""
+Found = Iterator[tuple[Path, Finding | Expiry]]
+
+
+def certificates_in(message: AnyMessage, path: Path) -> Found:
+    """What is wrong with the certificates and keys that `message` itself holds, and when each of them ends."""
     name = message.DESCRIPTOR.full_name
     if name == _CERTIFICATE:
-        yield from _pair(message, path, now)
+        yield from _pair(message, path)
     elif name == _VALIDATION:
-        _, found = _chain(message, "trusted_ca", path, now)
+        _, found = _chain(message, "trusted_ca", path)
         yield from found
 
 
-def _pair(message: AnyMessage, path: Path, now: datetime | None) -> Found:
-    chain, found = _chain(message, "certificate_chain", path, now)
+def _pair(message: AnyMessage, path: Path) -> Found:
+    chain, found = _chain(message, "certificate_chain", path)
     yield from found
     if chain:
         yield from _strength(chain[0], (*path, "certificate_chain"))
     password = _inline(message, "password")
     bundle = _inline(message, "pkcs12")
     if bundle is not None:
-        yield from _bundle(bundle, password, (*path, "pkcs12"), now)
+        yield from _bundle(bundle, password, (*path, "pkcs12"))
     key_text = _inline(message, "private_key")
     # A key without the password that its file or variable holds cannot be judged here.
     if key_text is None or (password is None and message.HasField("password")):
@@ -77,9 +94,9 @@ def _pair(message: AnyMessage, path: Path, now: datetime | None) -> Found:
 
 
 def _chain(
-    message: AnyMessage, field: str, path: Path, now: datetime | None
-) -> tuple[list[x509.Certificate], list[tuple[Path, Finding]]]:
-    """The certificates of a field, and what is wrong with them; none where the field is not given inline."""
+    message: AnyMessage, field: str, path: Path
+) -> tuple[list[x509.Certificate], list[tuple[Path, Finding | Expiry]]]:
+    """The certificates of a field, and what there is to say of them; none where the field is not given inline."""
     text = _inline(message, field)
     if text is None:
         return [], []
@@ -88,10 +105,10 @@ def _chain(
         chain = x509.load_pem_x509_certificates(text)
     except ValueError:
         return [], [(place, CERTIFICATE_UNREADABLE.finding("", field=field))]
-    return chain, [(place, finding) for finding in _expiry(chain, field, now)]
+    return chain, [(place, _expiry(chain, field))]
 
 
-def _bundle(data: bytes, password: bytes | None, place: Path, now: datetime | None) -> Found:
+def _bundle(data: bytes, password: bytes | None, place: Path) -> Found:
     try:
         key, certificate, more = pkcs12.load_key_and_certificates(data, password)
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -101,7 +118,7 @@ def _bundle(data: bytes, password: bytes | None, place: Path, now: datetime | No
         problem = "the bundle holds no certificate with its key"
         yield place, KEY_UNREADABLE.finding("", field="pkcs12", problem=problem)
         return
-    yield from ((place, finding) for finding in _expiry([certificate, *more], "pkcs12", now))
+    yield place, _expiry([certificate, *more], "pkcs12")
     yield from _strength(certificate, place)
 
 
@@ -116,14 +133,8 @@ def _strength(certificate: x509.Certificate, place: Path) -> Found:
         yield place, KEY_WEAK.finding("", field=str(place[-1]), problem=problem)
 
 
-def _expiry(chain: list[x509.Certificate], field: str, now: datetime | None) -> Iterator[Finding]:
-    """One finding for the certificate of the chain that ends first."""
-    if now is None:
-        return
-    end = min(certificate.not_valid_after_utc for certificate in chain)
-    if end < now + SOON:
-        code = CERTIFICATE_EXPIRED if end <= now else CERTIFICATE_EXPIRING
-        yield code.finding("", field=field, day=f"{end:%Y-%m-%d}")
+def _expiry(chain: list[x509.Certificate], field: str) -> Expiry:
+    return Expiry(field, min(certificate.not_valid_after_utc for certificate in chain))
 
 
 def _inline(message: AnyMessage, field: str) -> bytes | None:

@@ -3,10 +3,9 @@ notices of the API (`notices`), dangers (`dangers`), certificates and keys (`cer
 """
 
 from collections.abc import Iterator
-from datetime import datetime
 
 from xdscore.findings import Finding
-from xdscore.schema.certificates import certificate_findings
+from xdscore.schema.certificates import Expiry, certificates_in
 from xdscore.schema.dangers import DangerSearch
 from xdscore.schema.notices import notices_of
 from xdscore.schema.positions import Path
@@ -14,10 +13,10 @@ from xdscore.schema.traversal import everything_in
 from xdscore.schema.walk import AnyMessage
 
 
-def content_findings(message: AnyMessage, now: datetime | None) -> Iterator[tuple[Path, Finding]]:
-    """Everything there is to say, with its path. Without `now` nothing is said of expiry."""
+def content_of(message: AnyMessage) -> Iterator[tuple[Path, Finding | Expiry]]:
+    """Everything there is to say at any time, and when certificates end, each with its path."""
     dangers = DangerSearch()
     for path, each in everything_in(message):
         yield from notices_of(each, path)
         yield from dangers.look(each, path)
-        yield from certificate_findings(each, path, now)
+        yield from certificates_in(each, path)

@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError, EncodeError
 from xdscore.findings import Finding, has_errors
 from xdscore.names import name_problem
 from xdscore.resource_types import RESOURCE_TYPES, TYPE_URL_PREFIX, ResourceType, by_message, by_url, by_word
+from xdscore.schema.certificates import Expiry
 from xdscore.schema.claims import claims_of, domains_given_twice
 from xdscore.schema.codes import (
     CONVERSION_FAILED,
@@ -32,7 +33,7 @@ from xdscore.schema.codes import (
     TYPE_URL_FORM,
     WRONG_TYPE,
 )
-from xdscore.schema.content import content_findings
+from xdscore.schema.content import content_of
 from xdscore.schema.convert import MAX_FINDINGS, Conversion, Depth, ResourceLimits
 from xdscore.schema.json_kinds import kind_of
 from xdscore.schema.manifest import Manifest
@@ -66,7 +67,7 @@ class ParsedResource:
     `any_bytes` is the deterministic serialisation of a google.protobuf.Any holding the deterministic serialisation of
     the message: equal input gives equal bytes within one version of protobuf (resolutions D24). `eds_name` is the
     ClusterLoadAssignment that an EDS cluster asks for, else empty. `claims` is what it wants to itself. `ttl_ms` is 0
-    without a ttl. `findings` holds warnings and notes only.
+    without a ttl. `findings` holds warnings and notes only; `expiries` when its certificates end, each with its place.
     """
 
     type: ResourceType
@@ -78,6 +79,7 @@ class ParsedResource:
     references: tuple[Reference, ...]
     findings: tuple[Finding, ...]
     claims: tuple[str, ...] = ()
+    expiries: tuple[tuple[str, Expiry], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +159,16 @@ def _parse(
     for place, domain, first in domains_given_twice(message):
         before = pointer_of(spelled(manifest.tree, path + first))
         attempt.say(spelled(manifest.tree, path + place), DOMAIN_TWICE.finding("", domain=domain, first=before))
-    for place, finding in content_findings(message, now):
-        attempt.say(spelled(manifest.tree, path + place), finding)
+    expiries: list[tuple[str, Expiry]] = []
+    for place, each in content_of(message):
+        found_at = spelled(manifest.tree, path + place)
+        if isinstance(each, Expiry):
+            expiries.append((pointer_of(manifest.path + found_at), each))
+            said = each.finding(now) if now is not None else None
+        else:
+            said = each
+        if said is not None:
+            attempt.say(found_at, said)
     any_bytes = _encoded(attempt, message, limits)
     findings = attempt.findings()
     if has_errors(findings):
@@ -176,6 +186,7 @@ def _parse(
         ),
         findings=findings,
         claims=claims_of(message, attempt.name),
+        expiries=tuple(expiries),
     )
 
 

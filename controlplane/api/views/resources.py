@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from django.http import HttpResponse
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -31,11 +32,12 @@ from controlplane.api.shapes.resources import ResourceRowOut, RevisionOut
 from controlplane.api.views.base import ApiView, principal_of
 from controlplane.api.views.changes import change_answer, held_json
 from controlplane.builder.selectors import HeldName, held_names
+from controlplane.catalog.expiry import findings_at
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Resource, Revision
 from controlplane.catalog.selectors import resource_content, resource_get, resource_list, resource_row, revision_list
 from controlplane.catalog.services import change_apply, resource_restore, secrets_read_record
-from controlplane.catalog.values import Delete, finding_from_json
+from controlplane.catalog.values import Delete
 from xdscore.resource_types import SECRET
 from xdscore.schema import Expected, Tree
 
@@ -230,6 +232,7 @@ def _row_json(row: Resource, held: Mapping[tuple[str, str], HeldName]) -> dict[s
 
 
 def _revision_json(row: Revision) -> dict[str, object]:
+    findings = findings_at(row, (row.resource.type, row.resource.name), timezone.now())
     return {
         "revision": row.number,
         "content_hash": row.blob_id,
@@ -238,7 +241,7 @@ def _revision_json(row: Revision) -> dict[str, object]:
         "author": row.change.author,
         "message": row.change.message,
         "created_at": moment(row.at),
-        "findings": [finding_json(finding_from_json(each)) for each in row.findings],
+        "findings": [finding_json(each) for each in findings],
         "proven": bool(getattr(row, "proven", False)),  # annotated by `revision_list`
         "quarantined": bool(getattr(row, "quarantined", False)),
     }

@@ -14,6 +14,7 @@ from controlplane.catalog.services.environments import (
     environments_publish_lock,
     quarantine_default,
 )
+from controlplane.catalog.services.expiring import certificates_watch
 from controlplane.catalog.services.quarantines import proofs_record, quarantine_open, quarantine_release
 from controlplane.catalog.services.restoring import resource_restore
 from controlplane.catalog.services.rotation import Resealed, secrets_reseal
@@ -24,6 +25,7 @@ __all__ = [
     "Resealed",
     "blobs_delete",
     "blobs_write",
+    "certificates_watch",
     "change_apply",
     "change_plan",
     "change_start",

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.choices import BlobKind, ChangeKind
+from controlplane.catalog.expiry import expiries_to_json
 from controlplane.catalog.models import Change, Environment, Reference, Resource, Revision, RevisionProof
 from controlplane.catalog.references import needs_of
 from controlplane.catalog.services.blobs import blobs_write
@@ -171,6 +172,8 @@ def _revision(resource: Resource, change: Change, edit: Prepared) -> Revision:
         claims="\n".join(edit.parsed.claims),
         ttl_ms=edit.parsed.ttl_ms,
         findings=[finding_to_json(finding) for finding in edit.parsed.findings],
+        expiries=expiries_to_json(edit.parsed) or None,
+        expires_at=min((each.end for _, each in edit.parsed.expiries), default=None),
     )
 
 
