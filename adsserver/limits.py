@@ -5,12 +5,13 @@ The numbers are those of `xdscore.limits`; here they are enforced. Called by `se
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from xdscore.limits import Limits
 
 # Two samples of lag within the 100 ms that pause accepting (reliability (e)).
 _SAMPLE_PERIOD_S = 0.05
+_HOUR_S = 3600.0
 
 
 class RefusedStreamError(Exception):
@@ -94,6 +95,33 @@ class Admission:
             if loop.time() >= refuse_at:
                 raise RefusedStreamError("This server is overloaded; try another one, or later.")
             await asyncio.sleep(_SAMPLE_PERIOD_S)
+
+
+class DeniedNames:
+    """Distinct names that each client was refused in the current hour (reliability (e): probing for what exists).
+
+    Clients are told apart by identity and node id, as streams are. Bounded: of a client no more names are remembered
+    than raise the alarm, and of clients no more than there may be streams.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limit = limits.denied_names_per_h
+        self._max_clients = limits.streams_per_replica
+        self._names: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        self._until = 0.0
+
+    def refused(self, identity: str, node_id: str, names: Iterable[tuple[str, str]], now: float) -> bool:
+        """Take note of these (type, name); whether they are what makes this client's too many, once in an hour."""
+        if now >= self._until or len(self._names) > self._max_clients:
+            self._names.clear()
+            self._until = now + _HOUR_S
+        known = self._names.setdefault((identity, node_id), set())
+        before = len(known)
+        for name in names:
+            if len(known) > self._limit:
+                break
+            known.add(name)
+        return before <= self._limit < len(known)
 
 
 class StreamCounts:

@@ -46,6 +46,21 @@ class Metrics:
         self.publications = Counter(
             "parley_ads_publications", "Snapshots that were offered to streams.", registry=registry
         )
+        self.unanswered = Gauge(
+            "parley_ads_streams_unanswered",
+            "Streams whose client has left a response without an answer for too long.",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self.probing = Counter(
+            "parley_ads_identities_probing", "Clients that were refused too many names in an hour.", registry=registry
+        )
+        too_large = Counter(
+            "parley_ads_states_too_large",
+            "States that no SotW client could read and that were not sent.",
+            ["type"],
+            registry=registry,
+        )
         opened = Counter("parley_ads_streams_opened", "Streams that were opened.", ["variant"], registry=registry)
         ended = Counter(
             "parley_ads_streams_ended",
@@ -60,6 +75,7 @@ class Metrics:
         errors = Counter(
             "parley_ads_resource_errors", "Resource errors that were sent.", ["type", "code"], registry=registry
         )
+        self.too_large = {kind: too_large.labels(kind) for kind in _TYPES}
         self.opened = {variant: opened.labels(variant) for variant in _VARIANTS}
         self.ended = {code: ended.labels(code) for code in END_CODES}
         self.requests = {(variant, kind): requests.labels(variant, kind) for variant in _VARIANTS for kind in _TYPES}

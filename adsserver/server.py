@@ -15,7 +15,7 @@ from adsserver.config import AdsConfig, AdsConfigError, AuthMode, host_and_port
 from adsserver.engine.settings import EngineSettings
 from adsserver.hub import Hub
 from adsserver.identity import NOBODY, identification
-from adsserver.limits import Admission, LoopLag, StreamCounts
+from adsserver.limits import Admission, DeniedNames, LoopLag, StreamCounts
 from adsserver.metrics import Metrics
 from adsserver.ports import Contents, Directory, Facts, FleetStatus
 from adsserver.servicers.csds import StatusServicer
@@ -31,6 +31,8 @@ DRAIN_LIMIT_S = 5.0
 # Two handshakes of 5,000 streams may wait at once: gRPC's own bounds (1,000 and 3,000) cancel a burst of reconnects
 # (dependencies.md 8).
 _MAX_PENDING_STREAMS = 10_000
+# A signal for people: 5,000 streams take some 10 ms to look at.
+_ANSWERS_PERIOD_S = 5.0
 # C-core moves the age of each connection by up to 10 % on its own.
 _CORE_AGE_JITTER = 0.1
 
@@ -55,9 +57,10 @@ class AdsServer:
             facts=facts,
             metrics=metrics,
             limits=limits,
-            settings=EngineSettings(config.repeat_errors, config.public_url, limits.names_per_type),
+            settings=EngineSettings(config.repeat_errors, config.public_url, limits),
             admission=Admission(limits, self._lag),
             counts=StreamCounts(limits),
+            denied=DeniedNames(limits),
             parsers=self._parsers,
         )
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # grpc-stubs do not know it
@@ -108,7 +111,7 @@ class AdsServer:
         """Accept streams. Until the first directory they are kept silent (resolutions C4)."""
         await self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._server.start()
-        work = (self._lag.watch(), self._hub.run(), self._callers.run(), self._report_health())
+        work = (self._lag.watch(), self._hub.run(), self._callers.run(), self._report_health(), self._watch_answers())
         self._tasks = [asyncio.create_task(each) for each in work]
 
     def directory_changed(self, directory: Directory) -> None:
@@ -129,6 +132,15 @@ class AdsServer:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._parsers.shutdown(wait=False)
+
+    async def _watch_answers(self) -> None:
+        """Count the streams whose clients leave a response without an answer: a signal, no action (B13, I3a)."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_ANSWERS_PERIOD_S)
+            since = loop.time() - self._shared.limits.unacknowledged_alarm_s
+            silent = sum(stream.unanswered_since < since for stream in self._shared.open)
+            self._metrics.unanswered.set(silent)
 
     async def _report_health(self) -> None:
         # Serving from the first verified snapshot on (reliability P9); draining ends it in stop().
@@ -162,6 +174,9 @@ def channel_options(limits: Limits, *, shared_port: bool) -> list[tuple[str, int
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", limits.ping_interval_ms),
         ("grpc.http2.max_ping_strikes", limits.ping_strikes),
+        # A connection without a call serves nobody; one that never finishes its handshake least of all.
+        ("grpc.max_connection_idle_ms", limits.connection_idle_s * 1000),
+        ("grpc.server_handshake_timeout_ms", limits.handshake_timeout_ms),
         ("grpc.max_connection_age_ms", round(goaway_ms)),
         ("grpc.max_connection_age_grace_ms", round(grace_ms)),
     ]

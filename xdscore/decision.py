@@ -48,17 +48,20 @@ class Withheld:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """Not decidable now. Never becomes a data error (architecture.md law 3)."""
+    """Not decidable now, which passes without an edit.
+
+    At most UNAVAILABLE to who has nothing of it, never a data error (architecture.md law 3).
+    """
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """The members of a glob that the audience may know of: those with content, and those that are withheld."""
+    """The members of a glob that the audience may know of: those with content, and those that have none for now."""
 
     served: tuple[str, ...]
-    withheld: tuple[str, ...]
+    absent: tuple[str, ...]
 
 
 Decision = Serve | Missing | Denied | Withheld | Undecided
@@ -81,6 +84,8 @@ def decide(audience: Audience, kind: ResourceType, name: str, snapshot: Snapshot
     served = state.served.get(name)
     if served is not None:
         return Serve(served.content, served.proven)
+    if (unread := state.unreadable.get(name)) is not None:
+        return Undecided(unread)
     reason = state.withheld.get(name)
     if reason is not None:
         return Withheld(reason)
@@ -105,8 +110,8 @@ def decide_collection(
         verdict = snapshot.access.verdict
         return tuple(sorted(member for member in inside if verdict(audience, kind, member).effect is Effect.ALLOW))
 
-    collection = Collection(readable(state.served), readable(state.withheld))
-    return collection if collection.served or collection.withheld else Missing()
+    collection = Collection(readable(state.served), readable([*state.withheld, *state.unreadable]))
+    return collection if collection.served or collection.absent else Missing()
 
 
 def client_view(audience: Audience, kind: ResourceType, snapshot: Snapshot) -> Mapping[str, Served]:

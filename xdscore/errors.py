@@ -42,8 +42,8 @@ class ResourceError:
 def error_of(
     decision: Decision, *, kind: ResourceType, name: str, environment: str, public_url: str
 ) -> ResourceError | None:
-    """The error entry for a decision, or None where there is nothing to say: served, or not decided yet."""
-    if isinstance(decision, Serve | Undecided):
+    """The error entry for a decision, or None where the name is served."""
+    if isinstance(decision, Serve):
         return None
     wording = _wording(decision)
 
@@ -70,7 +70,7 @@ class _Wording:
         return StatusCode[self.row.status]
 
 
-def _wording(decision: Missing | Denied | Withheld) -> _Wording:
+def _wording(decision: Missing | Denied | Withheld | Undecided) -> _Wording:
     match decision:
         # A hidden name reads as one that never was, also when it was removed (resolutions C37).
         case Missing(removed=True, hidden=False):
@@ -83,6 +83,8 @@ def _wording(decision: Missing | Denied | Withheld) -> _Wording:
             return _Wording(CATALOGUE["XDS2103"], f": {_one_line(message).rstrip('.')}")
         case Withheld(finding=finding):
             return _Wording(CATALOGUE["XDS2106"], _one_line(finding).rstrip("."))
+        case Undecided():
+            return _Wording(CATALOGUE["XDS2105"])
 
 
 def _fit(text: Callable[[str], str], name: str, link: str) -> str:

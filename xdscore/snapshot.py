@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from xdscore.access import AccessTable
-from xdscore.resource_types import RESOURCE_TYPES, ResourceType
+from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
 
 HASH_BYTES = 16
+# A resource in a response: the field's tag and a length of at most four bytes (wire format of protobuf).
+FRAME_BYTES = 5
 
 
 def content_hash(data: bytes) -> bytes:
@@ -61,6 +63,15 @@ class RemovedName:
     """A name that was published in this environment once and is not any more."""
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadableName:
+    """A name with content that this process cannot read for now, as `reason` says. Never stored: another process may
+    read it.
+    """
+
+    reason: str
+
+
 Entry = Served | WithheldName | RemovedName
 EntryKey = tuple[str, str]
 """(type word, resource name)."""
@@ -74,6 +85,7 @@ class TypeState:
     served: Mapping[str, Served]
     withheld: Mapping[str, str]
     removed: frozenset[str]
+    unreadable: Mapping[str, str] = field(default_factory=dict)
     _by_rules: dict[tuple[int, ...] | None, dict[str, Served]] = field(default_factory=dict, init=False, repr=False)
 
     def by_rules(self) -> Mapping[tuple[int, ...] | None, Mapping[str, Served]]:
@@ -103,12 +115,18 @@ class Snapshot:
 
 
 def snapshot_from_entries(
-    *, environment: str, lineage: str, epoch: int, access: AccessTable, entries: Iterable[tuple[EntryKey, Entry]]
+    *,
+    environment: str,
+    lineage: str,
+    epoch: int,
+    access: AccessTable,
+    entries: Iterable[tuple[EntryKey, Entry | UnreadableName]],
 ) -> Snapshot:
     """A snapshot of these entries."""
     served: dict[str, dict[str, Served]] = {kind.word: {} for kind in RESOURCE_TYPES}
     withheld: dict[str, dict[str, str]] = {kind.word: {} for kind in RESOURCE_TYPES}
     removed: dict[str, set[str]] = {kind.word: set() for kind in RESOURCE_TYPES}
+    unreadable: dict[str, dict[str, str]] = {kind.word: {} for kind in RESOURCE_TYPES}
     for (word, name), entry in entries:
         match entry:
             case Served():
@@ -117,8 +135,10 @@ def snapshot_from_entries(
                 withheld[word][name] = reason
             case RemovedName():
                 removed[word].add(name)
+            case UnreadableName(reason=reason):
+                unreadable[word][name] = reason
     types = {
-        kind.word: TypeState(kind, served[kind.word], withheld[kind.word], frozenset(removed[kind.word]))
-        for kind in RESOURCE_TYPES
+        word: TypeState(kind, served[word], withheld[word], frozenset(removed[word]), unreadable[word])
+        for word, kind in by_word.items()
     }
     return Snapshot(environment, lineage, epoch, access, types)

@@ -12,7 +12,7 @@ from adsserver.engine.subscription import Subscription
 from adsserver.engine.told import Absent, same
 from adsserver.engine.versions import mark, version_text
 from xdscore.errors import ResourceError
-from xdscore.snapshot import Content
+from xdscore.snapshot import FRAME_BYTES, Content
 
 Overlay = tuple[tuple[str, Content | Absent], ...]
 """By name: what stands in for content this client refused, or that the name is left out (D13)."""
@@ -21,7 +21,7 @@ Overlay = tuple[tuple[str, Content | Absent], ...]
 class Body:
     """`resources` and `errors` by name, disjoint (F3), and the version that is a function of both."""
 
-    __slots__ = ("__weakref__", "_transitions", "errors", "named", "resources", "version")
+    __slots__ = ("__weakref__", "_size", "_transitions", "errors", "named", "resources", "version")
 
     def __init__(
         self,
@@ -34,7 +34,15 @@ class Body:
         self.named = named
         self.errors = errors
         self.version = version
+        self._size: int | None = None
         self._transitions: WeakKeyDictionary[Body, Transition] = WeakKeyDictionary()
+
+    @property
+    def size(self) -> int:
+        """Its resources in a response, in bytes; the measure that changes are judged by (F24, resolutions D17)."""
+        if self._size is None:
+            self._size = sum(member.content.size + FRAME_BYTES for member in self.resources)
+        return self._size
 
     def transition_from(self, told: "Body", lets_go_gently: Callable[[str], bool]) -> "Transition":
         """How a stream that was told `told` comes to this body; computed once for all that make this step.

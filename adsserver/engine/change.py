@@ -2,14 +2,12 @@
 
 from dataclasses import dataclass
 
-from adsserver.engine.client_view import FRAMING_BYTES, ClientView, Step
+from adsserver.engine.client_view import FRAMING_BYTES, ClientView
 from adsserver.engine.events import NamedContent
-from adsserver.engine.told import ABSENT, Told
+from adsserver.engine.told import Told
 from xdscore.errors import ResourceError
+from xdscore.limits import Limits
 from xdscore.snapshot import Content
-
-# reliability (e): below every client's wall of 4 MiB, and writes stay fair.
-MAX_RESPONSE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +20,6 @@ class Change:
     forced: bool
 
 
-def gains_of(step: Step, earlier: ClientView) -> list[Change]:
-    """The gains of a shared step, as changes of one stream that was told `earlier`."""
-    held = earlier.named
-    return [
-        Change(m.name, held[m.name].content if m.name in held else ABSENT, m.content, forced=False) for m in step.gains
-    ]
-
-
 def members_of(view: ClientView, gains: list[Change]) -> tuple[NamedContent, ...]:
     """The resources to send; the shared tuple of the view unless some content only stands in."""
     if all(gain.now is view.named[gain.name].content for gain in gains):
@@ -37,16 +27,17 @@ def members_of(view: ClientView, gains: list[Change]) -> tuple[NamedContent, ...
     return tuple(NamedContent(gain.name, gain.now) for gain in gains if isinstance(gain.now, Content))
 
 
-def fitting(chosen: list[Change]) -> list[Change]:
-    """As many as fit into one response, at least one."""
-    room = MAX_RESPONSE_BYTES
+def fitting(chosen: list[Change], limits: Limits) -> list[Change]:
+    """As many as fit into one response, at least one (F23)."""
+    room, errors = limits.delta_response_bytes, limits.errors_per_response
     for count, change in enumerate(chosen):
         match change.now:
             case Content(size=size):
                 room -= size
             case ResourceError(text=text):
                 room -= len(text.encode("utf-8", "surrogatepass"))
+                errors -= 1
         room -= FRAMING_BYTES + len(change.name)
-        if room < 0 and count:
+        if count and (room < 0 or errors < 0):
             return chosen[:count]
     return chosen

@@ -16,7 +16,17 @@ from adsserver.engine.subscription import Subscription
 from adsserver.engine.told import ABSENT, Absent, Told
 from adsserver.engine.versions import mark, version_text
 from xdscore.access import Audience
-from xdscore.decision import Collection, Decision, Denied, Missing, Withheld, client_view, decide, decide_collection
+from xdscore.decision import (
+    Collection,
+    Decision,
+    Denied,
+    Missing,
+    Undecided,
+    Withheld,
+    client_view,
+    decide,
+    decide_collection,
+)
 from xdscore.errors import ResourceError, error_of
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content, Served, Snapshot
@@ -107,6 +117,7 @@ class ClientView:
             self._decides_as(other)
             and self.served == other.served
             and mine.withheld == theirs.withheld
+            and mine.unreadable == theirs.unreadable
             and mine.removed == theirs.removed
         )
 
@@ -152,7 +163,7 @@ class ClientView:
         names: set[str] = set()
         for collection in map(self.collection, globs):
             if isinstance(collection, Collection):
-                names.update(collection.served, collection.withheld)
+                names.update(collection.served, collection.absent)
         return names
 
     def shown(self, name: str, subscription: Subscription, public_url: str) -> Told:
@@ -162,7 +173,7 @@ class ClientView:
             return member.content
         if name in subscription.names:
             return self.error(name, public_url)
-        if subscription.in_collection(name) and isinstance(self.decision(name), Withheld):
+        if subscription.in_collection(name) and isinstance(self.decision(name), Withheld | Undecided):
             # F19: the problem of one member. That another name of the directory is absent or refused says nothing.
             return self.error(name, public_url)
         return ABSENT
@@ -198,7 +209,7 @@ class ClientView:
         Not where access ended: then not one more byte of it is sent (reliability S4).
         """
         match self.decision(name):
-            case Missing(hidden=False) | Withheld():
+            case Missing(hidden=False) | Withheld() | Undecided():
                 return True
             case _:
                 return False
@@ -254,6 +265,7 @@ class ClientView:
             {member.name for member in gains}
             | set(losses)
             | {name for name, _ in now.withheld.items() ^ before.withheld.items()}
+            | (now.unreadable.keys() ^ before.unreadable.keys())
             | (now.removed ^ before.removed)
         )
         return Step(frozenset(names), not self._decides_as(earlier), gains, losses, _size(gains))

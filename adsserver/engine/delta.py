@@ -6,9 +6,11 @@ from adsserver.engine.by_name import ByName
 from adsserver.engine.change import Change
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import DeltaRequest, Fact, Subscribed, Violated
-from adsserver.engine.subscription import WILDCARD, edited, legacy_wildcard
+from adsserver.engine.settings import EngineSettings
+from adsserver.engine.subscription import WILDCARD, Subscription, edited, legacy_wildcard
 from adsserver.engine.told import Absent, Told
-from xdscore.resource_types import DeltaMissing
+from xdscore.errors import ResourceError, StatusCode
+from xdscore.resource_types import DeltaMissing, ResourceType
 from xdscore.snapshot import Content
 from xdscore.xdstp import glob_of
 
@@ -16,25 +18,41 @@ from xdscore.xdstp import glob_of
 class DeltaByName(ByName):
     """Any type over delta."""
 
-    __slots__ = ()
+    __slots__ = ("_kept",)
+
+    def __init__(self, kind: ResourceType, settings: EngineSettings) -> None:
+        super().__init__(kind, settings)
+        # Names that the client holds although it was told an error of them that passes by itself.
+        self._kept: set[str] = set()
+
+    def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
+        """See the base."""
+        super().subscribe(subscription, asked)
+        self._kept = {name for name in self._kept if subscription.covers(name)}
 
     def removed_by(self, losses: Iterable[Change]) -> tuple[str, ...]:
         """What the client holds of ours, and what it asked for and cannot have.
 
-        The latter only where the type allows it (E2, F12, F13, T10).
+        The latter only where the type allows it (E2, F12, F13, T10). What passes by itself takes nothing away (F14).
         """
+        removed = []
+        for loss in losses:
+            held = isinstance(loss.before, Content) or loss.name in self._kept
+            if isinstance(loss.now, ResourceError) and loss.now.code is StatusCode.UNAVAILABLE:
+                self._kept |= {loss.name} if held else set()
+            elif held or isinstance(loss.now, Absent) or self._is_answered_so(loss):
+                self._kept.discard(loss.name)
+                removed.append(loss.name)
+        return tuple(removed)
+
+    def _is_answered_so(self, loss: Change) -> bool:
         both = self.kind.delta_missing is DeltaMissing.ENTRY_AND_REMOVAL
-        return tuple(
-            loss.name
-            for loss in losses
-            if isinstance(loss.before, Content)
-            or isinstance(loss.now, Absent)
-            or (both and (loss.forced or isinstance(loss.before, Absent)))
-        )
+        return both and (loss.forced or isinstance(loss.before, Absent))
 
     def says_gone(self, name: str, before: Told) -> bool:
         """A resource, and a name that a client leaves under its wildcard (C7); not a collection, which has members."""
-        return isinstance(before, Content) or (self.subscription.wildcard and glob_of(name) is None)
+        held = isinstance(before, Content) or name in self._kept
+        return held or (self.subscription.wildcard and glob_of(name) is None)
 
     def version_after(self, _changes: Iterable[Change], view: ClientView) -> str:
         """The version of the shared view; delta clients only show it to people (B10)."""
@@ -57,7 +75,7 @@ def receive(stream: DeltaByName, request: DeltaRequest) -> tuple[Fact, ...]:
         wanted = legacy_wildcard(stream.kind)
     else:
         wanted = edited(stream.kind, current, request.subscribe, request.unsubscribe)
-    if max(len(request.subscribe), len(wanted.names)) > stream.settings.max_names:
+    if max(len(request.subscribe), len(wanted.names)) > stream.settings.limits.names_per_type:
         return (*facts, _too_many(stream, max(len(request.subscribe), len(wanted.names))))
     asked = wanted.names & frozenset(request.subscribe)
     if first:
@@ -78,5 +96,5 @@ def receive(stream: DeltaByName, request: DeltaRequest) -> tuple[Fact, ...]:
 
 
 def _too_many(stream: DeltaByName, count: int) -> Violated:
-    limit = stream.settings.max_names
+    limit = stream.settings.limits.names_per_type
     return Violated("C11", f"{count} {stream.kind.title} names on one stream; at most {limit} are allowed")

@@ -13,7 +13,7 @@ from adsserver.engine.body import EMPTY_BODY, Body, Overlay
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import Nack, NamedContent
 from adsserver.engine.ledger import Entry
-from adsserver.engine.rejection import MAX_RESENDS, Group, halves, named_by
+from adsserver.engine.rejection import Group, Resends, halves, named_by
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import WILDCARD, Subscription
 from adsserver.engine.substream import NOTHING, Later, SubStream
@@ -28,11 +28,10 @@ class FullState(SubStream):
     __slots__ = (
         "_acknowledged_body",
         "_asked",
-        "_groups",
         "_guessed",
         "_loose",
         "_refused",
-        "_resends_left",
+        "_resends",
         "_told",
         "_told_view",
         "_unsure",
@@ -52,15 +51,14 @@ class FullState(SubStream):
         self._loose: set[str] = set()
         # By name: versions this client refused, remembered while the view still shows one of them.
         self._refused: dict[str, frozenset[str]] = {}
-        self._groups: list[Group] = []
-        self._resends_left = 0
+        self._resends = Resends(settings.limits.isolation_resends)
         # A single suspect that only the fleet's experience speaks against: it may turn out to be innocent.
         self._guessed: Group = ()
 
     @property
     def dirty(self) -> bool:
         """Whether there may be something to write."""
-        return self._told_view is not self.view or bool(self._asked) or self._unsure or bool(self._groups)
+        return self._told_view is not self.view or bool(self._asked) or self._unsure or bool(self._resends)
 
     def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
         """See the base. Any added name is answered with the full state (C1, D4), even when it is empty (D3)."""
@@ -88,6 +86,8 @@ class FullState(SubStream):
             self._loose -= departed
             self._unsure = True
         target = desired.transition_from(self._told, view.lets_go_gently).gentle if gently else desired
+        if not self._fits(target):
+            return NOTHING
         if not self._asked and not self._unsure and target.version == self._told.version:
             if desired.version == target.version:
                 self._told, self._told_view = desired, view
@@ -104,12 +104,20 @@ class FullState(SubStream):
         if isinstance(view, Absent) or self.subscription.empty:
             return NOTHING
         desired = self._desired(view)
-        if desired.version == self._told.version:
+        if desired.version == self._told.version or not self._fits(desired):
             return NOTHING
         due_s = self.ledger.push_due_s()
         if due_s > now:
             return Later(due_s)
         return self._respond(view, desired, settled=True)
+
+    def _fits(self, body: Body) -> bool:
+        """Whether clients can read it: gRPC refuses larger messages, and a full state cannot be split (F23, F24).
+
+        One that does not fit is not sent; the client keeps what it was told last, until the state is smaller.
+        """
+        self.too_large_bytes = body.size if body.size > self.settings.limits.sotw_state_bytes else 0
+        return not self.too_large_bytes
 
     def _desired(self, view: ClientView) -> Body:
         return view.body(self.subscription, self._overlay(view), self.settings.public_url)
@@ -205,31 +213,28 @@ class FullState(SubStream):
 
     def _look_closer(self, entry: Entry, suspects: tuple[NamedContent, ...], *, guessed: bool) -> None:
         """Plan which suspects are sent again in which company (resolutions C8). `guessed`: no text names them."""
-        if not entry.isolating:
-            self._resends_left = MAX_RESENDS
         groups = halves(suspects) if guessed else []
         if self._guessed:
             # Without it there was something to refuse all the same.
             groups.append(self._guessed)
-        self._groups = groups + self._groups
+        self._resends.plan(groups, isolating=entry.isolating)
         self._guessed = tuple(member.name for member in suspects) if guessed and len(suspects) == 1 else ()
 
     def _resend_group(self, view: ClientView) -> Entry | Later:
         """The full state with the next group of suspects in it; what they are added to was acknowledged before."""
-        while self._groups and self._resends_left:
-            refused = {name: view.named[name].content.version for name in self._groups[0] if name in view.named}
+        while group := self._resends.next_group():
+            refused = {name: view.named[name].content.version for name in group if name in view.named}
             refused = {name: version for name, version in refused.items() if version in self._refused.get(name, ())}
             if refused and not self.ledger.idle:
                 return NOTHING
-            del self._groups[0]
+            self._resends.drop_group()
             if refused:
-                self._resends_left -= 1
+                self._resends.count()
                 for name, version in refused.items():
                     self._refused[name] -= {version}
                 entry = self._respond(view, self._desired(view), settled=True)
                 entry.isolating = True
                 return entry
-        self._groups.clear()
         return NOTHING
 
 

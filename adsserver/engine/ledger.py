@@ -1,21 +1,19 @@
 """What each response of one type held, by nonce, until the client answers it; and when the next may be written.
 
 One outstanding push per (stream, type); newer states coalesce behind it. Answers to a subscription and the EDS re-send
-are exempt, up to eight outstanding nonces (resolutions C5). A client that stays silent never blocks a stream for good
-(B13).
+are exempt, up to a number of outstanding nonces (resolutions C5). A client that stays silent never blocks a stream for
+good (B13).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 from adsserver.engine.body import EMPTY_BODY, Body
 from adsserver.engine.events import NamedContent
 from xdscore.errors import ResourceError
+from xdscore.limits import Limits
 from xdscore.snapshot import Content
-
-# resolutions C5.
-MAX_OUTSTANDING = 8
-SILENT_S = 30.0
 
 
 @dataclass(slots=True, eq=False)
@@ -54,11 +52,16 @@ class Entry:
 
 
 class Ledger:
-    """The unanswered responses of one (stream, type), oldest first, and the nonce sent last."""
+    """The unanswered responses of one (stream, type), oldest first, and the nonce sent last.
 
-    __slots__ = ("_outstanding", "last_acknowledged", "last_nonce")
+    Of the limits: `unanswered_responses` at once, and `silent_client_s` after which a silent client is passed.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_max_outstanding", "_outstanding", "_silent_s", "last_acknowledged", "last_nonce")
+
+    def __init__(self, limits: Limits) -> None:
+        self._max_outstanding = limits.unanswered_responses
+        self._silent_s = limits.silent_client_s
         self._outstanding: dict[str, Entry] = {}
         self.last_nonce = ""
         self.last_acknowledged = False
@@ -73,13 +76,18 @@ class Ledger:
         """Whether every response was answered."""
         return not self._outstanding
 
+    @property
+    def oldest_sent_s(self) -> float:
+        """When the oldest response was sent that the client will still answer; inf when there is none."""
+        return min((entry.sent_at_s for entry in self._outstanding.values() if not entry.passed), default=inf)
+
     def is_outstanding(self, nonce: str) -> bool:
         """Whether the response of this nonce waits for an answer."""
         return nonce in self._outstanding
 
     def sent(self, entry: Entry, nonce: str, now: float) -> None:
         """Take note of a response; the oldest is forgotten where the client has been silent about too many."""
-        if len(self._outstanding) >= MAX_OUTSTANDING:
+        if len(self._outstanding) >= self._max_outstanding:
             del self._outstanding[next(iter(self._outstanding))]
         entry.nonce, entry.sent_at_s = nonce, now
         self._outstanding[nonce] = entry
@@ -106,15 +114,14 @@ class Ledger:
 
     def push_due_s(self) -> float:
         """From when on a push may be written: at once (0), or when the client was silent for too long (B13)."""
-        due = (_free_at(entry) for entry in self._outstanding.values() if entry.push)
+        due = (self._free_at(entry) for entry in self._outstanding.values() if entry.push)
         return max(self.answer_due_s(), max(due, default=0.0))
 
     def answer_due_s(self) -> float:
         """From when on an answer to the client may be written."""
-        if len(self._outstanding) < MAX_OUTSTANDING:
+        if len(self._outstanding) < self._max_outstanding:
             return 0.0
-        return _free_at(next(iter(self._outstanding.values())))
+        return self._free_at(next(iter(self._outstanding.values())))
 
-
-def _free_at(entry: Entry) -> float:
-    return 0.0 if entry.passed else entry.sent_at_s + SILENT_S
+    def _free_at(self, entry: Entry) -> float:
+        return 0.0 if entry.passed else entry.sent_at_s + self._silent_s

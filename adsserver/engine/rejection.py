@@ -10,10 +10,44 @@ from xdscore.evidence import Evidence
 from xdscore.nacktext import attribute
 from xdscore.resource_types import ResourceType
 
-# reliability N3: re-sends of suspects for one NACK.
-MAX_RESENDS = 16
-
 Group = tuple[str, ...]
+
+
+class Resends:
+    """The groups of suspects that are to be sent again, and how many times the NACK they come from still allows it.
+
+    `limit`: re-sends for one NACK (reliability N3).
+    """
+
+    __slots__ = ("_groups", "_left", "_limit")
+
+    def __init__(self, limit: int) -> None:
+        self._groups: list[Group] = []
+        self._limit = limit
+        self._left = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._groups)
+
+    def plan(self, groups: list[Group], *, isolating: bool) -> None:
+        """These come next. A NACK of anything but a re-send (`isolating`) starts the count anew."""
+        if not isolating:
+            self._left = self._limit
+        self._groups = groups + self._groups
+
+    def next_group(self) -> Group:
+        """The group that comes next; empty when there is none. What the limit does not allow is given up."""
+        if not self._left:
+            self._groups.clear()
+        return self._groups[0] if self._groups else ()
+
+    def drop_group(self) -> None:
+        """The next group was sent, or there is nothing of it left to send."""
+        del self._groups[0]
+
+    def count(self) -> None:
+        """A re-send is written."""
+        self._left -= 1
 
 
 def evidence_of(entry: Entry, changed: tuple[NamedContent, ...]) -> Evidence:
@@ -25,8 +59,6 @@ def evidence_of(entry: Entry, changed: tuple[NamedContent, ...]) -> Evidence:
 
 def blamed(kind: ResourceType, entry: Entry, changed: tuple[NamedContent, ...], nack: Nack) -> tuple[NamedContent, ...]:
     """Of `changed`, what this NACK may be about: those its text names, or all of them when it names none of them."""
-    if len(changed) <= 1:
-        return changed
     return named_by(kind, entry, changed, nack) or changed
 
 

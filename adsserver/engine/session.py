@@ -11,7 +11,7 @@ from adsserver.engine import delta, sotw, spelling
 from adsserver.engine.delta import DeltaByName
 from adsserver.engine.events import DeltaRequest, Fact, NamedContent, Request, Respond, SotwRequest, Variant, Violated
 from adsserver.engine.full_state import FullState
-from adsserver.engine.ledger import SILENT_S, Entry
+from adsserver.engine.ledger import Entry
 from adsserver.engine.publication import Publication
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.sotw import SotwByName
@@ -121,6 +121,14 @@ class Session:
         """When `compose` may have something although nothing arrives; inf when never. As of the last `compose`."""
         return self._wake_s
 
+    def unanswered_since(self) -> float:
+        """When the oldest response was sent that the client has not answered; inf when it answered all."""
+        return min((stream.ledger.oldest_sent_s for stream in self._streams.values()), default=inf)
+
+    def too_large(self) -> dict[ResourceType, int]:
+        """Types whose state is too large to be sent, with its bytes (F24). As of the last `compose`."""
+        return {kind: stream.too_large_bytes for kind, stream in self._streams.items() if stream.too_large_bytes}
+
     def _stream(self, kind: ResourceType) -> SubStream:
         stream = self._streams.get(kind)
         if stream is None:
@@ -139,7 +147,7 @@ class Session:
     def _waited_long(self, stream: SubStream, now: float) -> bool:
         """Whether a removal has waited so long for additions of other types that it goes ahead of them (B13)."""
         stream.losing_since_s = min(stream.losing_since_s, now)
-        due_s = stream.losing_since_s + SILENT_S
+        due_s = stream.losing_since_s + self._settings.limits.silent_client_s
         self._wake_s = min(self._wake_s, max(due_s, now))
         return due_s <= now
 

@@ -1,6 +1,8 @@
 """What an operator decides about the engine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from xdscore.limits import Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -8,10 +10,9 @@ class EngineSettings:
     """Fixed for the life of a process.
 
     `repeat_errors`: LDS and CDS responses repeat the errors that last (F9). `public_url`: where the links in error
-    texts lead. `max_names`: per request, and per type of a stream (C11).
+    texts lead. `limits`: of the product's table, those that bound requests, responses and waiting.
     """
 
     repeat_errors: bool = True
     public_url: str = ""
-    # reliability (e): a wildcard is better above that.
-    max_names: int = 10_000
+    limits: Limits = field(default_factory=Limits)

@@ -48,7 +48,7 @@ class SotwByName(ByName):
     def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
         """See the base."""
         current = self.subscription
-        left = (current.names - subscription.names) | self._members_told(current.globs - subscription.globs)
+        left = (current.names - subscription.names) | self._standing.members_of(current.globs - subscription.globs)
         before = {name: self._told(name) for name in left}
         super().subscribe(subscription, asked)
         self._total += sum(mark(name, self._told(name)) - mark(name, told) for name, told in before.items())
@@ -101,7 +101,7 @@ def receive(stream: SubStream, request: SotwRequest, now: float) -> tuple[Fact, 
     elif request.nack is not None:
         # B4: a nonce of another stream, or none. Nothing of ours can have been rejected (N1).
         facts = (Violated("N1", "an error was reported for a response that this stream never sent"),)
-    if len(request.names) > stream.settings.max_names:
+    if len(request.names) > stream.settings.limits.names_per_type:
         return (*facts, _too_many(stream, len(request.names)))
     current = stream.subscription
     wanted = listed(stream.kind, current, request.names)
@@ -115,5 +115,5 @@ def receive(stream: SubStream, request: SotwRequest, now: float) -> tuple[Fact, 
 
 
 def _too_many(stream: SubStream, count: int) -> Violated:
-    limit = stream.settings.max_names
+    limit = stream.settings.limits.names_per_type
     return Violated("C11", f"{count} {stream.kind.title} names in one request; at most {limit} are allowed")

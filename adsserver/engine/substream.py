@@ -32,10 +32,21 @@ NOTHING = Later(inf)
 class SubStream(ABC):
     """The part of a stream that concerns one type.
 
-    `view` is what is current, which the client may not have been told yet.
+    `view` is what is current, which the client may not have been told yet. `too_large_bytes`: of a state that is not
+    sent because no client could read it (F24); 0 at all other times.
     """
 
-    __slots__ = ("asked_before", "kind", "ledger", "losing_since_s", "settings", "spelled", "subscription", "view")
+    __slots__ = (
+        "asked_before",
+        "kind",
+        "ledger",
+        "losing_since_s",
+        "settings",
+        "spelled",
+        "subscription",
+        "too_large_bytes",
+        "view",
+    )
 
     def __init__(self, kind: ResourceType, settings: EngineSettings) -> None:
         self.kind = kind
@@ -44,9 +55,10 @@ class SubStream(ABC):
         # H1: by canonical name, how the client writes it, where it writes it otherwise.
         self.spelled: Mapping[str, str] = {}
         self.asked_before = False
-        self.ledger = Ledger()
+        self.ledger = Ledger(settings.limits)
         self.view: ClientView | Absent = ABSENT
         self.losing_since_s = inf
+        self.too_large_bytes = 0
 
     @property
     @abstractmethod

@@ -22,7 +22,7 @@ from adsserver.engine.publication import Publication
 from adsserver.engine.session import EngineSettings, Session
 from adsserver.hub import Hub
 from adsserver.identity import Caller, NodeError, first_node, same_node
-from adsserver.limits import Admission, RefusedStreamError, StreamCounts, TokenBucket
+from adsserver.limits import Admission, DeniedNames, RefusedStreamError, StreamCounts, TokenBucket
 from adsserver.metrics import UNKNOWN_TYPE, Metrics
 from adsserver.ports import Facts, StreamInfo
 from adsserver.servicers.ends import (
@@ -48,6 +48,7 @@ from adsserver.wire import (
     UnknownTypeRequest,
     decode,
 )
+from xdscore.errors import StatusCode
 from xdscore.limits import Limits
 from xdscore.resource_types import ResourceType
 from xdscore.selectors import ClientFacts
@@ -81,6 +82,7 @@ class Shared:
     settings: EngineSettings
     admission: Admission
     counts: StreamCounts
+    denied: DeniedNames
     parsers: Executor
     open: set["Stream"] = field(default_factory=set)
 
@@ -115,6 +117,7 @@ class Stream:
         self._release: Callable[[], None] = _nothing
         self._unsupported: UnsupportedTypes | None = None
         self._begun: _Begun | None = None
+        self._too_large: dict[ResourceType, int] = {}
 
     # What the server and the hub ask for
 
@@ -140,6 +143,11 @@ class Stream:
     def client(self) -> ClientFacts:
         """What the choice of the environment rests on; only asked of streams that joined the hub."""
         return self._begun.client if self._begun is not None else ClientFacts(identity=self._caller.identity)
+
+    @property
+    def unanswered_since(self) -> float:
+        """When the oldest response was sent that the client has not answered, by the loop's clock; inf for none."""
+        return self._begun.session.unanswered_since() if self._begun is not None else math.inf
 
     def offer(self, publication: Publication) -> None:
         """Something newer is published: look whether this stream must be told."""
@@ -361,19 +369,35 @@ class Stream:
                 self._variant, answer.type_url, answer.nonce, answer.version, answer.errors
             )
         response = self._begun.session.compose(self._loop.time())
+        self._tell_too_large(self._begun)
         if response is None:
             return None
-        self._count(response)
+        self._count(self._begun.info, response)
         # Before the write, so that the record of a response always precedes that of its ACK.
         self._shared.facts.sent(self._begun.info, response)
         return self._shared.encoder.encode(self._variant, response, wrapped=self._begun.node.takes_wrappers)
 
-    def _count(self, response: Respond) -> None:
+    def _tell_too_large(self, begun: _Begun) -> None:
+        """Say of each state that cannot be sent that it is so, once for each size it has (F24)."""
+        now = begun.session.too_large()
+        for kind, size in now.items():
+            if self._too_large.get(kind) != size:
+                self._shared.metrics.too_large[kind.word].inc()
+                limit = self._shared.limits.sotw_state_bytes
+                log.warning("stream.state_too_large", stream=begun.info.id, type=kind.word, bytes=size, limit=limit)
+        self._too_large = now
+
+    def _count(self, info: StreamInfo, response: Respond) -> None:
         metrics = self._shared.metrics
         word = response.kind.word
         metrics.responses[self._variant.value, word].inc()
         for error in response.errors:
             metrics.errors[word, error.code].inc()
+        refused = [(word, error.name) for error in response.errors if error.code is StatusCode.PERMISSION_DENIED]
+        if refused and self._shared.denied.refused(info.identity, info.node_id, refused, self._loop.time()):
+            metrics.probing.inc()
+            limit = self._shared.limits.denied_names_per_h
+            log.warning("client.probing", identity=info.identity, node_id=info.node_id, names_per_h=limit)
 
     async def _send(self, data: bytes) -> None:
         try:

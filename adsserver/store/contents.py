@@ -5,7 +5,7 @@
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from controlplane.catalog.sealing import key_ring
+from controlplane.catalog.sealing import SealError, key_ring
 from xdscore.snapshot import Content
 
 
@@ -28,6 +28,17 @@ class ContentMemory:
     def missing(self, addresses: Iterable[bytes]) -> frozenset[bytes]:
         """Those of the addresses whose bytes are not here."""
         return frozenset(address for address in addresses if address not in self._plain and address not in self._sealed)
+
+    def unreadable(self, addresses: Iterable[bytes]) -> dict[bytes, str]:
+        """Those of the addresses whose seal cannot be opened, with the reason (P10)."""
+        found: dict[bytes, str] = {}
+        for address in addresses:
+            try:
+                if address in self._sealed:
+                    key_ring().open(self._sealed[address], address)
+            except SealError as error:
+                found[address] = str(error)
+        return found
 
     def stored(self, addresses: Iterable[bytes]) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
         """The bytes kept for these addresses: plain ones, and sealed ones as they are."""

@@ -3,7 +3,8 @@ is new. Each directory it serves is kept on disk; a process that starts while th
 (law 4, reliability P8).
 
 A snapshot is offered whole or not at all (reliability P1); one that cannot be read or verified is not offered and the
-previous one stays (P10). An epoch never goes back within a lineage (P5).
+previous one stays (P10). An epoch never goes back within a lineage (P5). One secret that cannot be opened costs nothing
+but itself (law 1): its last content that could stays, and without one its name is unreadable until it can be opened.
 """
 
 import math
@@ -11,7 +12,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -30,13 +31,14 @@ from controlplane.snapshots.selectors import SnapshotHead, snapshot_head, snapsh
 from xdscore.access import AccessTable
 from xdscore.chunks import ChunkError, decode_access, decode_chunk, decode_root
 from xdscore.selectors import EnvironmentChoice
-from xdscore.snapshot import Entry, EntryKey, Served, Snapshot, snapshot_from_entries
+from xdscore.snapshot import Entry, EntryKey, Served, Snapshot, UnreadableName, snapshot_from_entries
 
 log = structlog.get_logger(__name__)
 
 _JITTER = 0.2  # replicas that started together must not ask together (reliability (e): poll ± 20 %)
 _WRITE_PAUSE_S = 0.1  # between two slices of writing to disk
 
+_REREAD_S = 10.0  # what could not be opened is read again this often: somebody may have mended it
 _SWEEP_S = 60.0  # twice the time a slow stream may take for one write
 
 
@@ -60,6 +62,7 @@ class _Loaded:
 
     head: SnapshotHead
     chunks: tuple[bytes, ...]
+    unreadable: frozenset[bytes]
 
 
 class Loader:
@@ -86,6 +89,7 @@ class Loader:
         self._from_disk = ""
         self._in_use_before: frozenset[bytes] = frozenset()
         self._fetched: frozenset[bytes] = frozenset()
+        self._reread_at = 0.0
         self._next_sweep = time.monotonic() + _SWEEP_S
         self._status = LoaderStatus()
 
@@ -199,10 +203,11 @@ class Loader:
         newest = {head.environment: head for head in heads}
         snapshots: dict[str, Snapshot] = {}
         self._complete = True
+        rereads = self._time_to_reread()
         for environment in environments:
             current = self._directory.snapshots.get(environment.key)
             head = newest.get(environment.key)
-            if head is not None and _is_newer(head, current):
+            if head is not None and (_is_newer(head, current) or environment.key in rereads):
                 current = self._load_or_keep(head, current, blobs)
             if current is not None:
                 snapshots[environment.key] = current
@@ -211,19 +216,28 @@ class Loader:
         self._let_go(snapshots)
         return Directory(environments, snapshots, self._tokens)
 
+    def _time_to_reread(self) -> frozenset[str]:
+        """The environments in which something could not be opened, each time that it is time to look again."""
+        if time.monotonic() < self._reread_at:
+            return frozenset()
+        self._reread_at = time.monotonic() + _REREAD_S
+        return frozenset(key for key, loaded in self._loaded.items() if loaded.unreadable)
+
     def _load_or_keep(self, head: SnapshotHead, current: Snapshot | None, blobs: Blobs) -> Snapshot | None:
         try:
-            snapshot = self._load(head, blobs)
+            snapshot = self._load(head, current, blobs)
         except (SnapshotUnreadable, ChunkError, CacheRefused) as error:
             kept = current.epoch if current is not None else None
             log.warning(
                 "snapshot.refused", environment=head.environment, epoch=head.epoch, reason=str(error), kept_epoch=kept
             )
             return current
+        if snapshot is current:
+            return current
         log.info("snapshot.loaded", environment=head.environment, lineage=head.lineage, epoch=head.epoch)
         return snapshot
 
-    def _load(self, head: SnapshotHead, blobs: Blobs) -> Snapshot:
+    def _load(self, head: SnapshotHead, current: Snapshot | None, blobs: Blobs) -> Snapshot:
         if not head.genuine:
             raise SnapshotUnreadable(
                 "its signature does not hold: it was altered, or signed under a key that is not configured"
@@ -235,11 +249,25 @@ class Loader:
         chunks = self._chunks | {address: decode_chunk(data) for address, data in new.items()}
         entries = [entry for address in addresses for entry in chunks[address]]
         _check_rules(entries, access)
-        self._fetch_contents(entries, blobs)
+        unreadable = self._fetch_contents(entries, blobs)
+        before = self._loaded.get(head.environment)
+        if current is not None and not _is_newer(head, current):
+            # Read once more, for what could not be opened.
+            if before is not None and before.unreadable == unreadable.keys():
+                return current
+            log.info("snapshot.mended", environment=head.environment, epoch=head.epoch)
         self._chunks = chunks
         self._parts |= parts | new
-        self._loaded[head.environment] = _Loaded(head, addresses)
-        return _snapshot(head, access, entries)
+        self._loaded[head.environment] = _Loaded(head, addresses, frozenset(unreadable))
+        if unreadable:
+            log.warning(
+                "secret.unreadable",
+                environment=head.environment,
+                epoch=head.epoch,
+                contents=len(unreadable),
+                reason=min(unreadable.values()),
+            )
+        return _snapshot(head, access, [_readable(key, entry, current, unreadable) for key, entry in entries])
 
     def _access(self, head: SnapshotHead, data: bytes) -> AccessTable:
         """The table; the same object while its bytes are, so that streams see at once that no rule changed."""
@@ -248,10 +276,14 @@ class Loader:
             return current.access
         return decode_access(data)
 
-    def _fetch_contents(self, entries: list[tuple[EntryKey, Entry]], blobs: Blobs) -> None:
-        missing = self._contents.missing(_contents_of(entries))
+    def _fetch_contents(self, entries: list[tuple[EntryKey, Entry]], blobs: Blobs) -> dict[bytes, str]:
+        """Get what is not here, and again what could not be opened; what still cannot be, with the reason."""
+        wanted = _contents_of(entries)
+        doubtful = wanted & {address for loaded in self._loaded.values() for address in loaded.unreadable}
+        missing = self._contents.missing(wanted) | doubtful
         self._contents.add(*read_contents(blobs, missing))
         self._fetched |= missing
+        return self._contents.unreadable(missing)
 
     def _let_go(self, snapshots: Mapping[str, Snapshot]) -> None:
         """Now and then forget the chunks and contents of no snapshot.
@@ -304,6 +336,23 @@ def _contents_of(entries: Iterable[tuple[EntryKey, Entry]]) -> set[bytes]:
     }
 
 
+def _readable(
+    key: EntryKey, entry: Entry, current: Snapshot | None, unreadable: Mapping[bytes, str]
+) -> tuple[EntryKey, Entry | UnreadableName]:
+    """The entry as this process can serve it: without its content, the last one it served of the name (F14)."""
+    if not unreadable or not isinstance(entry, Served):
+        return key, entry
+    proven = entry.proven if entry.proven is not None and entry.proven.blob not in unreadable else None
+    reason = unreadable.get(entry.content.blob)
+    if reason is None:
+        return key, replace(entry, proven=proven)
+    word, name = key
+    known = current.types[word].served.get(name) if current is not None else None
+    if known is None or known.content.blob in unreadable:
+        return key, UnreadableName(reason)
+    return key, Served(known.content, proven, entry.rules)
+
+
 def _check_rules(entries: Iterable[tuple[EntryKey, Entry]], access: AccessTable) -> None:
     """A name whose rules are not all in the table would be decided by the others alone. Raises ChunkError."""
     rows = {entry.rules for _, entry in entries if isinstance(entry, Served) and entry.rules}
@@ -311,7 +360,9 @@ def _check_rules(entries: Iterable[tuple[EntryKey, Entry]], access: AccessTable)
         raise ChunkError("an entry names an access rule that the access table does not have")
 
 
-def _snapshot(head: SnapshotHead, access: AccessTable, entries: list[tuple[EntryKey, Entry]]) -> Snapshot:
+def _snapshot(
+    head: SnapshotHead, access: AccessTable, entries: list[tuple[EntryKey, Entry | UnreadableName]]
+) -> Snapshot:
     snapshot = snapshot_from_entries(
         environment=head.environment, lineage=head.lineage, epoch=head.epoch, access=access, entries=entries
     )

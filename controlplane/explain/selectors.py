@@ -118,9 +118,12 @@ def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Col
     held = held_name(environment_key=environment, word=kind.word, name=name) if question.at is None else None
     incidents = incidents_of_name(environment_key=environment, word=kind.word, name=name)
     config: Config = settings.PARLEY
-    error = error_of(
-        decided.decision, kind=kind, name=question.name, environment=environment, public_url=config.public_url
-    )
+    error = None
+    if snapshot is not None:
+        # Without one a stream is kept silent, and then ends (resolutions C4).
+        error = error_of(
+            decided.decision, kind=kind, name=question.name, environment=environment, public_url=config.public_url
+        )
     others = [key for key in keys if key != environment]
     return NameFacts(
         decision=decided.decision,

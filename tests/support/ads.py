@@ -22,7 +22,15 @@ from tests.support.ads_fleet import MemoryFleet
 from xdscore.access import AccessTable, Effect
 from xdscore.resource_types import CLUSTER, ResourceType, by_url
 from xdscore.selectors import EnvironmentChoice
-from xdscore.snapshot import Content, Served, Snapshot, WithheldName, content_hash, snapshot_from_entries
+from xdscore.snapshot import (
+    Content,
+    Served,
+    Snapshot,
+    UnreadableName,
+    WithheldName,
+    content_hash,
+    snapshot_from_entries,
+)
 
 VERSION = "0.0.test"
 
@@ -88,6 +96,7 @@ class Catalogue:
         *messages: Message,
         environment: str = "default",
         withheld: Mapping[tuple[ResourceType, str], str] | None = None,
+        unreadable: Mapping[tuple[ResourceType, str], str] | None = None,
         proven: Sequence[Message] = (),
         access: AccessTable | None = None,
     ) -> Directory:
@@ -99,12 +108,13 @@ class Catalogue:
         named = [(name_of(message), self.contents.add(message)) for message in messages]
         entries = [(name, Served(content, acknowledged.get(name))) for name, content in named]
         held = [((kind.word, name), WithheldName(reason)) for (kind, name), reason in (withheld or {}).items()]
+        unread = [((kind.word, name), UnreadableName(reason)) for (kind, name), reason in (unreadable or {}).items()]
         self._snapshots[environment] = snapshot_from_entries(
             environment=environment,
             lineage="test",
             epoch=self._epoch,
             access=access or AccessTable(Effect.ALLOW),
-            entries=[*entries, *held],
+            entries=[*entries, *held, *unread],
         )
         return self.directory()
 

@@ -48,6 +48,7 @@ class AdsThread:
         environment: str,
         *messages: Message,
         withheld: dict[tuple[ResourceType, str], str] | None = None,
+        unreadable: dict[tuple[ResourceType, str], str] | None = None,
         proven: Sequence[Message] = (),
         access: AccessTable | None = None,
     ) -> None:
@@ -56,7 +57,14 @@ class AdsThread:
         if all(choice.key != environment for choice in catalogue.environments):
             choice = EnvironmentChoice(environment, (Selector(node_cluster=environment),))
             catalogue.environments = (choice, *catalogue.environments)
-        found = catalogue.publish(*messages, environment=environment, withheld=withheld, proven=proven, access=access)
+        found = catalogue.publish(
+            *messages,
+            environment=environment,
+            withheld=withheld,
+            unreadable=unreadable,
+            proven=proven,
+            access=access,
+        )
         self._call(lambda: self._run.server.directory_changed(found))
 
     def restart(self) -> None:

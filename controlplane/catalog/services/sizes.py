@@ -14,11 +14,10 @@ from controlplane.catalog.models import Environment, Resource
 from xdscore.codes import CATALOGUE
 from xdscore.findings import Finding
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType
+from xdscore.snapshot import FRAME_BYTES
 
 _TOO_LARGE = CATALOGUE["XDS3016"]
 _LARGE = CATALOGUE["XDS3017"]
-# A resource in a response: the field's tag and a length of at most four bytes (wire format of protobuf).
-_FRAME_BYTES = 5
 _MAX_SHOWN = 5
 
 Key = tuple[str, str]
@@ -56,14 +55,14 @@ def sizes_after(environment: Environment, *, before: Mapping[Key, int], after: M
 
 
 def _weight(kind: ResourceType, sizes: Mapping[Key, int]) -> int:
-    return sum(size + _FRAME_BYTES for (word, _), size in sizes.items() if word == kind.word)
+    return sum(size + FRAME_BYTES for (word, _), size in sizes.items() if word == kind.word)
 
 
 def _stored(environment: Environment, kind: ResourceType) -> int:
     rows = Resource.objects.filter(environment=environment, type=kind.word, deleted=False)
     found = rows.aggregate(bytes=models.Sum("head__size"), count=models.Count("pk"))
     stored: int = found["bytes"] or 0
-    return stored + _FRAME_BYTES * int(found["count"])
+    return stored + FRAME_BYTES * int(found["count"])
 
 
 def _largest(environment: Environment, kind: ResourceType, before: Mapping[Key, int], after: Mapping[Key, int]) -> str:

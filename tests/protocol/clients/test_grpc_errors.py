@@ -6,7 +6,7 @@ Every case is a target of its own; four processes play all of them at once. The 
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from types import MappingProxyType
@@ -15,7 +15,6 @@ from typing import Final
 import pytest
 from google.protobuf.message import Message
 
-from adsserver.engine import client_view
 from tests.protocol.engine.world import name_rules
 from tests.support.ads_thread import AdsThread, serving_ads
 from tests.support.backends import grpc_backend
@@ -23,7 +22,7 @@ from tests.support.grpc_client import Believed, GrpcClient, Outcome, grpc_client
 from tests.support.waiting import eventually
 from tests.support.xds_resources import api_listener, assignment, eds_cluster, route
 from xdscore.access import Effect
-from xdscore.errors import ResourceError, StatusCode, error_of
+from xdscore.errors import StatusCode
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, ResourceType
 
 pytestmark = [pytest.mark.xdist_group("grpc-errors"), pytest.mark.timeout(120)]
@@ -85,19 +84,9 @@ Story = Mapping[tuple[Client, Case], Mapping[str, Seen]]
 @pytest.fixture(scope="module")
 def story() -> Iterator[Story]:
     """Everything that happened: at the `start`, in the `error`, after the `recovery`."""
-    with pytest.MonkeyPatch.context() as patch, serving_ads() as ads, grpc_backend("parley") as port:
-        patch.setattr(client_view, "error_of", told_unavailable)
-        with ExitStack() as stack:
-            clients = {each: stack.enter_context(started(ads, each)) for each in CLIENTS}
-            yield Play(ads, clients, port).run()
-
-
-def told_unavailable(decision: object, **facts: object) -> ResourceError | None:
-    """UNAVAILABLE in place of INTERNAL where a case wants it: no decision says it of a resource today."""
-    error: ResourceError | None = error_of(decision, **facts)  # type: ignore[arg-type]
-    if error is None or error.code is not StatusCode.INTERNAL or "unavailable" not in error.name:
-        return error
-    return replace(error, code=StatusCode.UNAVAILABLE, text=error.text.replace("INTERNAL", "UNAVAILABLE", 1))
+    with serving_ads() as ads, grpc_backend("parley") as port, ExitStack() as stack:
+        clients = {each: stack.enter_context(started(ads, each)) for each in CLIENTS}
+        yield Play(ads, clients, port).run()
 
 
 def started(ads: AdsThread, client: Client) -> AbstractContextManager[GrpcClient]:
@@ -155,7 +144,7 @@ class Play:
 
 
 def publish(ads: AdsThread, port: int, in_error: list[Case]) -> None:
-    """Everything, but for the resources in error: these are not there, forbidden or withheld."""
+    """Everything, but for the resources in error: these are not there, forbidden, withheld or cannot be read."""
     resources: list[Message] = []
     for case in CASES:
         name = case.name
@@ -169,12 +158,11 @@ def publish(ads: AdsThread, port: int, in_error: list[Case]) -> None:
     denied = {
         (case.kind.word, case.name): Effect.DENY for case in in_error if case.code is StatusCode.PERMISSION_DENIED
     }
-    withheld = {
-        (case.kind, case.name): "it is being repaired"
-        for case in in_error
-        if case.code in {StatusCode.INTERNAL, StatusCode.UNAVAILABLE}
-    }
-    ads.publish(ENVIRONMENT, *resources, withheld=withheld, access=name_rules(denied))
+    withheld, unreadable = (
+        {(case.kind, case.name): "it is being repaired" for case in in_error if case.code is code}
+        for code in (StatusCode.INTERNAL, StatusCode.UNAVAILABLE)
+    )
+    ads.publish(ENVIRONMENT, *resources, withheld=withheld, unreadable=unreadable, access=name_rules(denied))
 
 
 def heard_of_errors(client: Client, process: GrpcClient, cases: Sequence[Case]) -> bool:

@@ -15,14 +15,24 @@ from adsserver.engine.events import (
 )
 from adsserver.engine.session import Session
 from tests.protocol.engine.world import AUDIENCE, URL, World, names_of, versions_of
-from xdscore.decision import Collection, Decision, Denied, Missing, Serve, Withheld, decide, decide_collection
-from xdscore.errors import error_of
+from xdscore.decision import (
+    Collection,
+    Decision,
+    Denied,
+    Missing,
+    Serve,
+    Undecided,
+    Withheld,
+    decide,
+    decide_collection,
+)
+from xdscore.errors import StatusCode, error_of
 from xdscore.resource_types import CLUSTER, ENDPOINT, DeltaMissing, ResourceType
 from xdscore.xdstp import Glob, glob_of
 
 
 def is_error(told: str) -> bool:
-    return told.startswith(("NOT_FOUND", "PERMISSION_DENIED", "INTERNAL"))
+    return told.startswith(tuple(code.name for code in StatusCode))
 
 
 @dataclass
@@ -36,6 +46,8 @@ class Half:
     # What the next SotW request lists.
     wish: tuple[frozenset[str], bool] = (frozenset(), False)
     opened: bool = False
+    # Whether the client ever listed a name on this stream, after which an empty list means none (C2).
+    listed_once: bool = False
     nonce: str = ""
     last_sent: str = ""
     last_acknowledged: bool = False
@@ -57,6 +69,8 @@ class Half:
     pushes: list[tuple[str, float]] = field(default_factory=list)
     resends_left: int = 0
     ever_sent: set[str] = field(default_factory=set)
+    # Told UNAVAILABLE of what the client was sent before: it keeps its copy (F2, F14).
+    kept: set[str] = field(default_factory=set)
     ever_acknowledged: bool = False
     lost_errors: set[str] = field(default_factory=set)
 
@@ -85,6 +99,7 @@ class Checker:
     now: float
     poison: set[str]
     names_culprits: bool
+    reads_errors: bool
     halves: dict[ResourceType, Half]
     nonces: set[str]
     version_of: dict[object, str]
@@ -120,7 +135,7 @@ class Checker:
             name
             for glob in half.globs
             if isinstance(collection := self.collection(half.kind, glob), Collection)
-            for name in collection.withheld
+            for name in collection.absent
         }
         return {name for name in half.names if self.error_text(half.kind, name)} | members
 
@@ -129,7 +144,7 @@ class Checker:
         for glob in half.globs:
             collection = self.collection(half.kind, glob)
             if glob.name in half.asked | half.again and isinstance(collection, Collection):
-                half.tolerated |= {*collection.served, *collection.withheld}
+                half.tolerated |= {*collection.served, *collection.absent}
                 half.asked.discard(glob.name)
                 half.again.discard(glob.name)
 
@@ -243,7 +258,10 @@ class Checker:
         if self.variant is Variant.SOTW:
             return
         for error in response.errors:
-            held = error.name in half.sent and not is_error(half.sent[error.name])
+            if error.code is StatusCode.UNAVAILABLE:
+                assert error.name not in response.removed, "F14: what passes by itself takes nothing away"
+                continue
+            held = error.name in half.kept or (error.name in half.sent and not is_error(half.sent[error.name]))
             both = half.kind.delta_missing is DeltaMissing.ENTRY_AND_REMOVAL and error.name in half.asked
             if held or both:
                 assert error.name in response.removed, "E2, T10: what was delivered is removed"
@@ -294,7 +312,10 @@ class Checker:
             half.ever_sent.add(name)
         for name in response.removed:
             half.sent.pop(name, None)
+        half.kept -= {*response.removed, *names_of(response)}
         for error in response.errors:
+            if error.code is StatusCode.UNAVAILABLE and not is_error(half.sent.get(error.name, error.text)):
+                half.kept.add(error.name)
             half.sent[error.name] = error.text
         touched = {*names_of(response), *(e.name for e in response.errors), *response.removed}
         half.asked -= touched
@@ -357,8 +378,11 @@ class Checker:
                 # What a SotW client kept from an earlier stream is not known until it acknowledges something.
                 known = name in half.ever_sent or half.ever_acknowledged
                 gone = self.variant is Variant.DELTA or (half.kind.full_state and known)
+                if isinstance(decision, Undecided) and self.variant is Variant.DELTA:
+                    # F14: the client is told an error, and keeps what it has.
+                    gone = not half.explains(name)
                 assert not gone or name not in half.held, f"I7: {name} is gone"
-                if name in self.due_errors(half):
+                if self.reads_errors and name in self.due_errors(half):
                     assert half.errors.get(name) == self.error_text(half.kind, name), (
                         f"T1, T5: why {name} is not served"
                     )

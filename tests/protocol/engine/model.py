@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import inf
 
 from adsserver.engine.events import (
@@ -24,7 +25,8 @@ from xdscore.xdstp import glob_of
 class ModelClient(Checker):
     """One client on one stream after another.
 
-    `poison`: the versions it cannot use; `names_culprits`: whether its NACKs say which.
+    `poison`: the versions it cannot use; `names_culprits`: whether its NACKs say which. `reads_errors`: clients from
+    before TP3 do not (T9). `legacy_wildcard`: it asks for everything by an empty list, where that is possible (C2, C5).
     """
 
     def __init__(self, world: World, variant: Variant, kinds: Iterable[ResourceType]) -> None:
@@ -35,6 +37,8 @@ class ModelClient(Checker):
         self.accepted: set[str] = set()
         self.names_culprits = True
         self.uses_valid_part = True
+        self.reads_errors = True
+        self.legacy_wildcard = False
         self.halves = {kind: Half(kind) for kind in kinds}
         self.nonces: set[str] = set()
         self.in_flight: deque[Respond] = deque()
@@ -53,6 +57,9 @@ class ModelClient(Checker):
 
     def want(self, kind: ResourceType, names: frozenset[str], *, wildcard: bool) -> None:
         half = self.halves[kind]
+        if not names and not wildcard and half.wish[1] and not self._listed(half, *half.wish):
+            # An empty list asks for everything, and cannot end it.
+            return
         if self.variant is Variant.SOTW:
             self._want_sotw(half, names, wildcard=wildcard)
         else:
@@ -68,7 +75,8 @@ class ModelClient(Checker):
         names, wildcard = half.wish
         if nonce in {"", half.last_sent}:
             self._change(half, names, wildcard=wildcard)
-        listed = (*sorted(names), *(("*",) if wildcard else ()))
+        listed = self._listed(half, names, wildcard)
+        half.listed_once = half.listed_once or bool(listed)
         self._send(SotwRequest(half.kind, listed, nonce, nack=nack))
 
     def repeat(self, kind: ResourceType) -> None:
@@ -80,9 +88,11 @@ class ModelClient(Checker):
                 half.again |= half.names
             self._ask(half, half.nonce)
 
-    def _listed(self, half: Half) -> tuple[str, ...]:
-        # An explicit star everywhere: the legacy form has its own scenarios.
-        return (*sorted(half.names), *(("*",) if half.wildcard else ()))
+    def _listed(self, half: Half, names: frozenset[str], wildcard: bool) -> tuple[str, ...]:
+        """The list that asks for this; empty for everything in the legacy form."""
+        if wildcard and not names and self.legacy_wildcard and not half.listed_once:
+            return ()
+        return (*sorted(names), *(("*",) if wildcard else ()))
 
     def _want_delta(self, half: Half, names: frozenset[str], *, wildcard: bool) -> None:
         added, gone = names - half.names, half.names - names
@@ -90,6 +100,9 @@ class ModelClient(Checker):
         unsubscribe = (*sorted(gone), *(("*",) if half.wildcard and not wildcard else ()))
         if not subscribe and not unsubscribe:
             return
+        if not half.opened and subscribe == ("*",):
+            # C5: a first request with both lists empty.
+            subscribe = self._listed(half, names, wildcard)
         if wildcard:
             half.asked |= {name for name in gone if name in half.sent and glob_of(name) is None}
         self._change(half, names, wildcard=wildcard)
@@ -109,6 +122,7 @@ class ModelClient(Checker):
         leaves_loudly = wildcard and self.variant is Variant.DELTA
         half.asked = {name for name in half.asked if name in names or (leaves_loudly and glob_of(name) is None)}
         half.again &= names
+        half.kept = {name for name in half.kept if half.covers(name)}
 
     def read(self) -> None:
         """Read one response and answer it."""
@@ -145,6 +159,8 @@ class ModelClient(Checker):
             self._answer(half, response.nonce, None)
 
     def _apply(self, half: Half, response: Respond, bad: set[str]) -> None:
+        if not self.reads_errors:
+            response = replace(response, errors=())
         if bad and not self.uses_valid_part:
             return
         got = {m.name: m.content.version for m in response.resources if half.covers(m.name) and m.name not in bad}
@@ -210,7 +226,7 @@ class ModelClient(Checker):
             fresh.opened = True
             fresh.asked, fresh.asked_all = set(half.names), half.wildcard
             if self.variant is Variant.SOTW:
-                self._send(SotwRequest(half.kind, self._listed(fresh), version="7"))
+                self._send(SotwRequest(half.kind, self._first_list(fresh), version="7"))
                 continue
             # F11a: what is in error is left out of what one says one holds.
             held = {
@@ -221,7 +237,12 @@ class ModelClient(Checker):
             fresh.ever_sent = set(held)
             fresh.acknowledged = dict(held)
             fresh.asked -= held.keys()
-            self._send(DeltaRequest(half.kind, self._listed(fresh), initial_versions=held))
+            self._send(DeltaRequest(half.kind, self._first_list(fresh), initial_versions=held))
+
+    def _first_list(self, half: Half) -> tuple[str, ...]:
+        listed = self._listed(half, half.names, half.wildcard)
+        half.listed_once = bool(listed)
+        return listed
 
     # The server acts.
 

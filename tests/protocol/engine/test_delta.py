@@ -208,3 +208,9 @@ def test_rejected__then_removed__is_named_in_removed_resources(wire: Wire, world
     world.remove(ROUTE, "r")
 
     assert [r.removed for r in wire.publish()] == [("r",)]  # B12: the client may use it all the same
+
+
+def test_subscribe__star_again_where_nothing_is_served__is_answered_again() -> None:
+    wire = Wire(World(), Variant.DELTA)
+
+    assert [len(wire.delta(CLUSTER, "*")) for _ in range(2)] == [1, 1]  # C6, E6

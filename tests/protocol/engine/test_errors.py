@@ -10,9 +10,9 @@ from adsserver.wire import Encoder
 from tests.protocol.engine.checks import Half
 from tests.protocol.engine.model import ModelClient
 from tests.protocol.engine.scenario import Wire
-from tests.protocol.engine.world import SETTINGS, World, errors_of, names_of
+from tests.protocol.engine.world import SETTINGS, World, errors_of, names_of, versions_of
 from xdscore.access import Effect
-from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, ResourceType
+from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceType
 from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Content
 
@@ -242,3 +242,56 @@ def test_client_that_ignores_errors__holds_what_is_served(world: World, variant:
         only_b |= {short: ["a", "b"] for short in parts}
         nothing |= {short: ["a", "b"] for short in parts}
     assert held == [both, only_b, nothing, both]  # T9, A10
+
+
+@pytest.mark.parametrize("variant", Variant)
+@pytest.mark.parametrize("kind", [ENDPOINT, ROUTE, SECRET])
+def test_unreadable__name_the_client_has_nothing_of__is_unavailable_and_takes_nothing_away(
+    world: World, variant: Variant, kind: ResourceType
+) -> None:
+    world.unread(kind, "x")
+    wire = Wire(world, variant)
+
+    (response,) = (wire.delta if variant is Variant.DELTA else wire.sotw)(kind, "x")
+
+    assert errors_of(response) == {"x": "UNAVAILABLE"}  # law 3: no data error, and no removal that would be one
+    assert (response.resources, response.removed) == ((), ())
+
+
+def test_unreadable__then_gone__the_copy_the_client_kept_is_removed(world: World) -> None:
+    world.unread(SECRET, "x")
+    wire = Wire(world, Variant.DELTA)
+    (told,) = wire.delta(SECRET, "x", has={"x": "v1"})
+    wire.delta(SECRET, nonce=told.nonce)
+    world.remove(SECRET, "x")
+
+    (gone,) = wire.publish()
+
+    assert (errors_of(told), told.removed) == ({"x": "UNAVAILABLE"}, ())
+    assert (errors_of(gone), gone.removed) == ({"x": "NOT_FOUND"}, ("x",))
+
+
+def test_unreadable__can_be_read_again__is_sent_although_the_client_may_have_it(world: World) -> None:
+    world.serve(SECRET, "x", "v1")
+    wire = Wire(world, Variant.DELTA)
+    wire.delta(SECRET, "x")
+    wire.delta(SECRET, nonce="1")
+    world.unread(SECRET, "x")
+    (told,) = wire.publish()
+    wire.delta(SECRET, nonce=told.nonce)
+    world.serve(SECRET, "x", "v1")
+
+    (again,) = wire.publish()
+
+    assert told.removed == ()  # F14
+    assert versions_of(again) == {"x": "v1"}  # F11
+
+
+def test_unreadable__member_of_a_collection__is_told_by_its_own_name(world: World) -> None:
+    member = "xdstp://x/envoy.extensions.transport_sockets.tls.v3.Secret/d/m"
+    world.unread(SECRET, member)
+    wire = Wire(world, Variant.DELTA)
+
+    (response,) = wire.delta(SECRET, "xdstp://x/envoy.extensions.transport_sockets.tls.v3.Secret/d/*")
+
+    assert errors_of(response) == {member: "UNAVAILABLE"}  # F19

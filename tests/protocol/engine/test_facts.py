@@ -16,6 +16,7 @@ from adsserver.engine.events import (
 from adsserver.engine.session import EngineSettings
 from tests.protocol.engine.scenario import Wire
 from tests.protocol.engine.world import World
+from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, ResourceType
 
 
@@ -114,7 +115,7 @@ def test_ack__of_a_response_answered_before_or_never_sent__is_no_fact(world: Wor
 
 
 def test_limit__sotw_list__as_many_as_allowed_pass_and_one_more_does_not(world: World) -> None:
-    wire = Wire(world, Variant.SOTW, EngineSettings(max_names=2))
+    wire = Wire(world, Variant.SOTW, EngineSettings(limits=Limits(names_per_type=2)))
 
     assert len(wire.sotw(ENDPOINT, "e", "f")) == 1
     assert wire.sotw(ENDPOINT, "e", "f", "g", nonce="1") == []
@@ -125,7 +126,7 @@ def test_limit__sotw_list__as_many_as_allowed_pass_and_one_more_does_not(world: 
 
 
 def test_limit__delta__names_of_one_request_and_of_the_whole_stream_count(world: World) -> None:
-    wire = Wire(world, Variant.DELTA, EngineSettings(max_names=2))
+    wire = Wire(world, Variant.DELTA, EngineSettings(limits=Limits(names_per_type=2)))
 
     assert len(wire.delta(ENDPOINT, "e", "f")) == 1
     assert wire.delta(ENDPOINT, "g", nonce="1") == []

@@ -35,14 +35,19 @@ class Stream(RuleBasedStateMachine):
     @initialize(
         served=st.lists(st.tuples(words, names, versions), max_size=8),
         known=st.lists(st.tuples(words, names), max_size=3),
+        before_tp3=st.booleans(),
+        legacy=st.booleans(),
     )
-    def start(self, served: list[tuple[str, str, str]], known: list[tuple[str, str]]) -> None:
+    def start(
+        self, served: list[tuple[str, str, str]], known: list[tuple[str, str]], before_tp3: bool, legacy: bool
+    ) -> None:
         self.world = World()
         for word, name, version in served:
             self.world.serve(by_word[word], name, f"{word}-{name}-{version}")
         for word, name in known:
             self.world.remove(by_word[word], name)
         self.client = ModelClient(self.world, self.variant, KINDS)
+        self.client.reads_errors, self.client.legacy_wildcard = not before_tp3, legacy
 
     @rule(word=words, wanted=name_sets, star=st.booleans())
     def subscribe(self, word: str, wanted: frozenset[str], star: bool) -> None:
@@ -58,7 +63,7 @@ class Stream(RuleBasedStateMachine):
         good = f"{word}-{name}-v0" if proven else ""
         self.world.serve(by_word[word], name, f"{word}-{name}-{version}", proven=good)
 
-    @rule(word=words, name=names, how=st.sampled_from(["remove", "forget", "withhold"]))
+    @rule(word=words, name=names, how=st.sampled_from(["remove", "forget", "withhold", "unread"]))
     def lose(self, word: str, name: str, how: str) -> None:
         lose: Callable[[ResourceType, str], None] = getattr(self.world, how)
         lose(by_word[word], name)

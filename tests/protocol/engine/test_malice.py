@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from adsserver.engine.events import DeltaRequest, Fact, Nack, Rejected, Respond, SotwRequest, Variant
-from adsserver.engine.ledger import MAX_OUTSTANDING
 from adsserver.engine.session import Session
 from controlplane.incidents.attribution import blame
 from controlplane.incidents.verdict import ClientKey, Outcome, judge
 from tests.protocol.engine.world import World, session_of
+from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ROUTE, SECRET, ResourceType, by_word
 
 KINDS = (CLUSTER, ROUTE, SECRET)
@@ -166,7 +166,7 @@ class Malice(RuleBasedStateMachine):
     def the_ledger_is_bounded(self) -> None:
         if hasattr(self, "mallory"):
             streams = self.mallory._streams.values()
-            assert all(len(stream.ledger.outstanding) <= MAX_OUTSTANDING for stream in streams), "N8"
+            assert all(len(stream.ledger.outstanding) <= Limits().unanswered_responses for stream in streams), "N8"
 
 
 TestMalice = Malice.TestCase

@@ -160,3 +160,60 @@ def test_offer__nothing_changes_for_the_stream__is_clean(world: World) -> None:
     world.serve(CLUSTER, "kept", "k2")
 
     assert wire.session.offer(world.publish(), wire.now) is False
+
+
+def test_compose__sotw_listener_removed_where_only_a_cluster_changes__is_one_response(world: World) -> None:
+    wire = envoy(world, Variant.SOTW)
+    world.serve(CLUSTER, "kept", "k2", eds_name="")
+    world.serve(LISTENER, "m", "m1")
+    world.forget(LISTENER, "l")
+
+    written = [(r.kind, names_of(r)) for r in wire.publish()]
+
+    # D14: what is gone stays only while another type still has something to say; the clusters were said.
+    assert written == [(CLUSTER, ["kept", "old"]), (LISTENER, ["m"])]
+
+
+def test_compose__delta_removal_unanswered__the_next_push_waits_for_it(world: World) -> None:
+    wire = envoy(world, Variant.DELTA)
+    world.remove(CLUSTER, "old")
+    (gone,) = wire.publish()
+    world.serve(CLUSTER, "kept", "k2", eds_name="")
+
+    assert wire.publish() == []  # I3
+    assert [names_of(r) for r in wire.delta(CLUSTER, nonce=gone.nonce)] == [["kept"]]
+
+
+def test_compose__delta_wildcard_push_unanswered__the_next_push_waits_for_it(world: World) -> None:
+    wire = envoy(world, Variant.DELTA)
+    world.serve(CLUSTER, "kept", "k2", eds_name="")
+    assert len(wire.publish()) == 1
+    world.serve(CLUSTER, "kept", "k3", eds_name="")
+    assert wire.publish() == []
+    assert wire.session.wake_at() == wire.now + 30
+
+    assert [versions_of(r) for r in wire.delta(CLUSTER, nonce="6")] == [{"kept": "k3"}]
+
+
+def test_compose__sotw_push_outstanding__an_added_cluster_is_answered_all_the_same(world: World) -> None:
+    wire = Wire(world, Variant.SOTW)
+    wire.sotw(CLUSTER, "kept")
+    wire.sotw(CLUSTER, "kept", nonce="1")
+    world.serve(CLUSTER, "kept", "k2")
+    wire.publish()
+
+    assert [names_of(r) for r in wire.sotw(CLUSTER, "kept", "old")] == [["kept", "old"]]  # C5, B4
+
+
+def test_compose__cluster_that_was_refused_may_be_in_use__its_endpoints_follow_the_next_state(world: World) -> None:
+    wire = envoy(world, Variant.SOTW)
+    world.serve(CLUSTER, "old", "o2")
+    (push, _) = wire.publish()
+    wire.sotw(CLUSTER, nonce=push.nonce, nack="no")
+    world.serve(CLUSTER, "kept", "k2")
+
+    clusters, endpoints = wire.publish()
+
+    # B12, I3: whether the client took the refused one up nobody knows; what replaces it warms anew.
+    assert versions_of(clusters) == {"old": "o1", "kept": "k2"}
+    assert names_of(endpoints) == ["kept", "old"]

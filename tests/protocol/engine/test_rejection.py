@@ -4,7 +4,8 @@ import pytest
 
 from adsserver.engine.events import Rejected, Variant
 from tests.protocol.engine.scenario import Wire
-from tests.protocol.engine.world import World, names_of, versions_of
+from tests.protocol.engine.world import World, errors_of, names_of, versions_of
+from xdscore.evidence import Evidence
 from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE, SECRET, ResourceType
 
 
@@ -16,6 +17,11 @@ def core(names: list[str], *bad: str) -> str:
 def suspects(wire: Wire) -> list[str]:
     (fact,) = [fact for fact in wire.facts if isinstance(fact, Rejected)]
     return [member.name for member in fact.suspects]
+
+
+def evidence(wire: Wire) -> Evidence:
+    (fact,) = [fact for fact in wire.facts if isinstance(fact, Rejected)]
+    return fact.evidence
 
 
 @pytest.fixture
@@ -103,6 +109,8 @@ def test_parts__repeated_ask_and_changed_cluster__do_not_bring_rejected_endpoint
     world.serve(CLUSTER, "a", "a2")
 
     assert [r.kind for r in wire.publish()] == [CLUSTER]  # N3
+    wire.delta(CLUSTER, nonce="3")
+    assert wire.session.offer(world.publish(), wire.now) is False  # nothing is left to look at
 
 
 def test_parts__asked_for_again_after_a_rejection__is_answered_with_what_others_use(world: World) -> None:
@@ -239,3 +247,159 @@ def test_isolation__clients_that_compare_with_what_they_refused__are_sent_what_t
 
     assert versions_of(reverted) == {"a": "a1", "b": "b1"}  # Envoy 1.40's SDS acknowledges refused content unseen
     assert versions_of(apart) == {"a": "a2"}
+
+
+@pytest.mark.parametrize("gone", ["b", "c"])
+def test_full_state__new_ones_refused_one_after_the_other__the_removal_of_either_is_sent(gone: str) -> None:
+    world = World()
+    world.serve(CLUSTER, "a", "a1")
+    wire = Wire(world, Variant.SOTW)
+    wire.sotw(CLUSTER)
+    wire.sotw(CLUSTER, nonce="1")
+    for name in "bc":
+        world.serve(CLUSTER, name, f"{name}1")
+        (push,) = wire.publish()
+        assert wire.sotw(CLUSTER, nonce=push.nonce, nack=core(names_of(push), name)) == []
+    world.forget(CLUSTER, gone)
+
+    (push,) = wire.publish()
+
+    assert versions_of(push) == {"a": "a1"}  # B12: the client may have taken it up although it refused it
+    assert wire.sotw(CLUSTER, nonce=push.nonce) == []
+
+
+def test_full_state__removal_in_a_refused_response__is_sent_again_without_the_culprit(world: World) -> None:
+    wire = Wire(world, Variant.SOTW)
+    wire.sotw(CLUSTER)
+    wire.sotw(CLUSTER, nonce="1")
+    world.serve(CLUSTER, "a", "a2")
+    world.forget(CLUSTER, "b")
+    (push,) = wire.publish()
+
+    (again,) = wire.sotw(CLUSTER, nonce=push.nonce, nack="no")
+
+    assert versions_of(again) == {"a": "a1", "c": "c1", "d": "d1"}  # B12, D13
+
+
+def test_full_state__earlier_response_refused_and_the_later_acknowledged__is_good_after_all(world: World) -> None:
+    wire = Wire(world, Variant.SOTW)
+    wire.sotw(CLUSTER, "a")
+    wire.sotw(CLUSTER, "a", nonce="1")
+    world.serve(CLUSTER, "a", "a2")
+    wire.publish()
+    wire.sotw(CLUSTER, "a", "b")  # crosses the push, and is answered with a2, too
+    wire.sotw(CLUSTER, "a", nonce="2", nack="no")
+    wire.sotw(CLUSTER, "a", "b", nonce="3")
+    world.serve(CLUSTER, "b", "b2")
+    wire.publish()
+
+    (push,) = wire.sotw(CLUSTER, "a", "b", nonce="4")  # what was sent for the refusal
+
+    assert versions_of(push) == {"a": "a2", "b": "b2"}
+
+
+def test_full_state__both_of_two_outstanding_responses_refused__neither_content_comes_back(world: World) -> None:
+    wire = Wire(world, Variant.SOTW)
+    wire.sotw(CLUSTER, "a")
+    wire.sotw(CLUSTER, "a", nonce="1")
+    world.serve(CLUSTER, "a", "a2")
+    wire.publish()
+    world.serve(CLUSTER, "a", "a3")
+    wire.publish()
+    wire.sotw(CLUSTER, "a", "b")
+    sent = wire.sotw(CLUSTER, "a", "b", nonce="3", nack=core(["a", "b"], "a"))
+    sent += wire.sotw(CLUSTER, "a", "b", nonce="2", nack="no")
+    world.serve(CLUSTER, "b", "b2")
+
+    sent += wire.publish()
+
+    assert {versions_of(response)["a"] for response in sent} == {"a1"}  # N3
+
+
+def test_full_state__text_names_two_of_three__they_are_not_sent_again(world: World) -> None:
+    wire = Wire(world, Variant.SOTW)
+    wire.sotw(CLUSTER)
+    wire.sotw(CLUSTER, nonce="1")
+    for name in "abc":
+        world.serve(CLUSTER, name, f"{name}2")
+    (push,) = wire.publish()
+
+    (again,) = wire.sotw(CLUSTER, nonce=push.nonce, nack=core(names_of(push), "a", "b"))
+
+    assert versions_of(again) == {"a": "a1", "b": "b1", "c": "c2", "d": "d1"}
+    assert wire.sotw(CLUSTER, nonce=again.nonce) == []  # B7: who is named needs no isolation
+
+
+def test_full_state__the_only_change_refused_twice__the_first_is_not_tried_again(world: World) -> None:
+    wire = Wire(world, Variant.SOTW)
+    wire.sotw(CLUSTER)
+    wire.sotw(CLUSTER, nonce="1")
+    sent = []
+    for name in "ab":
+        world.serve(CLUSTER, name, f"{name}2")
+        (push,) = wire.publish()
+        sent.append(versions_of(push))
+        sent += map(versions_of, wire.sotw(CLUSTER, nonce=push.nonce, nack="no"))
+
+    assert [(each["a"], each["b"]) for each in sent] == [("a2", "b1"), ("a1", "b2")]  # N3
+
+
+def test_parts__wildcard_at_rest_refuses_the_only_change__goes_on_with_its_own_copy(world: World) -> None:
+    wire = Wire(world, Variant.DELTA)
+    wire.delta(CLUSTER)
+    wire.delta(CLUSTER, nonce="1")
+    world.serve(CLUSTER, "a", "a2", proven="a0")
+    (push,) = wire.publish()
+
+    assert wire.delta(CLUSTER, nonce=push.nonce, nack="no") == []  # F17: who has a copy of its own needs no other
+    assert wire.session.offer(world.publish(), wire.now) is False
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_parts__error_in_a_refused_response__is_said_again(world: World, variant: Variant) -> None:
+    wire = Wire(world, variant)
+    send = wire.delta if variant is Variant.DELTA else wire.sotw
+    listed = () if variant is Variant.DELTA else ("a", "nope")
+    send(ROUTE, "a", "nope")
+
+    (again,) = send(ROUTE, *listed, nonce="1", nack="no")
+
+    assert (names_of(again), errors_of(again)) == ([], {"nope": "NOT_FOUND"})  # B12
+    assert send(ROUTE, *listed, nonce=again.nonce) == []
+
+
+def test_evidence__by_how_the_culprit_was_found(world: World) -> None:
+    wire = Wire(world, Variant.DELTA)
+    (first,) = wire.delta(ROUTE, "a", "b")
+    found = []
+    pending = wire.delta(ROUTE, nonce=first.nonce, nack="no")
+    found.append(evidence(wire))
+    (alone,) = pending
+    wire.delta(ROUTE, nonce=alone.nonce, nack="no")
+    found.append(evidence(wire))
+    (only,) = Wire(world, Variant.DELTA).delta(ROUTE, "a")
+    other = Wire(world, Variant.DELTA)
+    other.delta(ROUTE, "a")
+    other.delta(ROUTE, nonce=only.nonce, nack="no")
+
+    assert [*found, evidence(other)] == [Evidence.TEXT, Evidence.ISOLATED, Evidence.ONLY_CHANGE]  # N2
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_isolation__two_streams_refuse_the_same__each_comes_to_use_the_good_ones(
+    world: World, variant: Variant
+) -> None:
+    listed = () if variant is Variant.DELTA else tuple("abcd")
+    held: list[dict[str, str]] = [{}, {}]
+    wires = [Wire(world, variant) for _ in held]
+
+    for wire, used in zip(wires, held, strict=True):
+        send = wire.delta if variant is Variant.DELTA else wire.sotw
+        pending = send(ROUTE, *"abcd")
+        while pending:
+            response = pending.pop(0)
+            bad = "c" in names_of(response)
+            used.update({} if bad else versions_of(response))
+            pending += send(ROUTE, *listed, nonce=response.nonce, nack="missing" if bad else "")
+
+    assert held == [{"a": "a1", "b": "b1", "d": "d1"}] * 2  # law 1, for every client

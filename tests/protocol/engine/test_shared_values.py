@@ -4,12 +4,13 @@ import pytest
 
 from adsserver.engine.body import EMPTY_BODY, body_of, marks_of
 from adsserver.engine.client_view import FRAMING_BYTES, ClientView
-from adsserver.engine.ledger import SILENT_S, Entry, Ledger
+from adsserver.engine.ledger import Entry, Ledger
 from adsserver.engine.subscription import subscription_to
 from adsserver.engine.told import ABSENT, Absent
 from adsserver.engine.versions import version_text
 from tests.protocol.engine.world import AUDIENCE, URL, World
 from xdscore.access import Effect
+from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER
 from xdscore.xdstp import Glob, glob_of
 
@@ -123,11 +124,11 @@ def test_subscription__names_and_members__are_covered_and_explained(name: str, c
 
 
 def test_ledger__later_response_is_answered__the_earlier_no_longer_delays_a_push() -> None:
-    ledger = Ledger()
+    ledger = Ledger(Limits(silent_client_s=20))
     first, second = (Entry("v", (), (), push=True) for _ in range(2))
     assert ledger.push_due_s() == 0.0
     ledger.sent(first, "9", 100.0)
-    assert ledger.push_due_s() == 100.0 + SILENT_S
+    assert ledger.push_due_s() == 100.0 + 20
     ledger.sent(second, "10", 101.0)
 
     settled = ledger.settle("10", acknowledged=True)
@@ -142,7 +143,7 @@ def test_ledger__later_response_is_answered__the_earlier_no_longer_delays_a_push
 
 
 def test_ledger__earlier_response_is_answered__the_later_still_delays_a_push() -> None:
-    ledger = Ledger()
+    ledger = Ledger(Limits(silent_client_s=20))
     first, second = (Entry("v", (), (), push=True) for _ in range(2))
     ledger.sent(first, "1", 100.0)
     ledger.sent(second, "2", 101.0)
@@ -150,5 +151,5 @@ def test_ledger__earlier_response_is_answered__the_later_still_delays_a_push() -
     ledger.settle("1", acknowledged=True)
 
     assert not second.passed
-    assert ledger.push_due_s() == 101.0 + SILENT_S
+    assert ledger.push_due_s() == 101.0 + 20
     assert not ledger.last_acknowledged

@@ -7,6 +7,7 @@ from adsserver.engine.session import EngineSettings, Session
 from tests.protocol.engine.scenario import Wire
 from tests.protocol.engine.world import CLIENT, URL, World, errors_of, names_of, versions_of
 from xdscore.access import Effect
+from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceType
 
 
@@ -96,7 +97,7 @@ def test_subscribe__missing_name__is_sent_as_soon_as_it_exists(wire: Wire, world
 
 
 def test_subscribe__more_names_than_allowed__is_a_violation_and_changes_nothing(world: World) -> None:
-    wire = Wire(world, Variant.SOTW, EngineSettings(max_names=2))
+    wire = Wire(world, Variant.SOTW, EngineSettings(limits=Limits(names_per_type=2)))
 
     responses = wire.sotw(ENDPOINT, "a", "b", "c")
 
@@ -287,3 +288,46 @@ def test_compose__two_streams_with_equal_names__share_one_tuple(world: World) ->
 
     assert one.resources is other.resources
     assert wild.resources is star.resources
+
+
+def test_subscribe__name_dropped_from_a_wildcard__gets_no_response(world: World) -> None:
+    wire = Wire(world, Variant.SOTW)
+    (first,) = wire.sotw(CLUSTER, "*", "a")
+
+    assert wire.sotw(CLUSTER, "*", nonce=first.nonce) == []  # D4
+
+
+def test_version__names_left_and_members_that_vanished__no_longer_count() -> None:
+    world = World()
+    member = "xdstp://x/t/d/m"
+    for name in ("a", "b", member, "xdstp://x/t/d/stays"):
+        world.serve(ROUTE, name, f"{name}1")
+    wire, fresh = Wire(world, Variant.SOTW), Wire(world, Variant.SOTW)
+    wire.sotw(ROUTE, "a", "b", "xdstp://x/t/d/*")
+    wire.sotw(ROUTE, "a", "xdstp://x/t/d/*", nonce="1")
+    world.forget(ROUTE, member)
+    world.serve(ROUTE, "a", "a2")
+
+    (push,) = wire.publish()
+    fresh.publish()
+    (same,) = fresh.sotw(ROUTE, "a", "xdstp://x/t/d/*")
+
+    assert push.version == same.version  # I8
+
+
+def test_receive__repeated_ask_partly_served_by_a_push__brings_only_the_rest(world: World) -> None:
+    for name in "abc":
+        world.serve(ROUTE, name, f"{name}1")
+    wire = Wire(world, Variant.SOTW)
+    wire.sotw(ROUTE, "a", "b", "c")
+    wire.sotw(ROUTE, "a", "b", "c", nonce="1")
+    (again,) = wire.sotw(ROUTE, "a", "b", "c", nonce="1")
+    wire.sotw(ROUTE, "a", "b", "c", nonce=again.nonce)
+    assert wire.sotw(ROUTE, "a", "b", "c", nonce=again.nonce) == []  # D32: it waits for its second
+    world.serve(ROUTE, "a", "a2")
+    (push,) = wire.publish()
+    wire.sotw(ROUTE, "a", "b", "c", nonce=push.nonce)
+
+    wire.now += 1
+
+    assert [names_of(r) for r in (push, *wire.written())] == [["a"], ["b", "c"]]

@@ -12,7 +12,16 @@ from adsserver.engine.session import EngineSettings, Session
 from xdscore.access import AccessTable, Audience, Effect, Rule
 from xdscore.resource_types import CLUSTER, ResourceType
 from xdscore.selectors import ClientFacts
-from xdscore.snapshot import Content, Entry, RemovedName, Served, Snapshot, WithheldName, snapshot_from_entries
+from xdscore.snapshot import (
+    Content,
+    Entry,
+    RemovedName,
+    Served,
+    Snapshot,
+    UnreadableName,
+    WithheldName,
+    snapshot_from_entries,
+)
 
 AUDIENCE = Audience("default")
 CLIENT = ClientFacts(node_id="client-1")
@@ -37,7 +46,7 @@ def content(version: str, *, eds_name: str = "", size: int = 100) -> Content:
 class World:
     """What an operator has published; `publish` makes the next publication of it."""
 
-    entries: dict[tuple[str, str], Entry] = field(default_factory=dict)
+    entries: dict[tuple[str, str], Entry | UnreadableName] = field(default_factory=dict)
     effects: dict[tuple[str, str], Effect] = field(default_factory=dict)
     epoch: int = 0
     publication: Publication | None = None
@@ -58,6 +67,9 @@ class World:
 
     def withhold(self, kind: ResourceType, name: str, reason: str = "it does not parse") -> None:
         self.entries[kind.word, name] = WithheldName(reason)
+
+    def unread(self, kind: ResourceType, name: str, reason: str = "its seal cannot be opened") -> None:
+        self.entries[kind.word, name] = UnreadableName(reason)
 
     def remove(self, kind: ResourceType, name: str) -> None:
         self.entries[kind.word, name] = RemovedName()

@@ -33,7 +33,7 @@ from xdscore.snapshot import Snapshot
 
 REQUEST, PUBLISH, WAIT = range(3)
 LIMITS: Final = Limits(names_per_request=64, names_per_type=64)
-SETTINGS: Final = EngineSettings(public_url="http://parley.example", max_names=64)
+SETTINGS: Final = EngineSettings(public_url="http://parley.example", limits=Limits(names_per_type=64))
 SERVICES: Final[tuple[ResourceType | None, ...]] = (None, *RESOURCE_TYPES)
 # More than a step may ever lead to: a stream answers each type once, and isolates with 16 responses at most.
 _MAX_RESPONSES: Final = 200

@@ -15,12 +15,9 @@ from django.conf import LazySettings
 from django.db import connection
 from structlog.typing import EventDict
 
-from adsserver.ports import ClientToken, Directory
+from adsserver.ports import ClientToken
 from adsserver.store import disk, last_good
-from adsserver.store.contents import ContentMemory
 from adsserver.store.disk_format import SavedSnapshot, decode_directory
-from adsserver.store.last_good import LastGood
-from adsserver.store.loader import Loader
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal
 from controlplane.accounts.services import client_token_create, client_token_revoke
 from controlplane.accounts.token_text import token_digest
@@ -30,11 +27,11 @@ from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.services import change_apply, environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy, Put
 from controlplane.snapshots.models import SnapshotRow
+from tests.support.ads_replica import Replica
 from tests.support.last_good import altered
 from tests.support.manifests import cluster, parsed, tls_secret
-from xdscore.resource_types import CLUSTER, SECRET
+from xdscore.resource_types import SECRET
 from xdscore.selectors import Selector
-from xdscore.snapshot import Snapshot
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 
@@ -57,33 +54,6 @@ def cache(tmp_path: Path) -> Path:
 def logged() -> Iterator[list[EventDict]]:
     with structlog.testing.capture_logs() as events:
         yield events
-
-
-class Replica:
-    """What an ADS process would hold now; `look` is one round of its loader."""
-
-    def __init__(self, cache: Path) -> None:
-        self.contents = ContentMemory()
-        self.offered: list[Directory] = []
-        self.last_good = LastGood(cache)
-        self.loader = Loader(contents=self.contents, last_good=self.last_good, on_directory=self.offered.append)
-
-    def look(self) -> "Replica":
-        while self.loader._look():
-            pass
-        return self
-
-    @property
-    def directory(self) -> Directory:
-        return self.offered[-1]
-
-    def snapshot(self, environment: str = "default") -> Snapshot:
-        return self.directory.snapshots[environment]
-
-    def timeouts(self, environment: str = "default") -> dict[str, bytes]:
-        """Name and bytes of every cluster."""
-        served = self.snapshot(environment).type_state(CLUSTER).served
-        return {name: self.contents.any_bytes(entry.content) for name, entry in served.items()}
 
 
 @contextmanager

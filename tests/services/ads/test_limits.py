@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from adsserver.limits import Admission, LoopLag, RefusedStreamError, StreamCounts, TokenBucket
+from adsserver.limits import Admission, DeniedNames, LoopLag, RefusedStreamError, StreamCounts, TokenBucket
 from xdscore.limits import Limits
 
 
@@ -143,3 +143,29 @@ def test_counts__all_left__nothing_is_kept() -> None:
     counts.leave("i", "n")
 
     assert not counts
+
+
+def test_denied_names__one_more_than_allowed__is_said_once_in_an_hour() -> None:
+    denied = DeniedNames(Limits(denied_names_per_h=2))
+
+    def refuse(name: str, *, at: float, node_id: str = "n") -> bool:
+        return denied.refused("spiffe://a", node_id, [("cluster", name)], at)
+
+    assert not refuse("a", at=1.0)
+    assert not refuse("b", at=2.0)
+    assert not refuse("a", at=3.0)  # distinct names count
+    assert not refuse("c", at=3.0, node_id="another")
+    assert refuse("c", at=4.0)
+    assert not refuse("d", at=5.0)
+    assert [refuse(name, at=3700.0) for name in "abc"] == [False, False, True]
+
+
+def test_denied_names__many_at_once__are_one_alarm_and_bounded() -> None:
+    denied = DeniedNames(Limits(denied_names_per_h=2, streams_per_replica=1))
+    names = [("cluster", str(number)) for number in range(100)]
+
+    assert denied.refused("", "one", names, 1.0)
+    assert not denied.refused("", "one", names, 1.0)
+    for node_id in ("two", "three"):
+        assert denied.refused("", node_id, names, 1.0)
+    assert denied.refused("", "one", names, 1.0)  # S6: forgotten with all others, to be bounded

@@ -7,10 +7,13 @@ import pytest
 from envoy.config.core.v3 import base_pb2
 
 from tests.support.ads import config, running
-from tests.support.ads_client import ADS, NODE, cluster, connect, until
+from tests.support.ads_client import ADS, NODE, cluster, connect, endpoints, until
+from xdscore.access import AccessTable, Effect
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT
 
+# The start of an HTTP/2 connection: its preface and an empty SETTINGS frame (RFC 9113, 3.4).
+HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)
 CDS = "/envoy.service.cluster.v3.ClusterDiscoveryService/"
 UNKNOWN = "type.googleapis.com/example.Unknown"
 
@@ -144,3 +147,50 @@ async def test_stream__greatest_age__ends_with_unavailable() -> None:
         code, details, _ = await client.ended()
 
     assert (code, details) == (grpc.StatusCode.UNAVAILABLE, "This stream reached its greatest age; reconnect.")
+
+
+@pytest.mark.parametrize(
+    ("hello", "limits"),
+    [(b"", Limits(handshake_timeout_ms=100)), (HTTP2_HELLO, Limits(connection_idle_s=1))],
+    ids=["silent", "without-a-call"],
+)
+async def test_connection__that_asks_for_nothing__is_closed_by_the_server(hello: bytes, limits: Limits) -> None:
+    async with running(config(limits=limits)) as run:
+        host, _, port = run.address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(hello)
+
+        async with asyncio.timeout(30):
+            await reader.read()  # until the server closes; the default of the handshake alone is 120 s
+
+        writer.close()
+
+
+@pytest.mark.parametrize("variant", ["Stream", "Delta"])
+async def test_stream__state_too_large_for_a_message__is_counted_once_and_other_types_go_on(variant: str) -> None:
+    async with running(config(limits=Limits(sotw_state_bytes=64, resource_bytes=64))) as run:
+        run.publish(cluster("a" * 100), endpoints("e"))
+        client = connect(run, ADS + f"{variant}AggregatedResources")
+
+        await client.ask(node=NODE, type_url=CLUSTER.url)
+        field = "resource_names_subscribe" if client.delta else "resource_names"
+        await client.ask(type_url=ENDPOINT.url, **{field: ["e"]})
+
+        answered = [(await client.answer()).type_url for _ in range(2 if client.delta else 1)]
+        assert answered == ([CLUSTER.url] if client.delta else []) + [ENDPOINT.url]
+        assert run.sample("parley_ads_states_too_large_total", type="cluster") == (0 if client.delta else 1)
+
+
+async def test_stream__many_names_it_may_not_read__raises_the_alarm_once() -> None:
+    async with running(config(limits=Limits(denied_names_per_h=2))) as run:
+        nothing = AccessTable(Effect.DENY)
+        run.server.directory_changed(run.catalogue.publish(cluster("a"), access=nothing))
+        client = connect(run)
+        counted = []
+
+        for names in (["a", "b"], ["a", "b", "c"], ["a", "b", "c", "d"]):
+            await client.ask(node=NODE, type_url=ENDPOINT.url, resource_names=names)
+            await client.answer()
+            counted.append(run.sample("parley_ads_identities_probing_total"))
+
+        assert counted == [0, 1, 1]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xdscore.decision import Decision, Denied, Missing, Serve, Undecided, Withheld
-from xdscore.errors import MAX_TEXT_CHARS, ResourceError, error_of
+from xdscore.errors import MAX_TEXT_CHARS, ResourceError, StatusCode, error_of
 from xdscore.resource_types import CLUSTER, LISTENER, RESOURCE_TYPES
 from xdscore.snapshot import Content
 
@@ -45,9 +45,18 @@ def test_error_of__each_refusal__reads_as_the_catalogue_says(decision: Decision,
     assert error.name == "pay.internal"
 
 
-def test_error_of__served_or_undecided__says_nothing() -> None:
-    for decision in (Serve(Content(b"", "v", 0), None), Undecided("no snapshot")):
-        assert error_of(decision, kind=CLUSTER, name="a", environment="e", public_url=URL) is None
+def test_error_of__served__says_nothing() -> None:
+    served = Serve(Content(b"", "v", 0), None)
+
+    assert error_of(served, kind=CLUSTER, name="a", environment="e", public_url=URL) is None
+
+
+def test_error_of__undecided__passes_by_itself_and_never_says_why_to_clients() -> None:
+    error = entry(Undecided("sealed under key 0011"), name="a")
+
+    assert error.code is StatusCode.UNAVAILABLE  # law 3: no data error
+    said = "UNAVAILABLE [XDS2105] Nothing is decided for Listener 'a' in 'prod' yet."
+    assert error.text == f"{said} Explain: https://cp/x?e=prod&t=listener&n=a"
 
 
 def test_error_of__name_too_long_for_the_link__keeps_code_words_and_drops_the_link() -> None:
@@ -63,6 +72,7 @@ DECISIONS = st.one_of(
     st.builds(Missing, hidden=st.booleans(), removed=st.booleans()),
     st.builds(Denied, rule=st.integers(), message=st.text(max_size=600)),
     st.builds(Withheld, finding=st.text(max_size=600)),
+    st.builds(Undecided, reason=st.text(max_size=600)),
 )
 
 
