@@ -79,11 +79,13 @@ def client_page(
     return lines, rows.count()
 
 
-def standing_counts(*, environment_keys: Collection[str]) -> Mapping[Standing, int]:
-    """How many clients of these environments stand how. One query."""
+def standing_counts(*, environment_keys: Collection[str]) -> Mapping[str, Mapping[Standing, int]]:
+    """By environment, how many of its clients stand how. One query."""
     rows = Client.objects.filter(environment__key__in=list(environment_keys)).annotate(standing=_standing())
-    counts = dict(rows.values_list("standing").annotate(count=Count("pk")))
-    return {standing: counts.get(place, 0) for place, standing in enumerate(_ORDER)}
+    counts = {key: dict.fromkeys(_ORDER, 0) for key in environment_keys}
+    for key, place, count in rows.values_list("environment__key", "standing").annotate(count=Count("pk")):
+        counts[key][_ORDER[place]] = count
+    return counts
 
 
 def client_refusals(*, public_id: str, limit: int = 50) -> tuple[NackView, ...]:

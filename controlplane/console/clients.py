@@ -77,7 +77,7 @@ class ClientsPage(Page):
             offset=(number - 1) * SIZE,
             limit=SIZE,
         )
-        counts = standing_counts(environment_keys=[environment_key])
+        counts = standing_counts(environment_keys=[environment_key])[environment_key]
         context = {
             "page": Paged(lines, number, count),
             "text": text,

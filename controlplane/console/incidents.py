@@ -95,7 +95,7 @@ class IncidentsPage(Page):
             "resolved": counts[IncidentState.RESOLVED],
         }
         if not count:
-            standing = standing_counts(environment_keys=[environment_key])
+            standing = standing_counts(environment_keys=[environment_key])[environment_key]
             context["connected"] = sum(standing.values()) - standing[Standing.GONE]
         return self.page(context)
 

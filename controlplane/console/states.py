@@ -49,6 +49,9 @@ LOOKS: Final[dict[str, Look]] = {
     "ERROR_SENT": Look("bad", "lock", "ERROR_SENT"),
     "NOT_SUBSCRIBED": Look("quiet", "minus", "NOT_SUBSCRIBED"),
     "DISCONNECTED": Look("quiet", "circle-dashed", "DISCONNECTED"),
+    # A part of Parley itself
+    "works": Look("good", "circle-check", "works"),
+    "wrong": Look("warn", "alert-triangle", "look here"),
     # A client as a whole
     "refusing": Look("bad", "circle-x", "refusing"),
     "silent": Look("warn", "clock", "silent"),

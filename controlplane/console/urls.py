@@ -3,13 +3,13 @@
 from django.contrib.auth import views as auth
 from django.urls import path
 
-from controlplane.console import clients, environments, explaining, incidents, preferences, views
+from controlplane.console import clients, environments, explaining, home, incidents, preferences, searching, views
 from controlplane.console.sign_in import SignInView
 
 urlpatterns = [
-    path("", views.HomePage.as_view(), name="home"),
+    path("", home.HomePage.as_view(), name="home"),
     path("x", explaining.ExplainPage.as_view(), name="explain"),
-    path("search", views.SearchPage.as_view(), name="search"),
+    path("search", searching.SearchPage.as_view(), name="search"),
     path("codes/<str:code>", views.CodePage.as_view(), name="code"),
     path("login", SignInView.as_view(), name="login"),
     path("logout", auth.LogoutView.as_view(), name="logout"),

@@ -1,20 +1,14 @@
 """Is this web process alive, can it serve, what does it count. For probes and scrapers; open, and says nothing else."""
 
-from typing import Final
-
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from controlplane.catalog.selectors import oldest_waiting
-from controlplane.ops.broker_probe import probe
-
-# Quiet time (2 s at most), a build, and twice the sweeper's interval: later than this nobody is building.
-WORKER_LATE_S: Final = 10.0
+from controlplane.broker_probe import probe
+from controlplane.builder.condition import builder_state
 
 _migrated = False  # once all migrations were seen applied; they are never taken back under a running process
 
@@ -37,7 +31,7 @@ def readyz(_request: HttpRequest) -> HttpResponse:
     try:
         if not _tables_current():
             return _line("the database has migrations to apply: manage.py migrate", status=503)
-        worker = _worker()
+        worker = builder_state()
     except DatabaseError:
         return _line("the database does not answer", status=503)
     return _line(f"ok\ndatabase: ok\nbroker: {probe.state()}\nworker: {worker}")
@@ -59,15 +53,6 @@ def _tables_current() -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     return True
-
-
-def _worker() -> str:
-    """Whether changes are built: the age of the oldest that waits says so, whichever worker it is."""
-    waiting = oldest_waiting()
-    age_s = (timezone.now() - waiting).total_seconds() if waiting is not None else 0.0
-    if age_s <= WORKER_LATE_S:
-        return "ok"
-    return f"a change waits for a build since {age_s:.0f} s; is a worker running?"
 
 
 def _line(text: str, status: int = 200) -> HttpResponse:

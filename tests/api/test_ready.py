@@ -10,9 +10,9 @@ from django.utils import timezone
 from redis import Redis
 
 from controlplane.append_only import maintenance
+from controlplane.broker_probe import WAIT_S, BrokerProbe
 from controlplane.catalog.models import Change, Environment
 from controlplane.ops import health
-from controlplane.ops.broker_probe import WAIT_S, BrokerProbe
 from tests.api.conftest import Caller
 from tests.support.manifests import cluster
 from tests.support.valkey import valkey

@@ -1,0 +1,71 @@
+"""The search box: understands client ids, node ids, names, XDS codes and pasted error texts."""
+
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from controlplane.catalog.searching import resources_named_like
+from controlplane.catalog.selectors import environment_list
+from controlplane.clients.browsing import ClientLine, client_page
+from controlplane.console.pages import Page
+from controlplane.console.search_terms import Terms, terms_of
+from controlplane.incidents.triage import incident_page
+from controlplane.incidents.values import IncidentState
+from xdscore.codes import CATALOGUE
+
+_LISTED: Final = 10
+_MAX_LOOKED_FOR: Final = 200
+
+
+class SearchPage(Page):
+    """One answer leads straight to it; several are listed."""
+
+    template = "console/search.html"
+    needs = {"GET": None}
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Where to, or what there is."""
+        terms = terms_of(request.GET.get("q", ""))
+        keys = self.principal.sees(state.key for state in environment_list())
+        if terms.asks:
+            return redirect(_explain_url(terms, keys))
+        if terms.code == terms.text.upper() and terms.code in CATALOGUE:
+            return redirect("code", terms.code)
+        wanted = (terms.client or terms.text)[:_MAX_LOOKED_FOR]
+        if not wanted:
+            return self.page({"query": ""})
+        clients, client_count = client_page(environment_keys=keys, text=wanted, limit=_LISTED)
+        exact = _the_one(clients, wanted)
+        if exact is not None:
+            return redirect("client", exact.client.id)
+        resources = resources_named_like(environment_keys=keys, text=wanted, limit=_LISTED)
+        incidents, incident_count = incident_page(
+            environment_keys=keys, states=tuple(IncidentState), text=wanted, limit=_LISTED
+        )
+        context = {
+            "query": terms.text,
+            "wanted": wanted,
+            "code": terms.code if terms.code in CATALOGUE else "",
+            "clients": clients,
+            "client_count": client_count,
+            "resources": resources,
+            "incidents": incidents,
+            "incident_count": incident_count,
+            "nothing": not (clients or resources or incidents),
+        }
+        return self.page(context)
+
+
+def _the_one(clients: tuple[ClientLine, ...], wanted: str) -> ClientLine | None:
+    """The client that is called exactly so, if there is one."""
+    called = [each for each in clients if wanted in (each.client.id, each.client.node_id)]
+    return called[0] if len(called) == 1 else None
+
+
+def _explain_url(terms: Terms, keys: tuple[str, ...]) -> str:
+    environment = terms.environment or (keys[0] if keys else "")
+    given = {"e": environment, "t": terms.word, "n": terms.name, "c": terms.client}
+    return f"{reverse('explain')}?{urlencode({key: value for key, value in given.items() if value})}"

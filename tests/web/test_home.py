@@ -1,0 +1,103 @@
+"""The front page and the search box: from whatever somebody has in their hand to the page that says why."""
+
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+from django.test import Client
+
+from controlplane.accounts.principal import Role
+from controlplane.clients.models import Client as Row
+from controlplane.databases import READER
+from controlplane.incidents.models import Incident
+from tests.services.incidents.fleet import Fleet
+from tests.support.facts import stream, subscribed
+from tests.web.conftest import HOSTILE, assert_harmless, page, queries
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
+
+
+def leads(client: Client, typed: str) -> str:
+    answer = client.get("/search", {"q": typed})
+    assert answer.status_code == 302, answer.content.decode()[:500]
+    return str(answer["Location"])
+
+
+def test_home__something_is_refused__says_so_first_and_each_number_leads_to_what_it_counts(
+    admin: Client, fleet: Fleet
+) -> None:
+    shown = page(admin, "/")
+
+    assert "1 incident is unresolved" in shown
+    assert f'href="/incidents/{Incident.objects.get().public_id}"' in shown
+    assert '<a href="/e/default/clients?state=refusing">1</a>' in shown
+    assert '<a href="/e/default/clients">3</a>' in shown
+    assert '<a href="/e/default/incidents?state=open">1</a>' in shown
+    assert "1 process, 3 streams" in shown
+    assert_harmless(shown)
+
+
+def test_home__nobody_connected__leads_to_the_first_client(admin: Client) -> None:
+    shown = page(admin, "/")
+
+    assert "Nothing is refused, and nobody is connected" in shown
+    assert "Connect the first client" in shown
+    assert "no process has reported within a day" in shown
+
+
+def test_home__rights_in_one_environment__shows_no_other(person: Callable[..., Client], fleet: Fleet) -> None:
+    shown = page(person(Role.VIEWER, "prod"), "/")
+
+    assert "/e/prod/clients" in shown
+    assert "/e/default" not in shown
+    assert "pay" not in shown.replace("pay.internal", "")
+
+
+def test_search__what_people_have_in_their_hands__leads_straight_to_the_answer(admin: Client, fleet: Fleet) -> None:
+    node = Row.objects.get(node_id="node-2").pk
+    text = (
+        "empty address list (LDS resource pay: NOT_FOUND [XDS2101] Cluster 'pay' is not published in 'prod'. "
+        "Explain: http://127.0.0.1:8000/x?e=prod&t=cluster&n=pay (node ID:node-2))"
+    )
+
+    assert leads(admin, "xds2101") == "/codes/XDS2101"
+    assert leads(admin, "node-2") == f"/clients/{node}"
+    assert leads(admin, node) == f"/clients/{node}"
+    assert leads(admin, text) == "/x?e=prod&t=cluster&n=pay&c=node-2"
+    assert leads(admin, "NOT_FOUND [XDS2101] Cluster 'pay' is not pub") == "/x?e=default&t=cluster&n=pay"
+
+
+def test_search__a_word__lists_clients_resources_and_incidents(admin: Client, fleet: Fleet) -> None:
+    shown = page(admin, "/search?q=PA")
+
+    assert 'aria-labelledby="resources"' in shown
+    assert 'aria-labelledby="incidents"' in shown
+    assert_harmless(shown)
+    assert "node-3" in page(admin, "/search?q=ode-")
+
+
+def test_search__nothing_found__says_where_to_ask(admin: Client) -> None:
+    shown = page(admin, f"/search?q={quote('zzz' + HOSTILE)}")
+
+    assert "Nothing is called so" in shown
+    assert "<img src=x" not in shown
+    assert page(admin, "/search?q=")
+
+
+def test_search__of_an_environment_one_may_not_see__finds_nothing(person: Callable[..., Client], fleet: Fleet) -> None:
+    stranger = person(Role.VIEWER, "prod")
+
+    assert "Nothing is called so" in page(stranger, "/search?q=node-1")
+    assert "Nothing is called so" in page(stranger, "/search?q=pay")
+
+
+def test_home_and_search__more_of_everything__no_more_queries(admin: Client, fleet: Fleet) -> None:
+    paths = ("/", "/search?q=ode-")
+    few = [queries(admin, path) for path in paths]
+    for number in range(100, 130):
+        fleet.buffer.opened(stream(number))
+        fleet.buffer.learnt(stream(number), subscribed(wildcard=True))
+    fleet.write()
+
+    assert [queries(admin, path) for path in paths] == few
+    assert max(few) <= 18
