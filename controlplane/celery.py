@@ -47,6 +47,7 @@ class SweeperStep(bootsteps.StartStopStep):
 
         from controlplane.builder.services import Upkeep, builds_sweep  # noqa: PLC0415
         from controlplane.builder.sweeper import Sweeper  # noqa: PLC0415
+        from controlplane.clients.selectors import sent_before  # noqa: PLC0415
         from controlplane.home import home_create  # noqa: PLC0415
         from controlplane.incidents.services import digest  # noqa: PLC0415
         from controlplane.notify.services import notify  # noqa: PLC0415
@@ -56,7 +57,7 @@ class SweeperStep(bootsteps.StartStopStep):
         interval_s = settings.PARLEY.limits.reconcile_poll_ms / 1000
         # A target that does not answer must not hold up builds.
         self._sweepers = (
-            Sweeper((alive.touch, builds_sweep, digest, Upkeep()), interval_s),
+            Sweeper((alive.touch, builds_sweep, digest, Upkeep(sent_before)), interval_s),
             Sweeper((notify,), interval_s),
         )
         for sweeper in self._sweepers:

@@ -49,7 +49,7 @@ class HeldName:
 
 @dataclass(frozen=True, slots=True)
 class ChangeProgress:
-    """A change's state; `epoch` is None until there is one; `detail` says why it failed."""
+    """A change's state; `epoch` is None until there is one, and when it is forgotten; `detail` says why it failed."""
 
     state: ChangeState
     epoch: int | None = None
@@ -67,6 +67,8 @@ def change_progress(*, public_id: str) -> ChangeProgress:
         return _unbuilt(covering)
     if _superseded(change, build):
         return ChangeProgress(ChangeState.SUPERSEDED, build.epoch)
+    if build.from_generation >= change.generation:
+        return ChangeProgress(ChangeState.PUBLISHED, held=_held(change))  # its own build is forgotten (`retention`)
     state = ChangeState.PUBLISHED if build.outcome == BuildOutcome.PUBLISHED else ChangeState.UNCHANGED
     return ChangeProgress(state, build.epoch, _held(change))
 

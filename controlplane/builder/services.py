@@ -15,6 +15,7 @@ from controlplane.builder.inputs import Inputs, inputs_read
 from controlplane.builder.memory import Memory, Remembered
 from controlplane.builder.models import BuildOutcome
 from controlplane.builder.recording import Report, build_record, held_replace, report_of
+from controlplane.builder.retention import builds_prune
 from controlplane.builder.stages.assemble import Assembly, assemble
 from controlplane.builder.stages.fallback import resolve
 from controlplane.builder.stages.permit import Permitted, permit
@@ -23,7 +24,7 @@ from controlplane.catalog.selectors import environment_generations, environments
 from controlplane.catalog.services import certificates_watch
 from controlplane.failpoints import failpoint
 from controlplane.journal.services import event_append
-from controlplane.snapshots.retention import snapshots_prune
+from controlplane.snapshots.retention import StillRun, snapshots_prune
 from controlplane.snapshots.services import Published, PublishOutcome, snapshot_publish
 
 log = structlog.get_logger(__name__)
@@ -103,9 +104,13 @@ def builds_sweep() -> None:
 
 
 class Upkeep:
-    """Forgets old snapshots and tells of certificates that expire, now and then, in one process at a time."""
+    """Forgets old snapshots and builds, and tells of certificates that expire: now and then, in one process at a time.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    `still_run` is the word of the clients, whose room is above this one.
+    """
+
+    def __init__(self, still_run: StillRun, clock: Callable[[], float] = time.monotonic) -> None:
+        self._still_run = still_run
         self._clock = clock
         self._next = clock() + _UPKEEP_S
 
@@ -116,7 +121,8 @@ class Upkeep:
         self._next = self._clock() + _UPKEEP_S
         with claim("upkeep") as claimed:
             if claimed:
-                snapshots_prune()
+                snapshots_prune(still_run=self._still_run)
+                builds_prune()
                 certificates_watch(now=timezone.now())
 
 

@@ -208,6 +208,16 @@ def replica_list() -> tuple[ReplicaView, ...]:
     )
 
 
+def sent_before(moment: datetime) -> Mapping[int, frozenset[datetime]]:
+    """By environment, when connected clients were sent what they run, as far as that was before `moment`."""
+    old = Subscription.objects.filter(stream__closed_at=None, sent_at__lt=moment)
+    found: dict[int, set[datetime]] = {}
+    for environment, sent_at in old.values_list("stream__client__environment_id", "sent_at").distinct():
+        if sent_at is not None:
+            found.setdefault(environment, set()).add(sent_at)
+    return {environment: frozenset(moments) for environment, moments in found.items()}
+
+
 ClientKey = tuple[str, str]
 """(identity, node id)."""
 

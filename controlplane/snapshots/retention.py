@@ -1,15 +1,16 @@
 """Forgets old snapshots and the chunks that no kept one needs (reliability part (e), C21).
 
-Kept are the newest ones of an environment, and all of the last days. Contents of resources are never forgotten here:
-they belong to revisions.
+Kept are the newest ones of an environment, all of the last days, and what some connected client still runs. Contents of
+resources are never forgotten here: they belong to revisions.
 """
 
-from collections.abc import Iterable
-from datetime import timedelta
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from itertools import islice
 
 from django.conf import settings
 from django.db import models, transaction
-from django.db.models.functions import RowNumber
+from django.db.models.functions import Lead, RowNumber
 from django.utils import timezone
 
 from controlplane.catalog.selectors import blobs_read
@@ -19,9 +20,14 @@ from xdscore.chunks import ChunkError, decode_root
 
 # How many snapshots one call forgets, so that publishing never waits long for its locks.
 _BATCH = 200
+# Replicas and workers date by clocks of their own.
+_CLOCKS = timedelta(minutes=1)
+
+StillRun = Callable[[datetime], Mapping[int, Collection[datetime]]]
+"""By environment, when connected clients were sent what they run, as far as that was before this moment."""
 
 
-def snapshots_prune() -> int:
+def snapshots_prune(*, still_run: StillRun) -> int:
     """Forget what is over both its age and its number; how many. Bounded per call: called often, it keeps up.
 
     What is forgotten and what it alone needed go in one transaction, in which nobody publishes: a snapshot that is
@@ -29,9 +35,10 @@ def snapshots_prune() -> int:
     """
     if not _expired().exists():
         return 0
+    sent = still_run(timezone.now() - _age() + _CLOCKS)
     with transaction.atomic(durable=True):
         environments_publish_lock()
-        gone = list(_expired().values_list("pk", "root_id", "access_id")[:_BATCH])
+        gone = list(islice(_unused(sent), _BATCH))
         kept = SnapshotRow.objects.exclude(pk__in=[row for row, _, _ in gone])
         roots = {root for _, root, _ in gone}
         parts = roots | {access for _, _, access in gone}
@@ -42,12 +49,27 @@ def snapshots_prune() -> int:
     return len(gone)
 
 
+def _unused(sent: Mapping[int, Collection[datetime]]) -> Iterator[tuple[int, str, str]]:
+    """Row, root and access table of each expired snapshot that was not the newest when a client was sent what it
+    runs.
+    """
+    columns = ("environment_id", "at", "next_at", "pk", "root_id", "access_id")
+    for environment, at, next_at, *row in _expired().values_list(*columns):
+        if not any(at - _CLOCKS <= moment < next_at + _CLOCKS for moment in sent.get(environment, ())):
+            yield row[0], row[1], row[2]
+
+
+def _age() -> timedelta:
+    return timedelta(days=settings.PARLEY.limits.epochs_kept_days)
+
+
 def _expired() -> models.QuerySet[SnapshotRow]:
     limits = settings.PARLEY.limits
     place = models.Window(RowNumber(), partition_by=["environment_id"], order_by=models.F("id").desc())
+    following = models.Window(Lead("at"), partition_by=["environment_id"], order_by=models.F("id").asc())
     return (
-        SnapshotRow.objects.annotate(place=place)
-        .filter(place__gt=limits.epochs_kept, at__lt=timezone.now() - timedelta(days=limits.epochs_kept_days))
+        SnapshotRow.objects.annotate(place=place, next_at=following)
+        .filter(place__gt=limits.epochs_kept, at__lt=timezone.now() - _age())
         .order_by("id")
     )
 

@@ -1,7 +1,7 @@
 """Old snapshots go, with what only they needed; what is served and what is young stays (C21)."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.utils import timezone
@@ -9,8 +9,11 @@ from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal
 from controlplane.builder.memory import Memory
+from controlplane.builder.models import Build, BuildOutcome
+from controlplane.builder.retention import builds_prune
+from controlplane.builder.selectors import ChangeState, change_progress
 from controlplane.builder.services import build
-from controlplane.catalog.models import Blob, Environment, Revision
+from controlplane.catalog.models import Blob, Change, Environment, Revision
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
 from controlplane.snapshots.models import SnapshotRow
@@ -32,6 +35,10 @@ def five_snapshots(database: str, settings: Settings) -> None:
         build(environment_id=Environment.objects.get(key="default").pk, memory=Memory())
 
 
+def nobody(_before: datetime) -> dict[int, set[datetime]]:
+    return {}
+
+
 def needed() -> set[str]:
     addresses: set[str] = set()
     for row in SnapshotRow.objects.select_related("root"):
@@ -44,7 +51,7 @@ def stored() -> set[str]:
 
 
 def test_prune__young_snapshots__all_stay() -> None:
-    assert snapshots_prune() == 0
+    assert snapshots_prune(still_run=nobody) == 0
     assert SnapshotRow.objects.count() == 5
 
 
@@ -52,8 +59,8 @@ def test_prune__old_ones__go_with_their_chunks_and_the_newest_are_whole() -> Non
     SnapshotRow.objects.update(at=timezone.now() - timedelta(days=8))
     revisions = Revision.objects.count()
 
-    assert snapshots_prune() == 3
-    assert snapshots_prune() == 0
+    assert snapshots_prune(still_run=nobody) == 3
+    assert snapshots_prune(still_run=nobody) == 0
 
     assert list(SnapshotRow.objects.order_by("epoch").values_list("epoch", flat=True)) == [4, 5]
     assert stored() == needed()
@@ -66,7 +73,7 @@ def test_prune__old_ones__go_with_their_chunks_and_the_newest_are_whole() -> Non
 
 def test_prune__after_it__the_same_content_is_published_again_whole() -> None:
     SnapshotRow.objects.update(at=timezone.now() - timedelta(days=8))
-    snapshots_prune()
+    snapshots_prune(still_run=nobody)
 
     change_apply(
         environment_key="default",
@@ -76,3 +83,52 @@ def test_prune__after_it__the_same_content_is_published_again_whole() -> None:
     build(environment_id=Environment.objects.get(key="default").pk, memory=Memory())
 
     assert needed() <= stored()
+
+
+def test_prune__a_client_still_runs_an_old_one__it_stays() -> None:
+    """A client that was sent what it runs while epoch 2 was the newest runs epoch 2."""
+    began = timezone.now() - timedelta(days=9)
+    for row in SnapshotRow.objects.all():
+        SnapshotRow.objects.filter(pk=row.pk).update(at=began + timedelta(hours=row.epoch))
+    environment = Environment.objects.get(key="default").pk
+    asked: list[datetime] = []
+
+    def still_run(before: datetime) -> dict[int, set[datetime]]:
+        asked.append(before)
+        return {environment: {began + timedelta(hours=2, minutes=30)}}
+
+    assert snapshots_prune(still_run=still_run) == 2
+
+    assert list(SnapshotRow.objects.order_by("epoch").values_list("epoch", flat=True)) == [2, 4, 5]
+    assert stored() == needed()
+    assert asked[0] < timezone.now() - timedelta(days=6)
+
+
+def test_builds_prune__old_ones__go_with_their_snapshots_and_changes_stay_published() -> None:
+    change = Change.objects.get(generation=2)
+    assert change_progress(public_id=str(change.public_id)).epoch is not None
+    SnapshotRow.objects.update(at=timezone.now() - timedelta(days=8))
+    Build.objects.update(at=timezone.now() - timedelta(days=8))
+    snapshots_prune(still_run=nobody)
+
+    assert builds_prune() == 3
+    assert builds_prune() == 0
+
+    assert list(Build.objects.order_by("epoch").values_list("epoch", flat=True)) == [4, 5]
+    progress = change_progress(public_id=str(change.public_id))
+    assert (progress.state, progress.epoch) == (ChangeState.PUBLISHED, None)
+
+
+def test_builds_prune__one_that_failed_long_ago__goes_and_young_ones_stay() -> None:
+    young = set(Build.objects.values_list("pk", flat=True))
+    Build.objects.create(
+        environment=Environment.objects.get(key="default"),
+        from_generation=6,
+        to_generation=7,
+        outcome=BuildOutcome.FAILED,
+        at=timezone.now() - timedelta(days=8),
+    )
+
+    assert builds_prune() == 1
+
+    assert set(Build.objects.values_list("pk", flat=True)) == young

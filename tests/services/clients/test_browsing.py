@@ -9,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 from controlplane.clients.browsing import ClientLine, Standing, client_page, client_refusals, standing_counts
 from controlplane.clients.families import ClientFamily
 from controlplane.clients.models import Stream, Subscription
-from controlplane.clients.selectors import client_get
+from controlplane.clients.selectors import client_get, sent_before
 from controlplane.databases import READER
 from controlplane.explain.deliveries import client_deliveries
 from controlplane.explain.delivery import DeliveryState
@@ -135,3 +135,12 @@ def test_client_refusals__stream_is_closed__are_still_told(fleet: Fleet) -> None
 
     assert (nack.text, nack.type) == ("no such file", "cluster")
     assert client_get(public_id=client.id).connected is False
+
+
+def test_sent_before__of_four_clients__is_of_the_connected_ones_that_were_sent_theirs_before(fleet: Fleet) -> None:
+    silent = Subscription.objects.get(stream__client__node_id="node-3")
+    environment = silent.stream.client.environment_id
+    assert silent.sent_at is not None
+
+    assert sent_before(silent.sent_at) == {}
+    assert sent_before(silent.sent_at + timedelta(seconds=1)) == {environment: {silent.sent_at}}
