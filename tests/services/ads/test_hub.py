@@ -125,17 +125,18 @@ async def test_hub__newer_snapshot_during_a_fan_out__the_rest_gets_only_the_newe
 
 
 async def test_hub__long_fan_out__gives_the_loop_back_between_slices(hub: Hub) -> None:
-    for _ in range(20):
-        hub.join("prod", Recorder(cost_s=0.004))
+    streams = [Recorder(cost_s=0.004) for _ in range(20)]
+    for stream in streams:
+        hub.join("prod", stream)
     turns = 0
 
     hub.replace(Directory((PROD,), {"prod": snapshot("prod", 1)}))
-    until = asyncio.get_running_loop().time() + 0.1
-    while asyncio.get_running_loop().time() < until:
-        await asyncio.sleep(0)
-        turns += 1
+    async with asyncio.timeout(10):
+        while not all(stream.offers for stream in streams):
+            await asyncio.sleep(0)
+            turns += 1
 
-    # 20 offers of 4 ms in slices of 5 ms: about ten pauses, where one block would leave none.
+    # 20 offers of 4 ms in slices of 5 ms: about ten pauses, where one block would leave one.
     assert turns >= 8
 
 
