@@ -44,8 +44,8 @@ class FullState(SubStream):
         self._acknowledged_body: Body = EMPTY_BODY
         # Names that wait for an answer; "*" when the wildcard does.
         self._asked: frozenset[str] = frozenset()
-        # Something of a rejected response may or may not be in use (B12): a state has to be sent, even one that was
-        # sent before.
+        # What the client has of a rejected response is unknown (B12): a state has to be sent, even one that was sent
+        # before.
         self._unsure = False
         # Names of rejected responses that the client may hold, although it acknowledged nothing of them (B12).
         self._loose: set[str] = set()
@@ -156,6 +156,9 @@ class FullState(SubStream):
             member = view.named.get(name)
             if member is None or member.content.version not in refused:
                 del self._refused[name]
+                # Who drops what it refuses (A88's fail_on_data_errors) has no copy left: it needs even a state that is
+                # what it acknowledged before.
+                self._unsure |= member is not None and bool(refused)
                 continue
             # What the client has, or is about to have, comes before what others have.
             held = _content(self._acknowledged_body.named.get(name)), _content(self._told.named.get(name))

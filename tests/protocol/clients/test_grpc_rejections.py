@@ -37,8 +37,8 @@ def ads() -> Iterator[AdsThread]:
         yield serving
 
 
-def client_of(ads: AdsThread, environment: str) -> AbstractContextManager[GrpcClient]:
-    bootstrap = simple_bootstrap(ads_port=ads.port, node_id=environment, cluster=environment, features=())
+def client_of(ads: AdsThread, environment: str, features: Sequence[str] = ()) -> AbstractContextManager[GrpcClient]:
+    bootstrap = simple_bootstrap(ads_port=ads.port, node_id=environment, cluster=environment, features=features)
     return grpc_client(bootstrap)
 
 
@@ -85,6 +85,20 @@ def test_rejected__cluster__is_sent_once_in_5_s_and_the_fix_at_once(ads: AdsThre
 
     # Without fail_on_data_errors a client goes on with what it has.
     assert (sent, still) == (1, "OK")
+
+
+def test_rejected__cluster_of_a_client_that_drops_what_it_refuses__is_used_again_once_taken_back(
+    ads: AdsThread, backend: int
+) -> None:
+    ads.publish("back", *web([eds_cluster("a")], backend))
+    with client_of(ads, "back", features=["fail_on_data_errors"]) as client:
+        assert client.call("xds:///web").code == "OK"
+        ads.publish("back", *web([refused("a")], backend))
+        eventually(lambda: client.call("xds:///web").code, lambda code: code == "UNAVAILABLE", within_s=SOON_S)
+
+        ads.publish("back", *web([eds_cluster("a")], backend))
+
+        eventually(lambda: client.call("xds:///web").code, lambda code: code == "OK", within_s=SOON_S)
 
 
 def test_rejected__one_of_20_clusters__the_other_19_go_on_also_on_a_new_stream(ads: AdsThread, backend: int) -> None:

@@ -126,7 +126,12 @@ class Bench:
     async def settle(self) -> None:
         """Publish the base, and wait until the clients ask for what they do at rest and every response is answered."""
         self.run.publish(*self._base.values())
-        await self._until(lambda: self._subscriptions() == self._subscribed)
+        try:
+            await self._until(lambda: self._subscriptions() == self._subscribed)
+        except TimeoutError:
+            now = self._subscriptions()
+            other = {key: (now.get(key), names) for key, names in self._subscribed.items() if now.get(key) != names}
+            pytest.fail(f"what clients ask for, now and at rest: {other}")
         await self.quiet()
 
     async def try_out(self, scenario: Scenario, client: str) -> list[Rejected]:
