@@ -4,9 +4,10 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-import yaml
 from django.http import HttpResponse
 from rest_framework.request import Request
+
+from xdscore.schema.yaml_out import yaml_of
 
 _YAML_TYPES = frozenset({"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
 
@@ -19,7 +20,7 @@ def json_answer(content: object, *, status: int = 200, headers: Mapping[str, str
 
 def yaml_answer(content: object, *, headers: Mapping[str, str] | None = None) -> HttpResponse:
     """`content` as YAML, keys in their own order, without aliases (which Parley does not read back)."""
-    body = yaml.dump(content, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=120).encode("utf-8", "replace")
+    body = yaml_of(content).encode("utf-8", "replace")
     return HttpResponse(body, content_type="application/yaml", headers=dict(headers or {}))
 
 
@@ -58,24 +59,6 @@ def moment(value: datetime) -> str:
 def moment_or_none(value: datetime | None) -> str | None:
     """The same for what may not have happened."""
     return moment(value) if value is not None else None
-
-
-class _Plain(yaml.SafeDumper):
-    """Writes a value twice rather than naming it once, and quotes every string that YAML 1.2 might take for a number.
-
-    PyYAML writes YAML 1.1, in which 0o17 and 1e3 are strings; `xdscore.schema` reads YAML 1.2.
-    """
-
-    def ignore_aliases(self, _data: object) -> bool:
-        return True
-
-
-def _string(dumper: _Plain, text: str) -> yaml.ScalarNode:
-    quoted = text[:1] in "0123456789+-." and "\n" not in text
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="'" if quoted else None)
-
-
-_Plain.add_representer(str, _string)
 
 
 def _weight(text: str) -> float:

@@ -13,10 +13,11 @@ from rest_framework.request import Request
 from controlplane.api.body_limit import body_limit
 from controlplane.api.errors import MediaRefused
 from controlplane.api.fields import StrictSerializer, findings_of
+from controlplane.catalog.reading import NOTHING_CHANGED, manifest_limits, manifests_in
 from controlplane.errors import InputInvalid, InputTooLarge, InputUnreadable
 from xdscore.findings import Finding, Severity
 from xdscore.limits import Limits
-from xdscore.schema import Document, ManifestLimits, Media, read_text
+from xdscore.schema import Document, Manifest, Media, read_text
 from xdscore.schema.codes import SYNTAX
 from xdscore.schema.positions import Path, pointer_of
 
@@ -68,12 +69,6 @@ def body_of(request: Request) -> bytes:
     return body
 
 
-def manifest_limits() -> ManifestLimits:
-    """The limits of a text as this installation sets them; its size was checked before."""
-    limits = _limits()
-    return ManifestLimits(max_bytes=limits.apply_bytes, max_depth=limits.json_depth, max_resources=limits.apply_items)
-
-
 def documents_of(request: Request) -> tuple[Document, ...]:
     """The documents of the body. Raises MediaRefused, InputTooLarge, and InputUnreadable with every problem."""
     if not request.headers.get("Content-Type") and not body_of(request):
@@ -93,6 +88,17 @@ def document_of(request: Request) -> Document:
     if len(documents) != 1:
         raise InputInvalid(f"The body holds {len(documents)} documents; this request takes one. Nothing was changed.")
     return documents[0]
+
+
+def one_manifest(request: Request) -> Manifest:
+    """The one manifest of the body. Raises MediaRefused, InputTooLarge, InputUnreadable and InputInvalid."""
+    manifests, _notes = manifests_in(documents_of(request))
+    if len(manifests) != 1:
+        raise InputInvalid(
+            f"The body holds {len(manifests)} resources; this request takes one. "
+            f"POST several to the environment's apply. {NOTHING_CHANGED}"
+        )
+    return manifests[0]
 
 
 def values_of(document: Document, shape: type[StrictSerializer], *, partial: bool = False) -> dict[str, Any]:

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from controlplane.api.views.changes import edit_json
-from controlplane.catalog.contents import contents_at
+from controlplane.catalog.differences import ResourceDifference, states_differ
 from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
 from controlplane.catalog.selectors import resources_named
 from controlplane.catalog.values import EditedResource
-from xdscore.schema import ParsedResource, Tree
-from xdscore.schema.differences import FieldDifference, field_differences, unified_text
+from xdscore.schema import ParsedResource
+from xdscore.schema.differences import FieldDifference, field_differences
 from xdscore.snapshot import EntryKey
 
 MAX_RESOURCES: Final = 1_000  # listed; more are counted
@@ -27,7 +27,7 @@ def edits_json(
     for edit in edits:
         key = (edit.type, edit.name)
         new = manifest_of_parsed(after[key]) if edit.action != "deleted" else None
-        found.append({**_difference_json(key, before.get(key), new, text=text), **edit_json(edit)})
+        found.append({**_difference_json(ResourceDifference(key, before.get(key), new), text=text), **edit_json(edit)})
     return found
 
 
@@ -35,28 +35,18 @@ def states_json(
     before: Mapping[EntryKey, str], after: Mapping[EntryKey, str], *, environment_key: str, text: bool
 ) -> dict[str, object]:
     """What differs between two states of an environment, each given as the addresses of its contents."""
-    keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
-    shown = keys[:MAX_RESOURCES]
-
-    def manifests(state: Mapping[EntryKey, str]) -> dict[EntryKey, Tree]:
-        addresses = {key: state[key] for key in shown if key in state}
-        found = contents_at(environment_key=environment_key, addresses=addresses)
-        return {key: manifest_of(content) for key, content in found}
-
-    old, new = manifests(before), manifests(after)
-    return {"count": len(keys), "diff": [_difference_json(key, old.get(key), new.get(key), text=text) for key in shown]}
+    count, found = states_differ(before, after, environment_key=environment_key, limit=MAX_RESOURCES)
+    return {"count": count, "diff": [_difference_json(each, text=text) for each in found]}
 
 
-def _difference_json(key: EntryKey, before: Tree, after: Tree, *, text: bool) -> dict[str, object]:
-    word, name = key
-    action = "created" if before is None else "deleted" if after is None else "updated"
-    members: dict[str, object] = {"type": word, "name": name, "action": action}
-    if action == "updated":
-        fields = field_differences(before, after)
+def _difference_json(difference: ResourceDifference, *, text: bool) -> dict[str, object]:
+    members: dict[str, object] = {"type": difference.word, "name": difference.name, "action": difference.action}
+    if difference.action == "updated":
+        fields = field_differences(difference.before, difference.after)
         members["fields"] = [_field_json(field) for field in fields[:MAX_FIELDS]]
         members["fields_omitted"] = max(0, len(fields) - MAX_FIELDS)
     if text:
-        members["text"] = unified_text(f"{word}/{name}", before, after)
+        members["text"] = difference.text
     return members
 
 

@@ -117,6 +117,11 @@ def builds_of_epochs(*, environment_key: str, epochs: Sequence[int]) -> Mapping[
     return {build.epoch: build for build in builds.order_by("id") if build.epoch is not None}
 
 
+def build_list(*, environment_key: str) -> models.QuerySet[Build]:
+    """The runs of the builder for an environment, newest first."""
+    return Build.objects.filter(environment__key=environment_key).order_by("-id")
+
+
 def _unbuilt(covering: models.QuerySet[Build]) -> ChangeProgress:
     failed = covering.filter(outcome=BuildOutcome.FAILED)
     last = failed.order_by("-id").first()

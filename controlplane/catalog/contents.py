@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
+from django.db import models
 from django.utils import timezone
 
 from controlplane.catalog.expiry import findings_at
-from controlplane.catalog.models import Resource, Revision
+from controlplane.catalog.models import Change, Resource, Revision
 from controlplane.catalog.selectors import blob_plaintext
 from controlplane.catalog.values import ResourceContent
 from xdscore.resource_types import ResourceType, by_word
@@ -55,6 +56,31 @@ def contents_of_revisions(
         blob__isnull=False,
     ).select_related("resource", "blob")
     return {row.number: _content(row, environment_key) for row in rows}
+
+
+def contents_of_change(
+    *, change: Change, limit: int
+) -> tuple[tuple[EntryKey, ResourceContent | None, ResourceContent | None], ...]:
+    """What the first `limit` edits of a change found and what they left, by type and name; None where nothing is."""
+    environment_key = change.environment.key
+    rows = Revision.objects.filter(change=change).select_related("resource", "blob")
+    written = list(rows.order_by("resource__type", "resource__name")[:limit])
+    earlier = Revision.objects.filter(
+        models.Exists(
+            Revision.objects.filter(
+                change=change, resource=models.OuterRef("resource"), number=models.OuterRef("number") + 1
+            )
+        ),
+        resource__in=[row.resource_id for row in written],
+    ).select_related("resource", "blob")
+    before = {row.resource_id: row for row in earlier if row.blob is not None}
+
+    def content(row: Revision | None) -> ResourceContent | None:
+        return _content(row, environment_key) if row is not None and row.blob is not None else None
+
+    return tuple(
+        ((row.resource.type, row.resource.name), content(before.get(row.resource_id)), content(row)) for row in written
+    )
 
 
 def _content(row: Revision, environment_key: str) -> ResourceContent:

@@ -42,6 +42,15 @@ GROUPS: Final = (
         ),
     ),
     Group(
+        "Configuration",
+        (
+            Place("Resources", "stack-2", "resources", also=("resource", "resource-edit", "resource-new", "import")),
+            Place("Changes", "git-commit", "changes", also=("change",)),
+            Place("Snapshots", "layers-intersect", "snapshots", also=("snapshot", "compare", "rollback")),
+            Place("Builds", "hammer", "builds"),
+        ),
+    ),
+    Group(
         "Administration",
         (Place("Environments", "server", "environments", of_environment=False, also=("environment",)),),
     ),
@@ -106,5 +115,5 @@ def _switch(request: HttpRequest, state: EnvironmentState, chosen: EnvironmentSt
     """The same page in another environment, where it has no part that only one environment has."""
     match = request.resolver_match
     same = match is not None and match.url_name and set(match.kwargs) == {"environment_key"}
-    route = str(match.url_name) if same and match is not None else "environment"
+    route = str(match.url_name) if same and match is not None else "resources"
     return Link(state.key, "server", reverse(route, args=[state.key]), chosen is not None and state.key == chosen.key)

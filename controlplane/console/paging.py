@@ -11,6 +11,7 @@ SIZE: Final = 50
 _MAX_PAGE: Final = 1_000_000
 
 Item = TypeVar("Item")
+Other = TypeVar("Other")
 Row = TypeVar("Row", bound=Model)
 
 
@@ -22,6 +23,10 @@ class Paged(Generic[Item]):
     number: int
     count: int
     size: int = SIZE
+
+    def showing(self, items: Sequence[Other]) -> "Paged[Other]":
+        """The same page with what its items are shown as."""
+        return Paged(items, self.number, self.count, self.size)
 
     @property
     def first(self) -> int:

@@ -57,6 +57,10 @@ LOOKS: Final[dict[str, Look]] = {
     "silent": Look("warn", "clock", "silent"),
     "connected": Look("good", "circle-check", "connected"),
     "gone": Look("quiet", "circle-dashed", "gone"),
+    "acked": Look("good", "circle-check", "ACKED"),
+    "sent": Look("busy", "circle-dot", "SENT"),
+    "nacked": Look("bad", "circle-x", "NACKED"),
+    "requested": Look("quiet", "dots", "REQUESTED"),
     # An incident
     "open": Look("bad", "alert-triangle", "open"),
     "acknowledged": Look("warn", "user", "acknowledged"),

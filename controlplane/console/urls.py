@@ -3,7 +3,22 @@
 from django.contrib.auth import views as auth
 from django.urls import path
 
-from controlplane.console import clients, environments, explaining, home, incidents, preferences, searching, views
+from controlplane.console import (
+    changes,
+    clients,
+    editor,
+    environments,
+    explaining,
+    files,
+    home,
+    incidents,
+    preferences,
+    resource,
+    resources,
+    searching,
+    snapshots,
+    views,
+)
 from controlplane.console.sign_in import SignInView
 
 urlpatterns = [
@@ -20,4 +35,17 @@ urlpatterns = [
     path("clients/<str:client_id>", clients.ClientPage.as_view(), name="client"),
     path("environments", environments.EnvironmentsPage.as_view(), name="environments"),
     path("e/<str:environment_key>", environments.EnvironmentPage.as_view(), name="environment"),
+    path("e/<str:environment_key>/resources", resources.ResourcesPage.as_view(), name="resources"),
+    path("e/<str:environment_key>/resources/new", editor.NewResourcePage.as_view(), name="resource-new"),
+    path("e/<str:environment_key>/resource", resource.ResourcePage.as_view(), name="resource"),
+    path("e/<str:environment_key>/resource/edit", editor.ResourceEditPage.as_view(), name="resource-edit"),
+    path("e/<str:environment_key>/import", files.ImportPage.as_view(), name="import"),
+    path("e/<str:environment_key>/export", files.ExportPage.as_view(), name="export"),
+    path("e/<str:environment_key>/changes", changes.ChangesPage.as_view(), name="changes"),
+    path("changes/<uuid:change_id>", changes.ChangePage.as_view(), name="change"),
+    path("e/<str:environment_key>/snapshots", snapshots.SnapshotsPage.as_view(), name="snapshots"),
+    path("e/<str:environment_key>/snapshots/<int:epoch>", snapshots.SnapshotPage.as_view(), name="snapshot"),
+    path("e/<str:environment_key>/compare", snapshots.ComparePage.as_view(), name="compare"),
+    path("e/<str:environment_key>/rollback", snapshots.RollbackPage.as_view(), name="rollback"),
+    path("e/<str:environment_key>/builds", snapshots.BuildsPage.as_view(), name="builds"),
 ]

@@ -11,13 +11,15 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
 from controlplane.accounts.models import RoleGrant
-from controlplane.accounts.principal import SYSTEM, Role
-from controlplane.catalog.services import environment_create, environment_default_ensure
-from controlplane.catalog.values import EnvironmentPolicy
+from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Principal, Role
+from controlplane.catalog.services import change_apply, environment_create, environment_default_ensure
+from controlplane.catalog.values import EnvironmentPolicy, Put
 from controlplane.incidents.services import digest
 from tests.services.incidents.fleet import Fleet, held, publish
-from tests.support.manifests import cluster
+from tests.support.manifests import cluster, parsed, route
 
+DANA = Principal("dana", ADMIN_SCOPES)
+SignIn = Callable[[Role | None, str], Client]
 USERS: Any = get_user_model()
 # Whatever a data plane or an operator may write: markup, what turns a line around, and what drives a terminal.
 HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.exe\x1b[31m"
@@ -28,8 +30,7 @@ def two_environments(settings: Settings) -> None:
     """`default` and `prod`."""
     # Slow hashes are Django's to test; here they would only make a minute pass.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    environment_default_ensure()
-    environment_create(key="prod", policy=EnvironmentPolicy(), actor=SYSTEM)
+    _two_environments()
 
 
 @pytest.fixture
@@ -66,6 +67,38 @@ def fleet(two_environments: None) -> Fleet:
     return three
 
 
+@pytest.fixture
+def environments(db: None) -> None:
+    """`default` and `prod`."""
+    _two_environments()
+
+
+@pytest.fixture
+def sign_in(environments: None) -> SignIn:
+    """Somebody with one role in one environment; without a role an administrator of everything."""
+
+    def signed_in(role: Role | None = None, environment: str = "default") -> Client:
+        name = f"{role.value}-{environment}" if role is not None else "admin"
+        user = USERS.objects.filter(username=name).first() or USERS.objects.create_user(name, is_superuser=role is None)
+        if role is not None:
+            RoleGrant.objects.get_or_create(user=user, environment=environment, role=role.value)
+        client = Client()
+        client.force_login(user)
+        return client
+
+    return signed_in
+
+
+@pytest.fixture
+def written(environments: None) -> str:
+    """A cluster with two revisions and a route to it in `default`, not built; the id of the newest change."""
+    edits = [Put(parsed(cluster("pay"))), Put(parsed(route("edge", "pay")))]
+    change_apply(environment_key="default", edits=edits, actor=DANA)
+    newer = Put(parsed(cluster("pay", connect_timeout="2s")))
+    made = change_apply(environment_key="default", edits=[newer], actor=DANA, message="twice the patience")
+    return made.change_id
+
+
 def page(client: Client, path: str, status: int = 200) -> str:
     """A page, which must be answered so."""
     answer = client.get(path)
@@ -86,6 +119,11 @@ def assert_harmless(text: str) -> None:
     assert "<img src=x" not in text
     assert "\u202e" not in text
     assert "\x1b" not in text
+
+
+def _two_environments() -> None:
+    environment_default_ensure()
+    environment_create(key="prod", policy=EnvironmentPolicy(), actor=SYSTEM)
 
 
 def _signed_in(name: str) -> Client:

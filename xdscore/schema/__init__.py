@@ -24,7 +24,15 @@ from xdscore.schema.manifest import Manifest, manifests_of, read_manifests, read
 from xdscore.schema.parse import Expected, ParsedResource, Refused, parse
 from xdscore.schema.positions import NO_POSITIONS, Positions
 from xdscore.schema.references import Reference
-from xdscore.schema.sensitive import KeyedHash, holds_secrets, redact, restore_kept, to_json, to_json_with_secrets
+from xdscore.schema.sensitive import (
+    KeyedHash,
+    holds_secrets,
+    may_hold_secrets,
+    redact,
+    restore_kept,
+    to_json,
+    to_json_with_secrets,
+)
 from xdscore.schema.text import Document, ManifestLimits, Media, TextRead, Tree
 
 __all__ = [
@@ -45,6 +53,7 @@ __all__ = [
     "canonical",
     "holds_secrets",
     "manifests_of",
+    "may_hold_secrets",
     "parse",
     "read_manifests",
     "read_text",

@@ -8,6 +8,7 @@ Otherwise an editor could read secrets by moving them.
 """
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -39,6 +40,13 @@ _NOT_SECRET = ""
 _PLACES = frozenset(
     f"envoy.config.core.v3.DataSource.{name}" for name in ("filename", "environment_variable", "watched_directory")
 )
+# What holds content in any message, also in one whose type or field is misspelt; and what every listener has, which is
+# secret in one message only, below a field that says so.
+_CONTENT_WORDS = frozenset(
+    {"inline_string", "inlineString", "inline_bytes", "inlineBytes", "from_plugin", "fromPlugin"}
+)
+_COMMON_WORDS = frozenset({"config", "typed_config", "typedConfig"})
+_WORD = re.compile(r"[A-Za-z_0-9]+")
 # One secret leaf: (its JSON value, which field it is in, whether that is a bytes field) -> what stands there instead.
 Visit = Callable[[Tree, str, bool], Tree]
 
@@ -69,6 +77,18 @@ def holds_secrets(any_bytes: bytes) -> bool:
 
     _rewritten(any_bytes, note)
     return bool(seen)
+
+
+def may_hold_secrets(text: str) -> bool:
+    """Whether a text, which need not be a manifest yet, names a field that holds secrets. Rather yes than no."""
+    return not _secret_words().isdisjoint(_WORD.findall(text))
+
+
+@cache
+def _secret_words() -> frozenset[str]:
+    fields = {field for each in descriptors().values() for field in each.fields if _is_sensitive(field)}
+    named = {field.name for field in fields} | {field.json_name for field in fields}
+    return frozenset((named - _COMMON_WORDS) | _CONTENT_WORDS)
 
 
 def redact(message: Message) -> Message:

@@ -16,7 +16,6 @@ from controlplane.api.answers import json_answer
 from controlplane.api.bodies import documents_of, located_in, values_of
 from controlplane.api.differences import edits_json
 from controlplane.api.kinds import kind_named, type_words
-from controlplane.api.manifests import manifests_at, manifests_in, parsed_all, placed, puts_of
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
@@ -25,6 +24,7 @@ from controlplane.api.shapes.changes import ApplyIn, ChangeMadeOut, NotAppliedOu
 from controlplane.api.views.base import ApiView, principal_of
 from controlplane.api.views.changes import change_answer
 from controlplane.builder.selectors import generation_of_epoch
+from controlplane.catalog.reading import manifests_at, manifests_in, parsed_all, placed, puts_of
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import change_apply, change_plan
 from controlplane.catalog.values import Delete, Edit

@@ -9,9 +9,9 @@ from rest_framework.request import Request
 
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import empty_answer, json_answer, moment, prefers_yaml, rendered, yaml_answer
+from controlplane.api.bodies import one_manifest
 from controlplane.api.etags import etag, expectation_of, is_current
 from controlplane.api.kinds import kind_in_path, kind_named, name_in_path, type_words
-from controlplane.api.manifests import one_manifest, parsed_all, puts_of
 from controlplane.api.pages import OFFSET_PARAMETERS, offset_page, plain_page, window_of
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
@@ -35,6 +35,7 @@ from controlplane.builder.selectors import HeldName, held_names
 from controlplane.catalog.expiry import findings_at
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Resource, Revision
+from controlplane.catalog.reading import parsed_all, puts_of
 from controlplane.catalog.selectors import resource_content, resource_get, resource_list, resource_row, revision_list
 from controlplane.catalog.services import change_apply, resource_restore, secrets_read_record
 from controlplane.catalog.values import Delete

@@ -8,12 +8,12 @@ from rest_framework.request import Request
 
 from controlplane.api.answers import json_answer
 from controlplane.api.bodies import documents_of, values_of
-from controlplane.api.manifests import manifests_at, manifests_in, parsed_all
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.schema import ANYTHING, described, manifests_body
 from controlplane.api.shapes.validation import ValidateIn, ValidateOut
 from controlplane.api.views.base import ApiView, Needs
+from controlplane.catalog.reading import manifests_at, manifests_in, parsed_all
 from controlplane.errors import InputInvalid
 from xdscore.findings import Finding
 from xdscore.schema import Manifest

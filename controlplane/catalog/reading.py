@@ -1,4 +1,4 @@
-"""Manifests in requests: texts to edits, with every finding at once.
+"""Manifests that somebody sends, over the API or from a page: texts to edits, with every finding at once.
 
 A secret reads as `<kept:…>` (`catalog.manifests`), and `<kept:…>` sent back means what is stored (resolutions U12).
 """
@@ -8,20 +8,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
+from django.conf import settings
 from django.utils import timezone
-from rest_framework.request import Request
 
-from controlplane.api.bodies import documents_of, manifest_limits
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.selectors import environment_get, resource_get
 from controlplane.catalog.values import Existing, Expectation, Put
 from controlplane.errors import InputInvalid, InputTooLarge, NotFound
 from xdscore.findings import Finding, has_errors
+from xdscore.limits import Limits
 from xdscore.names import name_problem
 from xdscore.resource_types import by_word
 from xdscore.schema import (
     Expected,
     Manifest,
+    ManifestLimits,
     ParsedResource,
     Refused,
     manifests_of,
@@ -33,7 +34,7 @@ from xdscore.schema.content_policy import graded
 from xdscore.schema.positions import path_of
 from xdscore.schema.text import Document
 
-_NOTHING_CHANGED: Final = "Nothing was changed."
+NOTHING_CHANGED: Final = "Nothing was changed."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +46,10 @@ class ManifestsRead:
     refused: int
 
 
-def one_manifest(request: Request) -> Manifest:
-    """The one manifest of the body. Raises MediaRefused, InputTooLarge, InputUnreadable and InputInvalid."""
-    manifests, _notes = manifests_in(documents_of(request))
-    if len(manifests) != 1:
-        raise InputInvalid(
-            f"The body holds {len(manifests)} resources; this request takes one. "
-            f"POST several to the environment's apply. {_NOTHING_CHANGED}"
-        )
-    return manifests[0]
+def manifest_limits() -> ManifestLimits:
+    """The limits of a text as this installation sets them."""
+    limits: Limits = settings.PARLEY.limits
+    return ManifestLimits(max_bytes=limits.apply_bytes, max_depth=limits.json_depth, max_resources=limits.apply_items)
 
 
 def manifests_in(documents: Sequence[Document]) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
@@ -109,7 +105,7 @@ def puts_of(read: ManifestsRead, *, expect: Expectation = Existing.ANY) -> tuple
         total = read.refused + len(read.parsed)
         noun = "manifest was" if total == 1 else "manifests were"
         raise InputInvalid(
-            f"{read.refused} of {total} {noun} refused. {_NOTHING_CHANGED}",
+            f"{read.refused} of {total} {noun} refused. {NOTHING_CHANGED}",
             findings=read.findings,
         )
     return tuple(Put(each, expect) for each in read.parsed)
@@ -154,11 +150,11 @@ def _parsed(manifest: Manifest, environment_key: str, expected: Expected) -> Par
 def _sound(manifests: list[Manifest], findings: list[Finding]) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
     if has_errors(tuple(findings)):
         raise InputInvalid(
-            f"The body holds something that is not a resource. {_NOTHING_CHANGED}", findings=tuple(findings)
+            f"The body holds something that is not a resource. {NOTHING_CHANGED}", findings=tuple(findings)
         )
     limit = manifest_limits().max_resources
     if len(manifests) > limit:
         raise InputTooLarge(
-            f"The body holds {len(manifests):,} resources; at most {limit:,} are allowed. {_NOTHING_CHANGED}"
+            f"The body holds {len(manifests):,} resources; at most {limit:,} are allowed. {NOTHING_CHANGED}"
         )
     return tuple(manifests), tuple(findings)

@@ -1,0 +1,21 @@
+"""The changes of an environment, newest first."""
+
+from django.db import models
+
+from controlplane.catalog.choices import ChangeKind
+from controlplane.catalog.models import Change, Revision
+
+
+def change_list(
+    *, environment_key: str, kind: ChangeKind | None = None, author: str = "", text: str = ""
+) -> models.QuerySet[Change]:
+    """Those that fit; each with `edits`, how many resources it wrote. `text` is looked for in messages and names."""
+    rows = Change.objects.filter(environment__key=environment_key).select_related("environment")
+    if kind is not None:
+        rows = rows.filter(kind=kind.value)
+    if author:
+        rows = rows.filter(author=author)
+    if text:
+        written = Revision.objects.filter(change=models.OuterRef("pk"), resource__name__contains=text)
+        rows = rows.filter(models.Q(message__contains=text) | models.Exists(written))
+    return rows.annotate(edits=models.Count("revisions")).order_by("-generation")

@@ -1,0 +1,150 @@
+"""Changes: who wrote what, and what became of it."""
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from controlplane.accounts.principal import Role
+from controlplane.builder.selectors import ChangeProgress, ChangeState, change_progress
+from controlplane.catalog.change_log import change_list
+from controlplane.catalog.choices import ChangeKind
+from controlplane.catalog.contents import contents_of_change
+from controlplane.catalog.differences import ResourceDifference
+from controlplane.catalog.manifests import manifest_of
+from controlplane.catalog.models import Change
+from controlplane.catalog.rights import environment_visible
+from controlplane.catalog.selectors import change_edits, change_findings, change_get
+from controlplane.console.pages import Page
+from controlplane.console.paging import paged
+from controlplane.console.resources import resource_url
+from controlplane.errors import NotFound
+from controlplane.incidents.selectors import incidents_of_change
+from controlplane.incidents.settling import Delivery, change_delivery
+
+_MAX_DIFFS: Final = 50
+_MAX_FINDINGS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLine:
+    """One line of the list. `built`: a build has covered it."""
+
+    change: Change
+    edits: int
+    built: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Became:
+    """What became of a change so far: for the page and for the part of it that refreshes."""
+
+    progress: ChangeProgress
+    delivery: Delivery
+
+    @property
+    def state(self) -> str:
+        """interfaces.md section 4: settled comes after published."""
+        return (
+            "settled"
+            if self.delivery.settled and self.progress.state is ChangeState.PUBLISHED
+            else self.progress.state.value
+        )
+
+    @property
+    def decided(self) -> bool:
+        """Whether nothing more will be learnt."""
+        return self.progress.state.final and (self.progress.state is not ChangeState.PUBLISHED or self.delivery.settled)
+
+    @property
+    def open_answers(self) -> int:
+        """Clients that were sent it and have said nothing, but may still."""
+        return max(0, self.delivery.clients - self.delivery.acked - self.delivery.nacked - self.delivery.silent)
+
+    @property
+    def shares(self) -> list[tuple[str, float, float]]:
+        """(tone, start, width) of the bar, in percent."""
+        total = self.delivery.clients or 1
+        parts = (("good", self.delivery.acked), ("bad", self.delivery.nacked), ("warn", self.delivery.silent))
+        found, start = [], 0.0
+        for tone, count in parts:
+            width = 100 * count / total
+            found.append((tone, round(start, 2), round(width, 2)))
+            start += width
+        return found
+
+
+class ChangesPage(Page):
+    """The changes of an environment, newest first."""
+
+    template = "changes/list.html"
+
+    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """A page of those that fit the filters."""
+        kinds = {each.value: each for each in ChangeKind}
+        kind = kinds.get(request.GET.get("kind", ""))
+        author, text = (request.GET.get(key, "").strip()[:150] for key in ("author", "text"))
+        rows = change_list(environment_key=environment_key, kind=kind, author=author, text=text)
+        built = self.here.built_generation
+        page = paged(request, rows, lambda row: ChangeLine(row, int(getattr(row, "edits", 0)), row.generation <= built))
+        context = {
+            "page": page,
+            "kinds": list(kinds),
+            "kind": kind.value if kind is not None else "",
+            "author": author,
+            "text": text,
+            "filtered": bool(kind or author or text),
+        }
+        return self.page(context)
+
+
+class ChangePage(Page):
+    """One change: what it wrote, what the builder and the fleet made of it, and the way back."""
+
+    template = "changes/detail.html"
+    needs = {"GET": None}
+
+    def get(self, request: HttpRequest, change_id: UUID) -> HttpResponse:
+        """The page, or with `?part=progress` what of it may change."""
+        change = change_get(public_id=str(change_id))
+        if not self.principal.may(Role.VIEWER, change.environment.key):
+            raise NotFound(f"There is no change '{change_id}'.")
+        self.environment = environment_visible(self.principal, change.environment.key)
+        progress = change_progress(public_id=str(change_id))
+        became = Became(progress, change_delivery(change=change, progress=progress))
+        incidents = incidents_of_change(change_id=str(change_id))
+        shared: dict[str, object] = {
+            "change": change,
+            "became": became,
+            "incidents": incidents,
+            "environment": self.here,
+        }
+        if request.GET.get("part") == "progress":
+            return self.part("changes/progress.html", shared)
+        key = change.environment.key
+        edits, count = change_edits(change=change, limit=_MAX_DIFFS)
+        differences = [
+            ResourceDifference(
+                name,
+                manifest_of(before) if before is not None else None,
+                manifest_of(after) if after is not None else None,
+            )
+            for name, before, after in contents_of_change(change=change, limit=_MAX_DIFFS)
+        ]
+        before = progress.epoch - 1 if progress.epoch is not None and progress.epoch > 1 else None
+        return self.page(
+            {
+                **shared,
+                "edits": [
+                    (edit, difference, resource_url(key, edit.type, edit.name))
+                    for edit, difference in zip(edits, differences, strict=True)
+                ],
+                "edit_count": count,
+                "findings": change_findings(change=change, limit=_MAX_FINDINGS),
+                "rollback_url": f"{reverse('rollback', args=[key])}?to={before}" if before is not None else "",
+                "before": before,
+                "permalink": request.build_absolute_uri(request.path),
+            }
+        )

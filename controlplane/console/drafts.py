@@ -1,0 +1,101 @@
+"""What somebody writes in the editor, before it is stored: what is wrong with it, and what storing it would change."""
+
+from dataclasses import dataclass
+
+from controlplane.accounts.principal import Principal
+from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
+from controlplane.catalog.reading import manifest_limits, manifests_in, parsed_all, placed, puts_of
+from controlplane.catalog.selectors import resources_named
+from controlplane.catalog.services import change_apply, change_plan
+from controlplane.catalog.values import ChangeMade, Expectation
+from controlplane.errors import InputInvalid, InputUnreadable
+from controlplane.explain.reach import Reach, reach_of
+from xdscore.findings import Finding
+from xdscore.resource_types import ResourceType
+from xdscore.schema import Expected, Manifest, Media, ParsedResource, read_text
+from xdscore.schema.differences import unified_text
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A text and what it is for. `kind` None and an empty name: a new resource, whose text says both."""
+
+    environment: str
+    text: str
+    kind: ResourceType | None = None
+    name: str = ""
+
+    @property
+    def expected(self) -> Expected:
+        """What the text has to be about."""
+        return Expected(self.kind.word, self.name) if self.kind is not None else Expected()
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A draft that can be stored: what that would change, and who would see it. `difference` is empty for none."""
+
+    parsed: ParsedResource
+    action: str
+    difference: str
+    findings: tuple[Finding, ...]
+    reach: Reach
+
+
+def media_of_text(text: str) -> Media:
+    """JSON begins with a bracket or a brace; everything else is YAML."""
+    return Media.JSON if text.lstrip()[:1] in ("{", "[") else Media.YAML
+
+
+def manifests_of_text(text: str) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
+    """The manifests of a text and notes on what was left out. Raises InputUnreadable and InputInvalid."""
+    media = media_of_text(text)
+    read = read_text(text.encode("utf-8", "replace"), media, manifest_limits())
+    if read.findings:
+        raise InputUnreadable(f"The text is not {media.title}. Nothing was changed.", findings=read.findings)
+    return manifests_in(read.documents)
+
+
+def draft_check(draft: Draft) -> Checked:
+    """What storing the draft would do. Raises InputUnreadable and InputInvalid with every finding, and Conflict."""
+    manifest = _one(draft)
+    read = parsed_all([manifest], environment_key=draft.environment, expected=draft.expected)
+    edits = puts_of(read)
+    parsed = read.parsed[0]
+    with placed([manifest], read):
+        planned = change_plan(environment_key=draft.environment, edits=edits)
+    key = (parsed.type.word, parsed.name)
+    before = dict(resources_named(environment_key=draft.environment, keys=[key])).get(key)
+    old = manifest_of(before) if before is not None else None
+    difference = unified_text(f"{parsed.type.word}/{parsed.name}", old, manifest_of_parsed(parsed))
+    reach = reach_of(environment_key=draft.environment, kind=parsed.type, name=parsed.name)
+    action = planned.edits[0].action if planned.edits else "unchanged"
+    return Checked(parsed, action, difference, (*read.findings, *planned.findings), reach)
+
+
+def draft_save(
+    draft: Draft, *, expect: Expectation, message: str, owner: str | None, actor: Principal, request_id: str
+) -> ChangeMade:
+    """Store the draft. Raises what `change_apply` raises, with lines."""
+    manifest = _one(draft)
+    read = parsed_all([manifest], environment_key=draft.environment, expected=draft.expected)
+    edits = puts_of(read, expect=expect)
+    with placed([manifest], read):
+        return change_apply(
+            environment_key=draft.environment,
+            edits=edits,
+            actor=actor,
+            message=message,
+            owner=owner,
+            request_id=request_id,
+        )
+
+
+def _one(draft: Draft) -> Manifest:
+    manifests, _notes = manifests_of_text(draft.text)
+    if len(manifests) != 1:
+        raise InputInvalid(
+            f"The text holds {len(manifests)} resources; the editor takes one. Import several at once. "
+            "Nothing was changed."
+        )
+    return manifests[0]

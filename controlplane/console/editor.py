@@ -1,0 +1,183 @@
+"""The editor: a text, what is wrong with it, what storing it would change, and storing it.
+
+Works as a plain form; with scripts the same addresses answer parts of the page while somebody types. A text that may
+hold secrets is never sent back.
+"""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+
+from controlplane.accounts.principal import Role
+from controlplane.catalog.manifests import manifest_of
+from controlplane.catalog.selectors import resource_get
+from controlplane.catalog.services import secrets_read_record
+from controlplane.catalog.values import Existing, Expectation
+from controlplane.console.drafts import Draft, draft_check, draft_save
+from controlplane.console.pages import Page
+from controlplane.console.resources import kind_of, resource_url, subject_of
+from controlplane.console.starters import STARTERS
+from controlplane.errors import ControlPlaneError, InputTooLarge
+from xdscore.limits import Limits
+from xdscore.resource_types import ResourceType, by_word
+from xdscore.schema import may_hold_secrets
+from xdscore.schema.yaml_out import yaml_of
+
+PART = "X-Parley-Part"
+"""A request header: only the part of the page that changes is wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What the form holds. `revision` is the one the text was made from, 0 for a new resource."""
+
+    text: str
+    revision: int = 0
+    message: str = ""
+    owner: str = ""
+
+
+class EditorPage(Page):
+    """Shared by new resources and old ones."""
+
+    template = "resources/edit.html"
+    needs = {"GET": Role.EDITOR, "POST": Role.EDITOR}
+    kind: ResourceType | None = None
+    name: str = ""
+
+    def stored(self) -> Form:
+        """What the form starts with."""
+        raise NotImplementedError
+
+    def subject_checked(self) -> None:
+        """Raises NotFound where the address names no resource."""
+
+    def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """Check or save what was written."""
+        self.subject_checked()
+        given = _form_of(request)
+        draft = Draft(environment_key, given.text, self.kind, self.name)
+        saving = request.POST.get("action") == "save"
+        part = PART in request.headers
+        try:
+            _within_limit(given.text)
+            if not saving:
+                return self._answer(given, {"checked": draft_check(draft)}, part=part)
+            made = draft_save(
+                draft,
+                expect=_expected(given, self.kind),
+                message=given.message,
+                owner=given.owner or None,
+                actor=self.principal,
+                request_id=self.request_id,
+            )
+        except ControlPlaneError as error:
+            return self._answer(given, {"error": error}, part=part, status=error.status)
+        if not made.changed:
+            messages.info(request, "Nothing had to change: what is stored is the same.")
+            return _led(self._back(environment_key), part=part)
+        return _led(reverse("change", args=[made.change_id]), part=part)
+
+    def _back(self, environment_key: str) -> str:
+        if self.kind is None:
+            return reverse("resources", args=[environment_key])
+        return resource_url(environment_key, self.kind.word, self.name)
+
+    def _answer(self, given: Form, found: dict[str, object], *, part: bool, status: int = 200) -> HttpResponse:
+        if part:
+            answer = self.part("resources/verdict.html", {**found, "lines": True, "environment": self.environment})
+            answer.status_code = status
+            return answer
+        withheld = may_hold_secrets(given.text) or (self.kind is not None and self.kind.secret)
+        text = self.stored().text if withheld else given.text
+        form = Form(text, given.revision, given.message, given.owner)
+        return self.form_page(form, {**found, "withheld": withheld, "lines": not withheld}, status)
+
+    def form_page(self, form: Form, context: dict[str, object], status: int = 200) -> HttpResponse:
+        """The page with this form."""
+        shared: dict[str, object] = {
+            "form": form,
+            "kind": self.kind,
+            "name": self.name,
+            "back_url": self._back(self.here.key),
+        }
+        return self.page({**shared, **context}, status=status)
+
+
+class NewResourcePage(EditorPage):
+    """A new resource; the text says what it is."""
+
+    def stored(self) -> Form:
+        """The starter of the type in the question."""
+        word = self.request.GET.get("type", "cluster")
+        return Form(STARTERS.get(word, STARTERS["cluster"]))
+
+    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:  # noqa: ARG002 - Django's
+        """A form with something to begin with."""
+        return self.form_page(self.stored(), self._types())
+
+    def form_page(self, form: Form, context: dict[str, object], status: int = 200) -> HttpResponse:
+        """The page with this form."""
+        return super().form_page(form, {**self._types(), **context}, status)
+
+    def _types(self) -> dict[str, object]:
+        chosen = self.request.GET.get("type", "cluster")
+        return {"starters": [by_word[word] for word in STARTERS], "chosen": chosen}
+
+
+class ResourceEditPage(EditorPage):
+    """A resource that is there."""
+
+    def setup(self, request: HttpRequest, *args: object, **kwargs: object) -> None:
+        """The question names the resource."""
+        super().setup(request, *args, **kwargs)
+        self.kind, self.name = kind_of(request), request.GET.get("name", "")
+
+    def stored(self) -> Form:
+        """What is stored now. Raises NotFound."""
+        kind, name = subject_of(self.request)
+        content = resource_get(environment_key=self.here.key, kind=kind, name=name)
+        if kind.secret:
+            secrets_read_record(
+                environment_key=self.here.key, names=[self.name], actor=self.principal, request_id=self.request_id
+            )
+        return Form(yaml_of(manifest_of(content)), content.revision, "", content.owner)
+
+    def subject_checked(self) -> None:
+        """The question has to name a resource."""
+        subject_of(self.request)
+
+    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:  # noqa: ARG002 - Django's
+        """The form with what is stored."""
+        return self.form_page(self.stored(), {})
+
+
+def _form_of(request: HttpRequest) -> Form:
+    revision = request.POST.get("revision", "")
+    return Form(
+        text=request.POST.get("text", "").replace("\r\n", "\n"),
+        revision=int(revision) if revision.isascii() and revision.isdigit() and len(revision) < 10 else 0,
+        message=request.POST.get("message", "").strip()[:1_000],
+        owner=request.POST.get("owner", "").strip()[:150],
+    )
+
+
+def _expected(given: Form, kind: ResourceType | None) -> Expectation:
+    return Existing.ABSENT if kind is None else frozenset({given.revision})
+
+
+def _within_limit(text: str) -> None:
+    limits: Limits = settings.PARLEY.limits
+    if len(text) > limits.body_bytes:
+        raise InputTooLarge(
+            f"The text has {len(text):,} characters; the editor takes {limits.body_bytes:,}. Nothing was changed."
+        )
+
+
+def _led(url: str, *, part: bool) -> HttpResponse:
+    """To where the outcome is; a script is told and goes there itself."""
+    return HttpResponse(status=201, headers={"Location": url}) if part else redirect(url)

@@ -1,0 +1,153 @@
+"""Manifests in and out: files that `xdsctl apply`, the API and other environments take."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.utils import timezone
+
+from controlplane.accounts.principal import Role
+from controlplane.catalog.differences import ResourceDifference
+from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
+from controlplane.catalog.models import Resource
+from controlplane.catalog.reading import NOTHING_CHANGED, parsed_all, placed, puts_of
+from controlplane.catalog.selectors import resource_content, resource_list, resources_named
+from controlplane.catalog.services import change_apply, change_plan, secrets_read_record
+from controlplane.catalog.values import ChangeMade, EditedResource
+from controlplane.console.drafts import manifests_of_text
+from controlplane.console.pages import Page
+from controlplane.errors import ControlPlaneError, InputTooLarge, InputUnreadable
+from xdscore.findings import Finding
+from xdscore.limits import Limits
+from xdscore.resource_types import SECRET, by_word
+from xdscore.schema import ParsedResource, may_hold_secrets
+from xdscore.schema.yaml_out import yaml_of
+
+_MAX_DIFFS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What an import would do."""
+
+    count: int
+    differences: tuple[ResourceDifference, ...]
+    findings: tuple[Finding, ...]
+
+
+class ExportPage(Page):
+    """The resources that fit the list's filters, as one YAML file; no secret is in it."""
+
+    def get(self, request: HttpRequest, environment_key: str) -> HttpResponseBase:
+        """The file."""
+        kind = by_word.get(request.GET.get("type", ""))
+        name, owner = (request.GET.get(key, "").strip()[:1_024] for key in ("name", "owner"))
+        rows = resource_list(
+            environment_key=environment_key, kind=kind, owner=owner or None, name_part=name, contents=True
+        )
+        secrets = list(rows.filter(type=SECRET.word).values_list("name", flat=True)) if kind in (None, SECRET) else []
+        if secrets:
+            secrets_read_record(
+                environment_key=environment_key, names=secrets, actor=self.principal, request_id=self.request_id
+            )
+        answer = StreamingHttpResponse(_manifests(list(rows), environment_key), content_type="application/yaml")
+        file = f"{environment_key}-{timezone.now():%Y%m%d-%H%M%S}.yaml"
+        answer["Content-Disposition"] = f'attachment; filename="{file}"'
+        answer["Cache-Control"] = "private, no-store"
+        return answer
+
+
+class ImportPage(Page):
+    """Many manifests as one change: checked first, with everything it would do."""
+
+    template = "resources/import.html"
+    needs = {"GET": Role.EDITOR, "POST": Role.EDITOR}
+
+    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:  # noqa: ARG002 - Django's
+        """The empty form."""
+        return self.page({"text": ""})
+
+    def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """Say what it would do, or do it."""
+        given = {key: request.POST.get(key, "").strip()[:1_000] for key in ("message", "owner")}
+        prune = request.POST.get("prune") == "1"
+        text = ""
+        try:
+            text = _text_of(request)
+            if request.POST.get("action") != "save":
+                planned = _planned(environment_key, text, owner=given["owner"], prune=prune)
+                return self._answer(text, {**given, "prune": prune, "planned": planned})
+            made = self._applied(environment_key, text, given, prune=prune)
+        except ControlPlaneError as error:
+            return self._answer(text, {**given, "prune": prune, "error": error}, error.status)
+        if not made.changed:
+            messages.info(request, "Nothing had to change: everything is stored as it is in the file.")
+            return redirect("resources", environment_key)
+        return redirect("change", made.change_id)
+
+    def _answer(self, text: str, context: Mapping[str, object], status: int = 200) -> HttpResponse:
+        withheld = may_hold_secrets(text)
+        return self.page({**context, "text": "" if withheld else text, "withheld": withheld}, status=status)
+
+    def _applied(self, environment_key: str, text: str, given: Mapping[str, str], *, prune: bool) -> ChangeMade:
+        manifests, _notes = manifests_of_text(text)
+        read = parsed_all(manifests, environment_key=environment_key)
+        edits = puts_of(read)
+        with placed(manifests, read):
+            return change_apply(
+                environment_key=environment_key,
+                edits=edits,
+                actor=self.principal,
+                message=given["message"],
+                owner=given["owner"] or None,
+                prune=prune,
+                request_id=self.request_id,
+            )
+
+
+def _planned(environment_key: str, text: str, *, owner: str, prune: bool) -> Planned:
+    manifests, notes = manifests_of_text(text)
+    read = parsed_all(manifests, environment_key=environment_key)
+    edits = puts_of(read)
+    with placed(manifests, read):
+        plan = change_plan(environment_key=environment_key, edits=edits, owner=owner or None, prune=prune)
+    differences = _differences(environment_key, plan.edits[:_MAX_DIFFS], read.parsed)
+    return Planned(len(plan.edits), differences, (*notes, *read.findings, *plan.findings))
+
+
+def _differences(
+    environment_key: str, edits: tuple[EditedResource, ...], parsed: tuple[ParsedResource, ...]
+) -> tuple[ResourceDifference, ...]:
+    after = {(each.type.word, each.name): manifest_of_parsed(each) for each in parsed}
+    keys = [(edit.type, edit.name) for edit in edits]
+    before = {key: manifest_of(found) for key, found in resources_named(environment_key=environment_key, keys=keys)}
+    return tuple(ResourceDifference(key, before.get(key), after.get(key)) for key in keys)
+
+
+def _text_of(request: HttpRequest) -> str:
+    """The file, or what was typed. Raises InputTooLarge and InputUnreadable."""
+    limits: Limits = settings.PARLEY.limits
+    file = request.FILES.get("file")
+    if file is None:
+        text = request.POST.get("text", "").replace("\r\n", "\n")
+        if len(text) > limits.apply_bytes:
+            raise InputTooLarge(f"The text has {len(text):,} characters; at most {limits.apply_bytes:,} are allowed.")
+        return text
+    if (file.size or 0) > limits.apply_bytes:
+        raise InputTooLarge(f"The file has {file.size:,} bytes; at most {limits.apply_bytes:,} are allowed.")
+    try:
+        return bytes(file.read()).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputUnreadable(f"The file is not UTF-8 text. {NOTHING_CHANGED}") from None
+
+
+def _manifests(rows: list[Resource], environment_key: str) -> Iterator[str]:
+    if not rows:
+        yield "[]\n"
+    for row in rows:
+        yield yaml_of([manifest_of(resource_content(row, environment_key=environment_key))])

@@ -1,0 +1,201 @@
+"""One resource: what it is now, what it was, what it needs and who has it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from controlplane.accounts.principal import Role
+from controlplane.builder.selectors import held_name
+from controlplane.catalog.contents import contents_of_revisions
+from controlplane.catalog.links import LinkedName, used_by, uses_of
+from controlplane.catalog.manifests import manifest_of
+from controlplane.catalog.models import Revision
+from controlplane.catalog.selectors import resource_get, resource_list, resource_row, revision_list
+from controlplane.catalog.services import change_apply, resource_restore, secrets_read_record
+from controlplane.catalog.values import ChangeMade, Delete, ResourceContent, finding_from_json
+from controlplane.clients.coverage import coverage_of
+from controlplane.clients.holders import holders_of
+from controlplane.console.pages import Page
+from controlplane.console.paging import paged
+from controlplane.console.resources import ResourceLine, resource_url, subject_of
+from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
+from controlplane.explain.reach import reach_of
+from controlplane.incidents.selectors import incidents_of_name
+from xdscore.findings import Finding
+from xdscore.resource_types import ResourceType
+from xdscore.schema import Tree
+from xdscore.schema.differences import unified_text
+from xdscore.schema.yaml_out import yaml_of
+
+TABS: Final = (
+    ("current", "Current"),
+    ("history", "History"),
+    ("links", "Uses and used by"),
+    ("clients", "Clients"),
+    ("access", "Access"),
+)
+_HISTORY_SIZE: Final = 10
+_MAX_CLIENTS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One revision in the history, with what it changed. `restorable`: it has content and is not the current one."""
+
+    number: int
+    deleted: bool
+    author: str
+    message: str
+    change: str
+    at: datetime
+    proven: bool
+    quarantined: bool
+    findings: tuple[Finding, ...]
+    to_previous: str
+    to_current: str
+    restorable: bool
+
+
+class ResourcePage(Page):
+    """A resource, tab by tab. A deleted one has its history only."""
+
+    template = "resources/detail.html"
+    needs = {"GET": Role.VIEWER, "POST": Role.EDITOR}
+
+    def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:
+        """The tab that the question names."""
+        kind, name = subject_of(request)
+        content = _content(environment_key, kind, name)
+        tab = request.GET.get("tab", "current")
+        if content is None or tab not in dict(TABS):
+            tab = "current" if content is not None else "history"
+        incidents = incidents_of_name(environment_key=environment_key, word=kind.word, name=name)
+        context: dict[str, object] = {
+            "kind": kind,
+            "name": name,
+            "content": content,
+            "line": _line(environment_key, kind, name),
+            "incidents": incidents,
+            "tab": tab,
+            "tabs": TABS if content is not None else TABS[1:2],
+            "url": resource_url(environment_key, kind.word, name),
+            "edit_url": resource_url(environment_key, kind.word, name, "resource-edit"),
+            "error": error,
+        }
+        show: Callable[[ResourceType, str], dict[str, object]] = getattr(self, f"_{tab}")
+        return self.page({**context, **show(kind, name)}, status=error.status if error else 200)
+
+    def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """Restore a revision, or delete the resource."""
+        kind, name = subject_of(request)
+        try:
+            made = self._written(request, kind, name)
+        except ControlPlaneError as error:
+            return self.get(request, environment_key, error)
+        if not made.changed:
+            messages.info(request, "Nothing had to change: that content is current.")
+            return redirect(resource_url(environment_key, kind.word, name))
+        return redirect("change", made.change_id)
+
+    def _written(self, request: HttpRequest, kind: ResourceType, name: str) -> ChangeMade:
+        message = request.POST.get("message", "").strip()[:1_000]
+        number = request.POST.get("restore", "")
+        if request.POST.get("delete"):
+            return change_apply(
+                environment_key=self.here.key,
+                edits=[Delete(kind, name)],
+                actor=self.principal,
+                message=message,
+                request_id=self.request_id,
+            )
+        if not (number.isascii() and number.isdigit() and len(number) < 10):
+            raise InputInvalid("The form names nothing to do. Nothing was changed.")
+        return resource_restore(
+            environment_key=self.here.key,
+            kind=kind,
+            name=name,
+            revision=int(number),
+            actor=self.principal,
+            message=message,
+            request_id=self.request_id,
+        )
+
+    def _current(self, kind: ResourceType, name: str) -> dict[str, object]:
+        content = resource_get(environment_key=self.here.key, kind=kind, name=name)
+        if kind.secret:
+            secrets_read_record(
+                environment_key=self.here.key, names=[name], actor=self.principal, request_id=self.request_id
+            )
+        return {"text": yaml_of(manifest_of(content)), "findings": content.findings}
+
+    def _history(self, kind: ResourceType, name: str) -> dict[str, object]:
+        rows = revision_list(environment_key=self.here.key, kind=kind, name=name)
+        page = paged(self.request, rows, lambda row: row, size=_HISTORY_SIZE)
+        newest = rows[0].number
+        wanted = {newest} | {row.number for row in page.items} | {row.number - 1 for row in page.items}
+        contents = contents_of_revisions(environment_key=self.here.key, kind=kind, name=name, numbers=wanted)
+        trees: dict[int, Tree] = {number: manifest_of(content) for number, content in contents.items()}
+        label = f"{kind.word}/{name}"
+        return {"page": page.showing(_steps(page.items, trees, newest, label)), "newest": newest}
+
+    def _links(self, kind: ResourceType, name: str) -> dict[str, object]:
+        key = self.here.key
+
+        def linked(links: Sequence[LinkedName]) -> list[tuple[LinkedName, str]]:
+            return [(each, resource_url(key, each.type, each.name)) for each in links]
+
+        return {
+            "uses": linked(uses_of(environment_key=key, kind=kind, name=name)),
+            "used_by": linked(used_by(environment_key=key, kind=kind, name=name)),
+        }
+
+    def _clients(self, kind: ResourceType, name: str) -> dict[str, object]:
+        holders = holders_of(environment_key=self.here.key, kind=kind, name=name, limit=_MAX_CLIENTS)
+        return {"holders": holders, "max_clients": _MAX_CLIENTS}
+
+    def _access(self, kind: ResourceType, name: str) -> dict[str, object]:
+        return {"reach": reach_of(environment_key=self.here.key, kind=kind, name=name)}
+
+
+def _content(environment_key: str, kind: ResourceType, name: str) -> ResourceContent | None:
+    """What is stored; None when it is deleted. Raises NotFound when there never was one."""
+    try:
+        return resource_get(environment_key=environment_key, kind=kind, name=name)
+    except NotFound:
+        revision_list(environment_key=environment_key, kind=kind, name=name)
+        return None
+
+
+def _line(environment_key: str, kind: ResourceType, name: str) -> ResourceLine | None:
+    row = resource_list(environment_key=environment_key, kind=kind).filter(name=name).first()
+    if row is None:
+        return None
+    key = (kind.word, name)
+    coverage = coverage_of(environment_key=environment_key, keys=[key])
+    held = held_name(environment_key=environment_key, word=kind.word, name=name)
+    return ResourceLine(resource_row(row), "", held, coverage[key])
+
+
+def _steps(rows: Sequence[Revision], trees: dict[int, Tree], newest: int, label: str) -> list[Step]:
+    return [
+        Step(
+            number=row.number,
+            deleted=row.blob_id is None,
+            author=row.change.author,
+            message=row.change.message,
+            change=str(row.change.public_id),
+            at=row.at,
+            proven=bool(getattr(row, "proven", False)),  # annotated by `revision_list`
+            quarantined=bool(getattr(row, "quarantined", False)),
+            findings=tuple(finding_from_json(each) for each in row.findings),
+            to_previous=unified_text(label, trees.get(row.number - 1), trees.get(row.number)),
+            to_current=unified_text(label, trees.get(row.number), trees.get(newest)) if row.number != newest else "",
+            restorable=row.blob_id is not None and row.number != newest,
+        )
+        for row in rows
+    ]

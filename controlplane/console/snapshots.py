@@ -1,0 +1,160 @@
+"""Snapshots: what was served when, how two of them differ, and the way back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from controlplane.accounts.principal import Role
+from controlplane.builder.models import Build
+from controlplane.builder.selectors import build_list, builds_of_epochs
+from controlplane.catalog.contents import addresses_now
+from controlplane.catalog.differences import states_differ
+from controlplane.catalog.values import finding_from_json
+from controlplane.console.pages import Page
+from controlplane.console.paging import paged
+from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
+from controlplane.snapshots.history import snapshot_at
+from controlplane.snapshots.models import SnapshotRow
+from controlplane.snapshots.rollback import environment_rollback
+from controlplane.snapshots.selectors import snapshot_list
+from xdscore.findings import Finding
+from xdscore.snapshot import EntryKey
+
+LIVE: Final = "live"
+_MAX_DIFFS: Final = 100
+_MAX_REASON: Final = 400
+_SIZE: Final = 25
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotLine:
+    """One snapshot, with the build that made it."""
+
+    row: SnapshotRow
+    build: Build | None
+    current: bool
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What its build found, the first of it."""
+        return tuple(finding_from_json(each) for each in self.build.findings) if self.build is not None else ()
+
+    @property
+    def finding_count(self) -> int:
+        """How many there were."""
+        return sum(self.build.finding_counts.values()) if self.build is not None else 0
+
+    @property
+    def resources(self) -> int:
+        """How many resources it serves."""
+        return sum(value for value in self.row.counts.values() if isinstance(value, int))
+
+
+class SnapshotsPage(Page):
+    """The snapshots that are kept, newest first; any two can be compared."""
+
+    template = "snapshots/list.html"
+
+    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """A page of them."""
+        page = paged(request, snapshot_list(environment_key=environment_key), lambda row: row, size=_SIZE)
+        builds = builds_of_epochs(environment_key=environment_key, epochs=[row.epoch for row in page.items])
+        lines = [SnapshotLine(row, builds.get(row.epoch), row.epoch == self.here.epoch) for row in page.items]
+        return self.page({"page": page.showing(lines)})
+
+
+class SnapshotPage(Page):
+    """One snapshot: what made it, and what it serves by type."""
+
+    template = "snapshots/detail.html"
+
+    def get(self, request: HttpRequest, environment_key: str, epoch: int) -> HttpResponse:  # noqa: ARG002 - Django's
+        """It never changes."""
+        row = snapshot_list(environment_key=environment_key).filter(epoch=min(epoch, 2**63 - 1)).first()
+        if row is None:
+            raise NotFound(f"There is no snapshot {epoch} of '{environment_key}': not yet, or not any more.")
+        build = builds_of_epochs(environment_key=environment_key, epochs=[epoch]).get(epoch)
+        return self.page({"line": SnapshotLine(row, build, epoch == self.here.epoch), "before": epoch - 1})
+
+
+class ComparePage(Page):
+    """Two snapshots, or one and what is written now."""
+
+    template = "snapshots/compare.html"
+
+    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """What leads from one to the other."""
+        before, after = request.GET.get("from", ""), request.GET.get("to", LIVE)
+        context: dict[str, object] = {"before": before, "after": after, "epoch": self.here.epoch}
+        if before:
+            count, found = states_differ(
+                _addresses(environment_key, before),
+                _addresses(environment_key, after),
+                environment_key=environment_key,
+                limit=_MAX_DIFFS,
+            )
+            context |= {"count": count, "differences": found, "compared": True}
+        return self.page(context)
+
+
+class RollbackPage(Page):
+    """The way back to an earlier snapshot: what it would change, why, and whether changes are held afterwards."""
+
+    template = "snapshots/rollback.html"
+    needs = {"GET": Role.OPERATOR, "POST": Role.OPERATOR}
+
+    def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:
+        """What going back would change."""
+        epoch = _epoch(request.GET.get("to", ""))
+        count, found = states_differ(
+            addresses_now(environment_key=environment_key),
+            snapshot_at(environment_key=environment_key, epoch=epoch).addresses,
+            environment_key=environment_key,
+            limit=_MAX_DIFFS,
+        )
+        context = {"to": epoch, "count": count, "differences": found, "error": error}
+        return self.page(context, status=error.status if error else 200)
+
+    def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """Go back."""
+        reason = request.POST.get("reason", "").strip()
+        try:
+            if not reason or len(reason) > _MAX_REASON:
+                raise InputInvalid(f"A rollback says why, in at most {_MAX_REASON} characters. Nothing was changed.")
+            made = environment_rollback(
+                environment_key=environment_key,
+                to_epoch=_epoch(request.GET.get("to", "")),
+                reason=reason,
+                hold=request.POST.get("hold") == "1",
+                actor=self.principal,
+                request_id=self.request_id,
+            )
+        except ControlPlaneError as error:
+            return self.get(request, environment_key, error)
+        return redirect("change", made.change_id) if made.changed else redirect("snapshots", environment_key)
+
+
+class BuildsPage(Page):
+    """What the builder did: stage by stage, and what is served meanwhile."""
+
+    template = "builds/list.html"
+
+    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """A page of runs, newest first."""
+        page = paged(request, build_list(environment_key=environment_key), lambda row: row, size=_SIZE)
+        return self.page({"page": page, "waiting": self.here.generation - self.here.built_generation})
+
+
+def _epoch(text: str) -> int:
+    if text.isascii() and text.isdigit() and 0 < len(text) <= 18:
+        return int(text)
+    raise InputInvalid(f"'{text[:20]}' is not the number of a snapshot.")
+
+
+def _addresses(environment_key: str, state: str) -> Mapping[EntryKey, str]:
+    if state == LIVE:
+        return addresses_now(environment_key=environment_key)
+    return snapshot_at(environment_key=environment_key, epoch=_epoch(state)).addresses

@@ -1,0 +1,39 @@
+"""Says who may read a name, whether or not it exists: the rules that speak of it, and how many known clients each
+effect is for. The same table decides that decides for streams (architecture.md law 2).
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from controlplane.access.selectors import access_table
+from controlplane.clients.selectors import client_facts
+from xdscore.access import Effect, Rule
+from xdscore.resource_types import ResourceType
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """`rules` match the name, in order; `default` is what holds where none of them speaks of a client."""
+
+    allowed: int
+    denied: int
+    hidden: int
+    rules: tuple[Rule, ...]
+    default: Effect
+
+    @property
+    def clients(self) -> int:
+        """All clients that are known."""
+        return self.allowed + self.denied + self.hidden
+
+
+def reach_of(*, environment_key: str, kind: ResourceType, name: str) -> Reach:
+    """Who may read this name now. Raises NotFound. Metadata of clients is not kept, so groups over it count nobody."""
+    table = access_table(environment_key=environment_key)
+    audiences = Counter(table.audience(environment_key, each) for each in client_facts(environment_key=environment_key))
+    count: Counter[Effect] = Counter()
+    for audience, clients in audiences.items():
+        count[table.verdict(audience, kind, name).effect] += clients
+    by_number = {rule.number: rule for rule in table.rules}
+    rules = tuple(by_number[number] for number in table.row(kind, name))
+    return Reach(count[Effect.ALLOW], count[Effect.DENY], count[Effect.HIDE], rules, table.default)

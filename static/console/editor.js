@@ -1,0 +1,131 @@
+// The editor: CodeMirror over the plain text field, and the server's verdict while somebody types. The text field stays
+// what is sent; without this script the form works as it is.
+import {
+  bracketMatching, closeBrackets, closeBracketsKeymap, Compartment, defaultKeymap, drawSelection, EditorState,
+  EditorView, foldGutter, foldKeymap, HighlightStyle, highlightActiveLine, highlightActiveLineGutter, history,
+  historyKeymap, indentOnInput, json, keymap, lineNumbers, lintGutter, lintKeymap, searchKeymap, setDiagnostics,
+  syntaxHighlighting, tags, yaml,
+} from "../vendor/codemirror.min.js";
+
+const QUIET_MS = 400;
+const form = document.getElementById("editor");
+const field = document.getElementById("text");
+const verdict = document.getElementById("verdict");
+
+// Custom properties reach into the shadow root, so both themes colour it.
+const theme = EditorView.theme({
+  "&": { backgroundColor: "var(--paper)", color: "var(--ink)", border: "1px solid var(--strong-line)", borderRadius: "5px", fontSize: ".875rem" },
+  "&.cm-focused": { outline: "3px solid var(--focus)", outlineOffset: "1px" },
+  ".cm-scroller": { fontFamily: "ui-monospace, 'SF Mono', Menlo, Consolas, monospace", maxHeight: "calc(100vh - 14rem)", overflow: "auto" },
+  ".cm-content, .cm-gutter": { minHeight: "26rem" },
+  ".cm-gutters": { backgroundColor: "var(--band)", color: "var(--quiet)", borderRight: "1px solid var(--line)" },
+  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "color-mix(in srgb, var(--busy-bg) 55%, transparent)" },
+  ".cm-cursor": { borderLeftColor: "var(--ink)" },
+  "&.cm-focused .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "color-mix(in srgb, var(--focus) 28%, transparent) !important" },
+  ".cm-tooltip": { backgroundColor: "var(--paper)", color: "var(--ink)", border: "1px solid var(--line)", maxWidth: "40rem" },
+  ".cm-panels": { backgroundColor: "var(--band)", color: "var(--ink)" },
+  ".cm-textfield, .cm-button": { backgroundColor: "var(--paper)", backgroundImage: "none", color: "var(--ink)", border: "1px solid var(--strong-line)" },
+});
+const colours = HighlightStyle.define([
+  { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--busy)" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--good)" },
+  { tag: [tags.number, tags.bool, tags.null], color: "var(--warn)" },
+  { tag: [tags.comment, tags.lineComment], color: "var(--quiet)", fontStyle: "italic" },
+  { tag: tags.invalid, color: "var(--bad)" },
+]);
+
+const language = new Compartment();
+const isJson = (text) => /^\s*[{[]/.test(text);
+let spokenJson = isJson(field.value);
+let timer = 0;
+let asked = 0;
+
+function languageOf(jsonText) { return jsonText ? json() : yaml(); }
+
+const host = document.createElement("div");
+host.className = "editor-host";
+field.before(host);
+field.hidden = true;
+const shadow = host.attachShadow({ mode: "open" });
+const view = new EditorView({
+  parent: shadow,
+  root: shadow,
+  state: EditorState.create({
+    doc: field.value,
+    extensions: [
+      lineNumbers(), foldGutter(), lintGutter(), history(), drawSelection(), indentOnInput(), bracketMatching(),
+      closeBrackets(), highlightActiveLine(), highlightActiveLineGutter(), syntaxHighlighting(colours), theme,
+      language.of(languageOf(spokenJson)),
+      EditorView.contentAttributes.of({ "aria-label": "Manifest, YAML or JSON", spellcheck: "false" }),
+      keymap.of([
+        { key: "Mod-Enter", run: () => { send("save"); return true; } },
+        ...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...lintKeymap,
+      ]),
+      EditorView.updateListener.of((update) => { if (update.docChanged) changed(); }),
+    ],
+  }),
+});
+
+function changed() {
+  field.value = view.state.doc.toString();
+  const nowJson = isJson(field.value);
+  if (nowJson !== spokenJson) {
+    spokenJson = nowJson;
+    view.dispatch({ effects: language.reconfigure(languageOf(nowJson)) });
+  }
+  clearTimeout(timer);
+  timer = setTimeout(() => send("check"), QUIET_MS);
+}
+
+// The findings on the page become markers on their lines.
+function mark() {
+  const doc = view.state.doc;
+  const found = [...verdict.querySelectorAll(".finding[data-line]")].map((item) => {
+    const line = doc.line(Math.min(Math.max(Number(item.dataset.line), 1), doc.lines));
+    const from = Math.min(line.from + Math.max(Number(item.dataset.column) - 1, 0), line.to);
+    const severity = item.classList.contains("finding-error") ? "error" : item.classList.contains("finding-warning") ? "warning" : "info";
+    const words = [".code", "p", ".hint"].map((part) => item.querySelector(part)?.textContent ?? "");
+    return { from, to: line.to, severity, source: words[0], message: [...new Set(words.slice(1))].filter(Boolean).join(" ") };
+  });
+  found.sort((one, other) => one.from - other.from);
+  view.dispatch(setDiagnostics(view.state, found));
+}
+
+function goTo(number) {
+  const line = view.state.doc.line(Math.min(Math.max(number, 1), view.state.doc.lines));
+  view.dispatch({ selection: { anchor: line.from }, effects: EditorView.scrollIntoView(line.from, { y: "center" }) });
+  view.focus();
+}
+
+async function send(action) {
+  clearTimeout(timer);
+  const mine = ++asked;
+  const body = new URLSearchParams(new FormData(form));
+  body.set("action", action);
+  verdict.classList.add("waiting");
+  try {
+    const answer = await fetch(location.href, { method: "POST", body, headers: { "X-Parley-Part": "1" }, redirect: "manual" });
+    if (answer.status === 201) { location.assign(answer.headers.get("Location")); return; }
+    if (mine !== asked) return;
+    if (answer.type === "opaqueredirect" || !answer.headers.get("Content-Type")?.startsWith("text/html")) { form.submit(); return; }
+    // From this server, made by the template of the same page; nothing in it is somebody's markup.
+    verdict.innerHTML = await answer.text();
+    mark();
+  } catch {
+    verdict.textContent = "The server does not answer. What you wrote is still here; try again in a moment.";
+  } finally {
+    if (mine === asked) verdict.classList.remove("waiting");
+  }
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  send(event.submitter?.value ?? "check");
+});
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("[data-goto]");
+  if (link) { event.preventDefault(); goTo(Number(link.dataset.goto)); }
+});
+document.querySelector("label[for=text]").addEventListener("click", () => view.focus());
+mark();
+if (!verdict.querySelector(".verdict") && !document.querySelector(".problem")) send("check");

@@ -1,0 +1,186 @@
+"""The editor and the import: every finding with its line, nothing stored unless all of it is sound, no secret back."""
+
+import pytest
+from django.test import Client
+
+from controlplane.accounts.principal import Role
+from controlplane.catalog.selectors import resource_get
+from controlplane.catalog.services import change_apply
+from controlplane.catalog.values import Put
+from controlplane.console.starters import STARTERS
+from tests.support.manifests import cluster, parsed
+from tests.web.conftest import DANA, SignIn
+from xdscore.resource_types import CLUSTER, by_word
+from xdscore.schema import Media, ParsedResource, may_hold_secrets, parse, read_manifests
+
+pytestmark = pytest.mark.django_db
+
+NEW = "/e/default/resources/new"
+EDIT = "/e/default/resource/edit?type=cluster&name=pay"
+PART = {"X-Parley-Part": "1"}
+SOUND = '"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: pay\nconnect_timeout: 3s\n'
+CANARY = "canary-5f1c7a"
+SECRET = f"""\
+"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret
+name: key
+generic_secret: {{secret: {{inline_string: {CANARY}}}}}
+"""
+
+
+@pytest.fixture
+def editor(sign_in: SignIn) -> Client:
+    return sign_in(Role.EDITOR, "default")
+
+
+def test_check__two_mistakes__tells_both_with_their_lines(editor: Client) -> None:
+    text = SOUND.replace("3s", "-3s") + "lb_polcy: RANDOM\n"
+
+    answer = editor.post(NEW, {"text": text, "action": "check"}, headers=PART)
+
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert 'data-line="3"' in page
+    assert 'data-line="4"' in page
+    assert "2 problems" in page
+
+
+def test_check__text_that_is_no_yaml__tells_the_line(editor: Client) -> None:
+    answer = editor.post(NEW, {"text": "name: [pay\n", "action": "check"}, headers=PART)
+
+    assert answer.status_code == 400
+    assert 'data-line="' in answer.content.decode()
+
+
+def test_check__sound_text__shows_the_difference_and_stores_nothing(editor: Client, written: str) -> None:
+    answer = editor.post(EDIT, {"text": SOUND, "revision": "2", "action": "check"}, headers=PART)
+
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert 'diff-removed"><td class="diff-sign">-</td><td><code>connect_timeout: 2s' in page
+    assert 'diff-added"><td class="diff-sign">+</td><td><code>connect_timeout: 3s' in page
+    assert "Who can see it" in page
+    assert _revision() == 2
+
+
+def test_check__without_scripts__keeps_the_text(editor: Client, written: str) -> None:
+    page = editor.post(EDIT, {"text": SOUND + "# mine\n", "revision": "2", "action": "check"}).content.decode()
+
+    assert "# mine" in page
+    assert "What changes" in page
+
+
+@pytest.mark.parametrize("headers", [{}, PART])
+def test_save__sound_text__leads_to_the_change(editor: Client, written: str, headers: dict[str, str]) -> None:
+    given = {"text": SOUND, "revision": "2", "message": "three", "action": "save"}
+
+    answer = editor.post(EDIT, given, headers=headers)
+
+    assert answer.status_code == (201 if headers else 302)
+    assert answer["Location"].startswith("/changes/")
+    assert "three" in editor.get(answer["Location"]).content.decode()
+    assert _revision() == 3
+
+
+def test_save__somebody_wrote_meanwhile__is_refused(editor: Client, written: str) -> None:
+    answer = editor.post(EDIT, {"text": SOUND, "revision": "1", "action": "save"})
+
+    assert answer.status_code == 412
+    assert "is at revision r2" in answer.content.decode()
+    assert _revision() == 2
+
+
+def test_save__new_resource_of_a_name_that_is_taken__is_refused(editor: Client, written: str) -> None:
+    answer = editor.post(NEW, {"text": SOUND, "action": "save"})
+
+    assert answer.status_code == 412
+    assert _revision() == 2
+
+
+@pytest.mark.parametrize("action", ["check", "save"])
+@pytest.mark.parametrize("headers", [{}, PART])
+@pytest.mark.parametrize("path", [NEW, "/e/default/import"])
+@pytest.mark.parametrize(
+    "text", [SECRET, SECRET + "wrong: 1\n", SECRET + "  wrong\n", SECRET.replace("generic", "genric")]
+)
+def test_secret__in_a_text__is_in_no_answer(
+    editor: Client, action: str, headers: dict[str, str], path: str, text: str
+) -> None:
+    answer = editor.post(path, {"text": text, "action": action}, headers=headers, follow=True)
+
+    assert CANARY not in answer.content.decode()
+
+
+def test_secret__stored__is_on_no_page(editor: Client) -> None:
+    editor.post(NEW, {"text": SECRET, "action": "save"})
+    question = "?type=secret&name=key"
+
+    pages = [editor.get(f"/e/default/resource{part}{question}") for part in ("", "/edit")]
+    pages += [editor.get(f"/e/default/resource{question}&tab={tab}") for tab in ("history", "access")]
+
+    assert [page.status_code for page in pages] == [200] * 4
+    assert all(CANARY not in page.content.decode() for page in pages)
+    assert "&lt;kept:" in pages[0].content.decode()
+
+
+def test_export__imported_again__changes_nothing(editor: Client, written: str) -> None:
+    editor.post(NEW, {"text": SECRET, "action": "save"})
+    file = b"".join(editor.get("/e/default/export").streaming_content).decode()  # type: ignore[attr-defined]
+
+    answer = editor.post("/e/default/import", {"text": file, "action": "save"}, follow=True)
+
+    assert CANARY not in file
+    assert "pay" in file
+    assert "Nothing had to change" in answer.content.decode()
+
+
+def test_import__one_of_two_is_wrong__stores_neither(editor: Client, written: str) -> None:
+    answer = editor.post("/e/default/import", {"text": f"{SOUND}---\n{SOUND}name: 1\n", "action": "save"})
+
+    assert answer.status_code in (400, 422)
+    assert _revision() == 2
+
+
+def test_resource__deleted_and_restored_by_its_page__is_back(editor: Client, written: str) -> None:
+    page = "/e/default/resource?type=cluster&name=pay"
+    editor.post(page, {"delete": "1", "message": "no more"})
+    gone = editor.get(page).content.decode()
+    editor.post(page, {"restore": "1", "message": "once more"})
+
+    assert "It was deleted" in gone
+    assert _revision() == 4
+
+
+def test_pages__name_and_message_that_are_markup__are_shown_and_not_run(editor: Client) -> None:
+    hostile = "<img src=x onerror=alert(1)>'\"&"
+    change_apply(
+        environment_key="default", edits=[Put(parsed(cluster(hostile)))], actor=DANA, message=hostile, owner=hostile
+    )
+
+    for path in ("/e/default/resources", "/e/default/changes"):
+        page = editor.get(path)
+        assert page.status_code == 200
+        assert "<img src=x" not in page.content.decode()
+    answer = editor.get("/e/default/resource", {"type": "cluster", "name": hostile})
+    assert answer.status_code == 200
+    assert "<img src=x" not in answer.content.decode()
+
+
+@pytest.mark.parametrize("word", STARTERS)
+def test_starter__of_each_type__is_sound(word: str) -> None:
+    manifests, findings = read_manifests(STARTERS[word].encode(), Media.YAML)
+
+    result = parse(manifests[0])
+
+    assert findings == ()
+    assert isinstance(result, ParsedResource), result
+    assert result.type is by_word[word]
+
+
+def test_may_hold_secrets__text__is_judged_by_the_fields_it_names() -> None:
+    assert may_hold_secrets("private_key:\n  filename: x")
+    assert may_hold_secrets('{"privateKey": 1')
+    assert not may_hold_secrets(SOUND)
+
+
+def _revision() -> int:
+    return resource_get(environment_key="default", kind=CLUSTER, name="pay").revision

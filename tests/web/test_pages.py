@@ -1,0 +1,156 @@
+"""Every page, found by the table of paths: only for whoever may, nothing of others, no more queries for more data."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import URLPattern
+
+from controlplane.accounts.principal import Role
+from controlplane.builder.services import builds_sweep
+from controlplane.catalog.services import change_apply
+from controlplane.catalog.values import Put
+from controlplane.console.urls import urlpatterns
+from tests.support.manifests import cluster, parsed
+from tests.web.conftest import DANA, SignIn
+
+pytestmark = pytest.mark.django_db
+
+OPEN = {"login", "logout", "theme"}  # for who is not signed in, or about nobody's data
+OF_ONE_FACT = {"incident", "client"}  # test_incidents and test_clients make one to look at
+_QUESTIONS = {
+    "resource": "?type=cluster&name=pay",
+    "resource-edit": "?type=cluster&name=pay",
+    "compare": "?from=1&to=live",
+    "rollback": "?to=1",
+}
+# The pages of one environment, by route; whoever adds one names what it needs here, or the first test fails.
+NEEDS: dict[str, Role | None] = {
+    "home": None,
+    "explain": None,
+    "search": None,
+    "code": None,
+    "incidents": Role.VIEWER,
+    "incident": None,
+    "clients": Role.VIEWER,
+    "client": None,
+    "environments": None,
+    "environment": Role.VIEWER,
+    "resources": Role.VIEWER,
+    "resource-new": Role.EDITOR,
+    "resource": Role.VIEWER,
+    "resource-edit": Role.EDITOR,
+    "import": Role.EDITOR,
+    "export": Role.VIEWER,
+    "changes": Role.VIEWER,
+    "change": None,
+    "snapshots": Role.VIEWER,
+    "snapshot": Role.VIEWER,
+    "compare": Role.VIEWER,
+    "rollback": Role.OPERATOR,
+    "builds": Role.VIEWER,
+}
+MAX_QUERIES = 40
+
+
+def _routes() -> Iterator[URLPattern]:
+    return (each for each in urlpatterns if each.name not in OPEN)
+
+
+def _path(route: str, *, environment: str = "default", change: str = "") -> str:
+    pattern = next(str(each.pattern) for each in urlpatterns if each.name == route)
+    for part, value in (
+        ("<str:environment_key>", environment),
+        ("<uuid:change_id>", change or "00000000-0000-4000-8000-000000000000"),
+        ("<int:epoch>", "1"),
+        ("<str:incident_id>", "00000000-0000-4000-8000-000000000000"),
+        ("<str:client_id>", "absent"),
+        ("<str:code>", "XDS2002"),
+    ):
+        pattern = pattern.replace(part, value)
+    assert "<" not in pattern, f"say in this test what stands for {pattern}"
+    return f"/{pattern}{_QUESTIONS.get(route, '')}"
+
+
+def test_pages__all_of_them__are_in_the_table_of_rights() -> None:
+    assert {each.name for each in _routes()} == NEEDS.keys()
+
+
+@pytest.mark.parametrize("route", NEEDS)
+def test_page__nobody_signed_in__leads_to_the_sign_in(route: str) -> None:
+    answer = Client().get(_path(route))
+
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/login?next=/")
+
+
+@pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
+def test_pages__with_something_published__show_within_their_queries(sign_in: SignIn, written: str) -> None:
+    builds_sweep()
+    browser = sign_in(None, "")
+
+    seen = {}
+    for route in NEEDS.keys() - OF_ONE_FACT:
+        with CaptureQueriesContext(connection) as queries:
+            answer = browser.get(_path(route, change=written), follow=True)
+        seen[route] = (answer.status_code, len(queries) <= MAX_QUERIES)
+
+    assert seen == dict.fromkeys(NEEDS.keys() - OF_ONE_FACT, (200, True))
+
+
+@pytest.mark.parametrize("route", [route for route, role in NEEDS.items() if role is not None])
+def test_page__somebody_of_another_environment__is_not_found_and_says_the_same_as_for_none(
+    route: str, sign_in: SignIn, written: str
+) -> None:
+    browser = sign_in(Role.ADMIN, "prod")
+
+    foreign = browser.get(_path(route, change=written))
+    absent = browser.get(_path(route, environment="absent"))
+
+    assert (foreign.status_code, absent.status_code) == (404, 404)
+    page = foreign.content.decode()
+    assert "There is no environment &#x27;default&#x27;." in page
+    assert "edge" not in page
+    assert "twice the patience" not in page
+
+
+def test_change__of_another_environment__is_not_found(sign_in: SignIn, written: str) -> None:
+    answer = sign_in(Role.ADMIN, "prod").get(f"/changes/{written}")
+
+    assert answer.status_code == 404
+    assert "twice the patience" not in answer.content.decode()
+
+
+@pytest.mark.parametrize("route", [route for route, role in NEEDS.items() if role not in (None, Role.VIEWER)])
+def test_page__viewer__is_refused_where_more_is_needed(route: str, sign_in: SignIn, written: str) -> None:
+    answer = sign_in(Role.VIEWER, "default").get(_path(route))
+
+    assert answer.status_code == 403
+    assert "There is a problem" in answer.content.decode()
+
+
+@pytest.mark.parametrize("path", ["/e/default/resources/new", "/e/default/import", "/e/default/rollback?to=1"])
+def test_write__viewer__is_refused_and_nothing_is_stored(path: str, sign_in: SignIn, written: str) -> None:
+    before = sign_in(None, "").get("/e/default/changes").content.decode().count("/changes/")
+
+    answer = sign_in(Role.VIEWER, "default").post(path, {"action": "save", "text": "name: x", "reason": "why"})
+
+    assert answer.status_code == 403
+    assert sign_in(None, "").get("/e/default/changes").content.decode().count("/changes/") == before
+
+
+def test_resources__ten_times_as_many__take_as_many_queries(sign_in: SignIn, written: str) -> None:
+    browser = sign_in(None, "")
+    browser.get("/e/default/resources")
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as found:
+            assert browser.get("/e/default/resources").status_code == 200
+        return len(found)
+
+    few = queries()
+    change_apply(environment_key="default", edits=[Put(parsed(cluster(f"more-{n}"))) for n in range(30)], actor=DANA)
+
+    assert queries() == few

@@ -1,0 +1,29 @@
+"""Trees as YAML that people read and `read_yaml` reads back as the same tree."""
+
+import yaml
+
+_WIDTH = 120
+
+
+def yaml_of(content: object) -> str:
+    """`content` as YAML, keys in their own order, without aliases (which Parley does not read back)."""
+    text: str = yaml.dump(content, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=_WIDTH)
+    return text
+
+
+class _Plain(yaml.SafeDumper):
+    """Writes a value twice rather than naming it once, and quotes every string that YAML 1.2 might take for a number.
+
+    PyYAML writes YAML 1.1, in which 0o17 and 1e3 are strings; `xdscore.schema` reads YAML 1.2.
+    """
+
+    def ignore_aliases(self, _data: object) -> bool:
+        return True
+
+
+def _string(dumper: _Plain, text: str) -> yaml.ScalarNode:
+    quoted = text[:1] in "0123456789+-." and "\n" not in text
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="'" if quoted else None)
+
+
+_Plain.add_representer(str, _string)
