@@ -1,14 +1,16 @@
 """Whether callers still are who they proved to be: a credential that ends takes its streams with it (reliability S2).
 
 On the event loop. Expiry is judged by the wall clock at every sweep, not by a timer, so that a clock that is set right
-counts; a revoked token ends its streams as soon as the directory says so.
+counts; a revoked token ends its streams as soon as the directory says so, an authority that was taken out of the file
+at the next sweep.
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Mapping
 
-from adsserver.identity import Caller
+from adsserver.authorities import Authorities
+from adsserver.identity import WITHDRAWN, Caller
 from adsserver.ports import ClientToken
 
 # Well within the minute of reliability S2; looking at 5,000 streams takes about a millisecond.
@@ -24,8 +26,9 @@ Lost = Callable[[str], None]
 class Callers:
     """The tokens in force, and whoever has open streams. Implements identity.Tokens."""
 
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, now: Callable[[], float] = time.time, authorities: Authorities | None = None) -> None:
         self._now = now
+        self._authorities = authorities
         self._tokens: Mapping[str, ClientToken] | None = None
         self._holds: dict[Callable[[], None], tuple[Caller, Lost]] = {}
 
@@ -49,6 +52,10 @@ class Callers:
             self._tokens = tokens
             self.sweep()
 
+    def admits(self, chain: bytes) -> bool:
+        """Whether the authority of these certificates still is one of ours."""
+        return self._authorities is None or self._authorities.admits(chain)
+
     def hold(self, caller: Caller, lost: Lost) -> Callable[[], None]:
         """Call `lost` once the caller's credential ends; the function returned stops watching."""
 
@@ -60,7 +67,9 @@ class Callers:
         return release
 
     def sweep(self) -> None:
-        """Look at every caller now."""
+        """Look at every caller now, by the authorities of this moment."""
+        if self._authorities is not None:
+            self._authorities.refresh()
         now = self._now()
         for release, (caller, lost) in tuple(self._holds.items()):
             reason = self._ended(caller, now)
@@ -77,4 +86,6 @@ class Callers:
     def _ended(self, caller: Caller, now: float) -> str:
         if caller.expires_at <= now:
             return EXPIRED
+        if caller.chain and not self.admits(caller.chain):
+            return WITHDRAWN
         return REVOKED if caller.token and self.find(caller.token) is None else ""

@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from cryptography import x509
@@ -24,6 +24,7 @@ _MAX_SPIFFE_ID_BYTES = 2048
 
 # Ours have some 130 bytes; nothing longer is worth a hash.
 _MAX_TOKEN_BYTES = 512
+WITHDRAWN = "The authority of the client's certificate is not admitted here any more."
 _HOW = "Send the metadata 'authorization: Bearer TOKEN' with a client token."
 
 
@@ -72,13 +73,15 @@ class Caller:
     """Who calls, as far as it was verified. `identity` is empty where nothing is.
 
     `environment` is the only one the credential is good for (empty: any), `expires_at` the Unix time at which it ends,
-    `token` the hash by which a revoked one is noticed (empty: it was no token).
+    `token` the hash by which a revoked one is noticed (empty: it was no token), `chain` the certificates that proved it
+    in PEM (empty: none did).
     """
 
     identity: str = ""
     environment: str = ""
     expires_at: float = math.inf
     token: str = ""
+    chain: bytes = field(default=b"", repr=False)
 
 
 NOBODY = Caller()
@@ -87,14 +90,18 @@ Identify = Callable[[Peer], Caller]
 """Who calls. Raises UnauthenticatedError, UndecidedError."""
 
 
-def identification(config: AdsConfig, tokens: Tokens, now: Callable[[], float]) -> Identify:
-    """How this process identifies its callers. `now` is the Unix time."""
+def identification(
+    config: AdsConfig, tokens: Tokens, admits: Callable[[bytes], bool], now: Callable[[], float]
+) -> Identify:
+    """How this process identifies its callers. `admits` says whether the authority of a chain of certificates still is
+    one of ours, `now` is the Unix time.
+    """
     match config.auth:
         case AuthMode.NONE:
             return lambda _: NOBODY
         case AuthMode.MTLS:
             domains = config.trust_domains
-            return lambda peer: certificate_caller(peer.auth_context(), domains)
+            return lambda peer: _admitted(certificate_caller(peer.auth_context(), domains), admits)
         case AuthMode.TOKEN:
             return lambda peer: token_caller(peer.invocation_metadata() or (), tokens, now())
 
@@ -149,7 +156,14 @@ def certificate_caller(properties: Mapping[str, Iterable[bytes]], trust_domains:
         expires_at = x509.load_pem_x509_certificate(pem).not_valid_after_utc.timestamp()
     except ValueError as error:
         raise UnauthenticatedError("The client's certificate cannot be read.") from error
-    return Caller(identity, expires_at=expires_at)
+    return Caller(identity, expires_at=expires_at, chain=b"".join(properties.get("x509_pem_cert_chain", ())) or pem)
+
+
+def _admitted(caller: Caller, admits: Callable[[bytes], bool]) -> Caller:
+    # A new stream on a connection whose handshake was long ago.
+    if not admits(caller.chain):
+        raise UnauthenticatedError(WITHDRAWN)
+    return caller
 
 
 def spiffe_identity(properties: Mapping[str, Iterable[bytes]], trust_domains: frozenset[str]) -> str:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 from grpc_health.v1 import health, health_pb2
 
+from adsserver.authorities import Authorities
 from adsserver.callers import Callers
 from adsserver.config import AdsConfig, AdsConfigError, AuthMode, host_and_port
 from adsserver.engine.settings import EngineSettings
@@ -48,7 +49,8 @@ class AdsServer:
         self._metrics = metrics
         self._lag = LoopLag(metrics.loop_lag.observe)
         self._hub = Hub(limits.fan_out_slice_ms / 1000)
-        self._callers = Callers()
+        client_ca = config.tls.client_ca if config.tls is not None and config.auth is AuthMode.MTLS else None
+        self._callers = Callers(authorities=Authorities(client_ca) if client_ca is not None else None)
         self._parsers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ads-parse")
         self._shared = Shared(
             hub=self._hub,
@@ -65,7 +67,7 @@ class AdsServer:
         )
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # grpc-stubs do not know it
         self._status = StatusServicer(fleet, self._shared.admission, limits)
-        identify = identification(config, self._callers, time.time)
+        identify = identification(config, self._callers, self._callers.admits, time.time)
         # The status is for operators, whose API token the servicer checks itself; where data planes are known by
         # tokens, too, both would travel in the same metadata (protocol.md K2).
         identify_reader = (lambda _: NOBODY) if config.auth is AuthMode.TOKEN else identify

@@ -18,14 +18,16 @@ MINUTE: Final = dt.timedelta(minutes=1)
 
 @dataclass
 class Authority:
-    """A certificate authority that signs whatever a test needs."""
+    """A certificate authority that signs whatever a test needs; its own certificate is signed by the one above it."""
 
     name: str
+    above: "Authority | None" = None
 
     def __post_init__(self) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
+        above = self.above or self
         self.certificate = self._sign(
-            self.name, self.key, self.key, self.name, [], begins=-10 * MINUTE, ends=10 * MINUTE, ca=True
+            self.name, self.key, above.key, above.name, [], begins=-10 * MINUTE, ends=10 * MINUTE, ca=True
         )
 
     def pem(self) -> bytes:
@@ -87,9 +89,14 @@ class Authority:
 def write_pair(files: TlsFiles, pair: tuple[bytes, bytes]) -> None:
     """Replace key and certificate as a rotation does: each at once."""
     for path, data in zip((files.key, files.certificate), pair, strict=True):
-        fresh = path.with_suffix(".new")
-        fresh.write_bytes(data)
-        os.replace(fresh, path)  # noqa: PTH105 - the call that a rotation makes
+        replace_file(path, data)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put another file in its place."""
+    fresh = path.with_suffix(".new")
+    fresh.write_bytes(data)
+    os.replace(fresh, path)  # noqa: PTH105 - the call that a rotation makes
 
 
 def server_files(directory: Path, authority: Authority, dns: str) -> TlsFiles:

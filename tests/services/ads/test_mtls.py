@@ -11,11 +11,14 @@ import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from envoy.service.discovery.v3 import discovery_pb2
 
+from adsserver.callers import SWEEP_PERIOD_S
 from adsserver.config import AdsConfigError, AuthMode, TlsFiles
+from adsserver.identity import WITHDRAWN
 from adsserver.server import AdsServer
 from tests.services.ads.test_methods import METHODS
 from tests.support.ads import Running, config, raw_call, running
-from tests.support.certificates import MINUTE, Authority, server_files, write_pair
+from tests.support.ads_client import Client
+from tests.support.certificates import MINUTE, Authority, replace_file, server_files, write_pair
 from xdscore.resource_types import CLUSTER
 from xdscore.selectors import EnvironmentChoice, Selector
 
@@ -124,11 +127,8 @@ async def test_mtls__certificate_ends_while_its_stream_is_open__ends_the_stream(
     run: Running, authority: Authority
 ) -> None:
     key, certificate = authority.issue(PAY, ends=dt.timedelta(seconds=1.5))
-    credentials = grpc.ssl_channel_credentials(authority.pem(), key, certificate)
-    async with grpc.aio.secure_channel(run.address, credentials, options=NAMED) as channel:
-        call = raw_call(channel, METHOD)
-        await call.write(discovery_pb2.DiscoveryRequest(type_url=CLUSTER.url, node={"id": "n"}).SerializeToString())
-        assert isinstance(await call.read(), bytes)
+    async with _channel(run, authority, (key, certificate)) as channel:
+        call = await _served(channel)
 
         run.server._callers.sweep()
         assert not call.done()
@@ -136,6 +136,40 @@ async def test_mtls__certificate_ends_while_its_stream_is_open__ends_the_stream(
         run.server._callers.sweep()
 
         assert await call.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_mtls__authority_is_taken_out__ends_its_streams_and_opens_none_on_the_same_connection(
+    run: Running, authority: Authority, files: TlsFiles
+) -> None:
+    assert files.client_ca is not None
+    leaving = Authority("leaving")
+    replace_file(files.client_ca, authority.pem() + leaving.pem())  # and back before anybody looked
+    pairs = [each.issue(PAY) for each in (leaving, authority)]
+    async with _channel(run, authority, pairs[0]) as theirs, _channel(run, authority, pairs[1]) as ours:
+        their_call, our_call = await _served(theirs), await _served(ours)
+
+        replace_file(files.client_ca, authority.pem())
+        run.server._callers.sweep()
+
+        assert SWEEP_PERIOD_S < 60  # reliability S2
+        assert (await their_call.code(), await their_call.details()) == (grpc.StatusCode.UNAUTHENTICATED, WITHDRAWN)
+        assert not our_call.done()
+        await _served(ours)
+        again = Client(raw_call(theirs, METHOD), theirs, delta=False)
+        await again.ask(type_url=CLUSTER.url, node={"id": "n"})
+        assert await again.ended() == (grpc.StatusCode.UNAUTHENTICATED, WITHDRAWN, 0)
+
+
+def _channel(run: Running, authority: Authority, pair: tuple[bytes, bytes]) -> grpc.aio.Channel:
+    credentials = grpc.ssl_channel_credentials(authority.pem(), *pair)
+    return grpc.aio.secure_channel(run.address, credentials, options=NAMED)
+
+
+async def _served(channel: grpc.aio.Channel) -> "grpc.aio.StreamStreamCall[bytes, bytes]":
+    call = raw_call(channel, METHOD)
+    await call.write(discovery_pb2.DiscoveryRequest(type_url=CLUSTER.url, node={"id": "n"}).SerializeToString())
+    assert isinstance(await call.read(), bytes)
+    return call
 
 
 async def test_mtls__node_fields__do_not_choose_the_environment(run: Running, authority: Authority) -> None:
