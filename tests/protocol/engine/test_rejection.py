@@ -425,3 +425,38 @@ def test_isolation__two_streams_refuse_the_same__each_comes_to_use_the_good_ones
             pending += send(ROUTE, *listed, nonce=response.nonce, nack="missing" if bad else "")
 
     assert held == [{"a": "a1", "b": "b1", "d": "d1"}] * 2  # law 1, for every client
+
+
+@pytest.mark.parametrize("change", ["removal", "neighbour"])
+def test_full_state__rest_of_a_refused_response_was_undone_meanwhile__is_sent_as_it_was(
+    world: World, change: str
+) -> None:
+    wire = Wire(world, Variant.SOTW)
+    wire.sotw(CLUSTER)
+    wire.sotw(CLUSTER, nonce="1")
+    world.serve(CLUSTER, "a", "a2")
+    if change == "removal":
+        world.forget(CLUSTER, "b")
+    else:
+        world.serve(CLUSTER, "b", "b2")
+    (push,) = wire.publish()
+    world.serve(CLUSTER, "b", "b1")
+    assert wire.publish() == []
+
+    (again,) = wire.sotw(CLUSTER, nonce=push.nonce, nack=core(names_of(push), "a"))
+
+    # B12: the client may have taken up the rest of what it refused, so that even what it once had is news to it.
+    assert versions_of(again) == {"a": "a1", "b": "b1", "c": "c1", "d": "d1"}
+
+
+def test_isolation__suspect_that_changed_meanwhile__is_no_suspect_any_more(world: World) -> None:
+    wire = Wire(world, Variant.DELTA)
+    wire.delta(ROUTE, *"abcd")
+    (half,) = wire.delta(ROUTE, nonce="1", nack="no")
+    world.serve(ROUTE, "c", "c2")
+    assert wire.publish() == []
+
+    (changed,) = wire.delta(ROUTE, nonce=half.nonce)
+    (rest,) = wire.delta(ROUTE, nonce=changed.nonce)
+
+    assert [versions_of(each) for each in (half, changed, rest)] == [{"a": "a1", "b": "b1"}, {"c": "c2"}, {"d": "d1"}]
