@@ -10,8 +10,8 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from controlplane.api.bodies import body_of
-from controlplane.catalog.sealing import key_ring
-from controlplane.errors import InputInvalid
+from controlplane.catalog.sealing import SealError, key_ring
+from controlplane.errors import Conflict, InputInvalid
 from controlplane.journal.answers import Claim, Kept, answer_claim, answer_forget, answer_keep
 from xdscore.snapshot import content_hash
 
@@ -33,7 +33,13 @@ def claim(request: Request, actor: str) -> Claim | HttpResponse | None:
     found = answer_claim(actor=actor, key=key, digest=_digest(request))
     if isinstance(found, Claim):
         return found
-    body = key_ring().open(found.body, _address(actor, key))
+    try:
+        body = key_ring().open(found.body, _address(actor, key))
+    except SealError as error:
+        raise Conflict(
+            f"The answer under this {HEADER} cannot be told again: the encryption key it was kept under was dropped. "
+            "What was asked for then was done; look before you send it under another key."
+        ) from error
     return HttpResponse(body, status=found.status, headers={**found.headers, REPLAYED_HEADER: "true"})
 
 

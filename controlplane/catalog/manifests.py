@@ -1,6 +1,6 @@
 """Stored bytes back to the manifest that one may read: for the API and the pages alike. No secret is in any of it."""
 
-from controlplane.catalog.sealing import key_ring
+from controlplane.catalog.lasting import lasting_keys
 from controlplane.catalog.values import ResourceContent
 from xdscore.resource_types import ResourceType
 from xdscore.schema import ParsedResource, Tree, to_json
@@ -17,7 +17,7 @@ def manifest_of_parsed(parsed: ParsedResource) -> dict[str, Tree]:
 
 
 def _manifest(kind: ResourceType, name: str, any_bytes: bytes, ttl_ms: int) -> dict[str, Tree]:
-    keyed_hash = key_ring().keyed_hash
+    keyed_hash = lasting_keys().keyed_hash
     bare = to_json(any_bytes, keyed_hash, ttl_ms=ttl_ms)
     inner = bare.get("resource") if ttl_ms else bare
     own_name = inner.get(kind.name_field) if isinstance(inner, dict) else None

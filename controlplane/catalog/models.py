@@ -84,6 +84,16 @@ class Blob(models.Model):
         return f"{self.kind} {self.hash}"
 
 
+class LastingKey(models.Model):
+    """The one row with what outlives a rotation of the encryption keys, sealed under them (`lasting`, D18)."""
+
+    sealed = models.BinaryField()
+
+    def __str__(self) -> str:
+        """Nothing of it."""
+        return "lasting keys"
+
+
 class Change(AppendOnly):
     """One atomic set of edits: everything written at one generation of an environment."""
 

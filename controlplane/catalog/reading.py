@@ -11,7 +11,7 @@ from typing import Final
 from django.conf import settings
 from django.utils import timezone
 
-from controlplane.catalog.sealing import key_ring
+from controlplane.catalog.lasting import lasting_keys
 from controlplane.catalog.selectors import environment_get, resource_get
 from controlplane.catalog.values import Existing, Expectation, Put
 from controlplane.errors import InputInvalid, InputTooLarge, NotFound
@@ -144,7 +144,7 @@ def _parsed(manifest: Manifest, environment_key: str, expected: Expected) -> Par
         stored = resource_get(environment_key=environment_key, kind=by_word[result.type_word], name=result.name)
     except NotFound:
         return result
-    return parse(restore_kept(manifest, stored.any_bytes, key_ring().keyed_hash), expected, now=now)
+    return parse(restore_kept(manifest, stored.any_bytes, lasting_keys().keyed_hash), expected, now=now)
 
 
 def _sound(manifests: list[Manifest], findings: list[Finding]) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:

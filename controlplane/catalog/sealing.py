@@ -1,8 +1,5 @@
-"""Keys outside the database: seals secrets at rest, addresses them, and signs snapshots (architecture.md decision 8,
-resolutions D18, D19).
-
-The first key of `PARLEY_ENCRYPTION_KEYS` encrypts, all of them decrypt. What must not change when a key is added
-(addresses of secrets, so that an unchanged secret stays unchanged) is derived from the last one, the oldest.
+"""Keys outside the database: seals secrets at rest and signs snapshots (architecture.md decision 8, resolutions D18,
+D19). The first key of `PARLEY_ENCRYPTION_KEYS` encrypts, all of them decrypt. What must outlive them is in `lasting`.
 """
 
 import os
@@ -16,7 +13,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 
 from controlplane import home
-from xdscore.snapshot import HASH_BYTES
 
 KEY_BYTES = 32
 _FORMAT = b"\x01"
@@ -39,10 +35,9 @@ class KeyRing:
         """Hides the keys from logs and tracebacks."""
         return f"KeyRing({len(self.keys)} keys)"
 
-    def secret_address(self, *, environment: str, word: str, name: str, plaintext: bytes) -> bytes:
-        """The address of a secret: keyed, so that it reveals nothing guessable, and bound to one resource."""
-        context = f"{environment}\0{word}\0{name}\0".encode()
-        return blake2b(context + plaintext, digest_size=HASH_BYTES, key=_derive(self.keys[-1], b"address")).digest()
+    def oldest(self, purpose: bytes) -> bytes:
+        """A key derived from the oldest one: the same whatever is added in front."""
+        return _derive(self.keys[-1], purpose)
 
     def seal(self, plaintext: bytes, address: bytes) -> bytes:
         """AES-256-GCM under the first key; the address is authenticated, so that rows cannot be swapped."""
@@ -66,10 +61,6 @@ class KeyRing:
     def is_current(self, sealed: bytes) -> bool:
         """Whether these bytes are sealed under the first key."""
         return sealed[1 : 1 + _KEY_ID_BYTES] == _key_id(self.keys[0])
-
-    def keyed_hash(self, data: bytes) -> str:
-        """A short keyed hash by which operators tell secret values apart without reading them (resolutions U12)."""
-        return blake2b(data, digest_size=HASH_BYTES, key=_derive(self.keys[-1], b"kept")).hexdigest()
 
     def sign(self, data: bytes) -> str:
         """A MAC of `data` under the first key, with the key's id in front."""

@@ -2,7 +2,8 @@
 
 import secrets
 
-from controlplane.catalog.sealing import key_ring
+from controlplane.catalog.sealing import SealError, key_ring
+from controlplane.catalog.services import Resealed
 from controlplane.notify.models import Channel
 
 SECRET_BYTES = 32
@@ -22,6 +23,24 @@ def secret_seal(channel: Channel, plaintext: str) -> None:
 def channel_secret(channel: Channel) -> bytes:
     """The secret. Raises SealError, a ValueError, when the keys that sealed it are gone."""
     return key_ring().open(bytes(channel.secret), _address(channel))
+
+
+def secrets_reseal() -> Resealed:
+    """Seal every channel's secret that is under an older key under the first one."""
+    ring = key_ring()
+    moved = 0
+    lost: list[str] = []
+    for channel in Channel.objects.exclude(secret=b"").order_by("pk"):
+        before = bytes(channel.secret)
+        if ring.is_current(before):
+            continue
+        try:
+            after = ring.seal(ring.open(before, _address(channel)), _address(channel))
+        except SealError:
+            lost.append(channel.name)
+        else:
+            moved += Channel.objects.filter(pk=channel.pk, secret=before).update(secret=after)
+    return Resealed(moved, tuple(lost))
 
 
 def _address(channel: Channel) -> bytes:

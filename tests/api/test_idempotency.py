@@ -1,15 +1,18 @@
 """`Idempotency-Key`: one effect and one answer, however often the request is sent."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from django.db import connections
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from controlplane.accounts.models import ApiToken
 from controlplane.accounts.principal import ADMIN_SCOPES, Role, Scope
 from controlplane.catalog.models import Change
+from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.services import environment_default_ensure
 from controlplane.journal.models import KeptAnswer
 from tests.api.conftest import Answer, Caller, assert_problem, caller
@@ -53,6 +56,19 @@ def test_key__other_body_or_path__409_and_nothing_done(api: Caller) -> None:
     assert_problem(other, 409)
     assert_problem(elsewhere, 409)
     assert "Use a new key" in other.json["detail"]
+    assert changes() == 1
+
+
+def test_key__encryption_key_of_the_answer_was_dropped__409_and_done_once(api: Caller, settings: Settings) -> None:
+    apply(api, "k1", "a")
+    settings.PARLEY = replace(settings.PARLEY, encryption_keys=(bytes(range(32)),))
+    key_ring.cache_clear()
+
+    again = apply(api, "k1", "a")
+
+    key_ring.cache_clear()
+    assert_problem(again, 409)
+    assert "was done" in again.json["detail"]
     assert changes() == 1
 
 

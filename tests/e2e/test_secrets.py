@@ -158,7 +158,7 @@ def test_secret__entered_used_refused_and_rotated__is_nowhere_but_on_the_wire(pa
     eventually(lambda: parley.call("GET", "/incidents").body["results"], within_s=10)
 
     rotated = _rotate(parley)
-    assert "Sealed anew: 2 secrets." in rotated
+    assert "Sealed anew: 2 secrets," in rotated
 
     stream.close()
     again = Stream(parley, "pay", "edge")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from django.conf import settings
 
 from controlplane.catalog.choices import BlobKind
+from controlplane.catalog.lasting import lasting_keys
 from controlplane.catalog.models import Environment, Resource, Revision
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.services.orphans import orphans_of
@@ -55,11 +56,10 @@ class Prepared:
             case Delete():
                 return Prepared(edit, edit_key(edit), None, b"", b"")
             case Put(parsed=parsed) if parsed.type.secret:
-                ring = key_ring()
-                address = ring.secret_address(
+                address = lasting_keys().secret_address(
                     environment=environment_key, word=parsed.type.word, name=parsed.name, plaintext=parsed.any_bytes
                 )
-                return Prepared(edit, edit_key(edit), parsed, address, ring.seal(parsed.any_bytes, address))
+                return Prepared(edit, edit_key(edit), parsed, address, key_ring().seal(parsed.any_bytes, address))
             case Put(parsed=parsed):
                 return Prepared(edit, edit_key(edit), parsed, parsed.content_hash, parsed.any_bytes)
 

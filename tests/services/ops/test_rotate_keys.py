@@ -9,6 +9,8 @@ from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal
 from controlplane.builder.services import builds_sweep
+from controlplane.catalog.lasting import lasting_keys_forget
+from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Blob
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.selectors import resource_get
@@ -16,6 +18,10 @@ from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
 from controlplane.home import encryption_keys
 from controlplane.journal.models import AuditEvent
+from controlplane.notify.models import Channel, ChannelKind
+from controlplane.notify.sealing import channel_secret
+from controlplane.notify.services import channel_create
+from controlplane.notify.services.channels import NewChannel
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.selectors import snapshot_heads
 from tests.support.manifests import cluster, parsed, tls_secret
@@ -38,9 +44,11 @@ def use(settings: Settings) -> Iterator[Use]:
     def take(*keys: bytes) -> None:
         settings.PARLEY = replace(settings.PARLEY, encryption_keys=keys)
         key_ring.cache_clear()
+        lasting_keys_forget()
 
     yield take
     key_ring.cache_clear()
+    lasting_keys_forget()
 
 
 @pytest.fixture
@@ -75,7 +83,38 @@ def test_rotate__new_key_in_front__everything_is_under_it_and_the_old_one_can_go
     assert b"hunter7" in secret()
     assert all(head.genuine for head in snapshot_heads())
     assert list(SnapshotRow.objects.values_list("epoch", "root_id")) == rows
-    assert AuditEvent.objects.get(verb="keys.rotated").detail == {"secrets": 250, "snapshots": len(rows)}
+    rotated = {"secrets": 250, "channels": 0, "snapshots": len(rows)}
+    assert AuditEvent.objects.get(verb="keys.rotated").detail == rotated
+
+
+def test_rotate__old_keys_dropped_again_and_again__unchanged_secrets_stay_unchanged(use: Use, old: bytes) -> None:
+    put(tls_secret("key-7", "hunter7"))
+    blobs = set(Blob.objects.filter(kind="secret").values_list("hash", flat=True))
+    kept = manifest()
+    for before, after in ((old, NEW), (NEW, FOREIGN)):
+        use(after, before)
+        call_command("rotate_keys")
+        use(after)
+
+        # C31: neither a new version on the wire, nor another placeholder in anybody's files.
+        assert not put(tls_secret("key-7", "hunter7"))
+        assert manifest() == kept
+    assert set(Blob.objects.filter(kind="secret").values_list("hash", flat=True)) == blobs
+
+
+def test_rotate__secret_of_a_channel__is_under_the_new_key_too(use: Use, old: bytes) -> None:
+    wanted = NewChannel("c", ChannelKind.WEBHOOK, "https://hooks.example.com/x", (), ())
+    _made, secret = channel_create(wanted=wanted, actor=DANA)
+
+    use(NEW, old)
+    call_command("rotate_keys")
+    use(NEW)
+
+    assert channel_secret(Channel.objects.get()) == secret.encode()
+
+
+def manifest() -> dict[str, object]:
+    return dict(manifest_of(resource_get(environment_key="default", kind=SECRET, name="key-7")))
 
 
 def test_rotate__again__moves_nothing(use: Use, old: bytes, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,7 +125,7 @@ def test_rotate__again__moves_nothing(use: Use, old: bytes, capsys: pytest.Captu
 
     call_command("rotate_keys")
 
-    assert "Sealed anew: 0 secrets. Signed anew: 0 snapshots." in capsys.readouterr().out
+    assert "Sealed anew: 0 secrets, 0 secrets of channels. Signed anew: 0 snapshots." in capsys.readouterr().out
 
 
 def test_rotate__key_that_is_missing__says_so_and_makes_nothing_genuine(

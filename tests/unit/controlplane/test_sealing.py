@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.catalog.lasting import LastingKeys
 from controlplane.catalog.sealing import KeyRing, SealError
 
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
@@ -49,13 +50,21 @@ def test_open__key_not_configured__says_so() -> None:
         KeyRing((NEW,)).open(sealed, ADDRESS)
 
 
-def test_secret_address__key_added_in_front__stays() -> None:
-    def address(ring: KeyRing, name: str) -> bytes:
-        return ring.secret_address(environment="prod", word="secret", name=name, plaintext=b"password")
+def test_oldest__key_added_in_front__stays() -> None:
+    assert KeyRing((OLD,)).oldest(b"address") == KeyRing((NEW, OLD)).oldest(b"address")
+    assert KeyRing((OLD,)).oldest(b"address") != KeyRing((OLD,)).oldest(b"kept")
+    assert KeyRing((OLD,)).oldest(b"address") != KeyRing((NEW,)).oldest(b"address")
 
-    assert address(KeyRing((OLD,)), "a") == address(KeyRing((NEW, OLD)), "a")
-    assert address(KeyRing((OLD,)), "a") != address(KeyRing((OLD,)), "b")
-    assert address(KeyRing((OLD,)), "a") != address(KeyRing((NEW,)), "a")
+
+def test_secret_address__of_another_place_or_key__is_another() -> None:
+    def address(key: bytes, **changed: str) -> bytes:
+        return LastingKeys(key, b"").secret_address(
+            **{"environment": "prod", "word": "secret", "name": "a", **changed}, plaintext=b"password"
+        )
+
+    assert address(OLD) == address(OLD)
+    assert len({address(OLD), address(NEW), address(OLD, name="b"), address(OLD, environment="test")}) == 4
+    assert "password" not in repr(LastingKeys(b"password", b"password"))
 
 
 def test_sign__altered_data_or_foreign_key__does_not_verify() -> None:

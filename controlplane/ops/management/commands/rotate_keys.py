@@ -6,8 +6,10 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 
 from controlplane.accounts.principal import SYSTEM
+from controlplane.catalog.lasting import lasting_keys_keep
 from controlplane.catalog.services import secrets_reseal
 from controlplane.journal.services import audit_record
+from controlplane.notify.sealing import secrets_reseal as channel_secrets_reseal
 from controlplane.snapshots.rotation import snapshots_resign
 
 EXIT_LEFT_BEHIND = 1
@@ -24,15 +26,21 @@ class Command(BaseCommand):
 
     def handle(self, *_arguments: object, **_options: object) -> None:
         secrets = secrets_reseal()
+        channels = channel_secrets_reseal()
         snapshots = snapshots_resign()
-        detail = {"secrets": secrets.moved, "snapshots": snapshots.moved}
+        lasting = lasting_keys_keep()
+        detail = {"secrets": secrets.moved, "channels": channels.moved, "snapshots": snapshots.moved}
         with transaction.atomic():
             audit_record(actor=SYSTEM.name, verb="keys.rotated", subject="PARLEY_ENCRYPTION_KEYS", detail=detail)
-        self.stdout.write(f"Sealed anew: {secrets.moved} secrets. Signed anew: {snapshots.moved} snapshots.")
-        if secrets.lost or snapshots.lost:
+        self.stdout.write(
+            f"Sealed anew: {secrets.moved} secrets, {channels.moved} secrets of channels. "
+            f"Signed anew: {snapshots.moved} snapshots."
+        )
+        if secrets.lost or channels.lost or snapshots.lost or not lasting:
             self.stderr.write(
                 f"Left behind, because no key of PARLEY_ENCRYPTION_KEYS fits: {len(secrets.lost)} secrets, "
-                f"{snapshots.lost} snapshots. Add the key they were made with and run this again."
+                f"{len(channels.lost)} secrets of channels, {snapshots.lost} snapshots"
+                f"{'' if lasting else ', the keys that last'}. Add the key they were made with and run this again."
             )
             sys.exit(EXIT_LEFT_BEHIND)
         self.stdout.write("Everything is under the first key: the others may be dropped.")

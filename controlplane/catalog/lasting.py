@@ -1,0 +1,91 @@
+"""What must not change when the encryption keys do: the addresses of secrets, from which their versions on the wire are
+made, and the hashes in `<kept:…>` (resolutions C31, D18, U12).
+
+Both are keyed, so that they tell nothing about what a value might be. Until the first rotation their keys are derived
+from the oldest key of the ring; a rotation keeps them, sealed under the newest one, so that the oldest can go.
+"""
+
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
+
+import structlog
+from django.db import IntegrityError, transaction
+
+from controlplane.catalog.models import LastingKey
+from controlplane.catalog.sealing import KEY_BYTES, KeyRing, SealError, key_ring
+from xdscore.snapshot import HASH_BYTES
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+_ADDRESS = b"lasting keys"
+_ONLY = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LastingKeys:
+    """The two keys. Never printed."""
+
+    address: bytes = field(repr=False)
+    kept: bytes = field(repr=False)
+
+    def secret_address(self, *, environment: str, word: str, name: str, plaintext: bytes) -> bytes:
+        """The address of a secret: keyed, so that it reveals nothing guessable, and bound to one resource."""
+        context = f"{environment}\0{word}\0{name}\0".encode()
+        return blake2b(context + plaintext, digest_size=HASH_BYTES, key=self.address).digest()
+
+    def keyed_hash(self, data: bytes) -> str:
+        """A short keyed hash by which operators tell secret values apart without reading them (resolutions U12)."""
+        return blake2b(data, digest_size=HASH_BYTES, key=self.kept).hexdigest()
+
+
+def lasting_keys() -> LastingKeys:
+    """Those of this installation. Raises HomeError when there are no encryption keys."""
+    ring = key_ring()
+    try:
+        return _of(ring)
+    except SealError as error:
+        # Unchanged secrets become new revisions once; nothing else depends on it.
+        log.error("lasting_keys.lost", reason=str(error))  # noqa: TRY400 - the trace says nothing more
+        return _first(ring)
+
+
+def lasting_keys_keep() -> bool:
+    """Seal them under the first key of the ring; False when no key of the ring opens what is kept."""
+    ring = key_ring()
+    row = LastingKey.objects.filter(pk=_ONLY).first()
+    if row is None:
+        keys = _first(ring)
+        try:
+            with transaction.atomic():
+                LastingKey.objects.create(pk=_ONLY, sealed=ring.seal(keys.address + keys.kept, _ADDRESS))
+        except IntegrityError:
+            # Somebody else does the same; whichever was first is kept.
+            return lasting_keys_keep()
+        return True
+    before = bytes(row.sealed)
+    if not ring.is_current(before):
+        try:
+            after = ring.seal(ring.open(before, _ADDRESS), _ADDRESS)
+        except SealError:
+            return False
+        LastingKey.objects.filter(pk=_ONLY, sealed=before).update(sealed=after)
+    return True
+
+
+def lasting_keys_forget() -> None:
+    """Read them anew the next time."""
+    _of.cache_clear()
+
+
+@cache
+def _of(ring: KeyRing) -> LastingKeys:
+    row = LastingKey.objects.filter(pk=_ONLY).first()
+    if row is None:
+        return _first(ring)
+    opened = ring.open(bytes(row.sealed), _ADDRESS)
+    return LastingKeys(opened[:KEY_BYTES], opened[KEY_BYTES:])
+
+
+def _first(ring: KeyRing) -> LastingKeys:
+    return LastingKeys(ring.oldest(b"address"), ring.oldest(b"kept"))
