@@ -24,6 +24,7 @@ from xdsctl.session import Session
 from xdsctl.settings import ENVIRONMENT_VARIABLE, SERVER_VARIABLE, TOKEN_VARIABLE, Context
 
 EPILOG = (
+    "To begin: 'xdsctl context set NAME --url URL', 'xdsctl login', 'xdsctl doctor'.\n\n"
     "Exit status: 0 done, 1 the answer is no, 2 wrong usage, 3 no answer from the server, 4 conflict, 5 time ran out."
 )
 

@@ -19,6 +19,7 @@ from xdsclient import (
     Bootstrap,
     BootstrapError,
     CacheEntry,
+    CacheState,
     ClientType,
     DataErrorHandling,
     FromEnvironment,
@@ -39,7 +40,7 @@ from xdsclient.names import UnwatchableNameError
 from xdsclient.xds_config import ClusterConfig, EndpointConfig, XdsConfig
 from xdscore.names import canonical
 from xdscore.resource_types import LISTENER, ResourceType, by_url, by_word
-from xdsctl.exits import JsonObject, UsageError
+from xdsctl.exits import JsonObject, NoAnswerError, UsageError
 
 # TP3 errors end what they name at once in a client like this: somebody looks, nobody's traffic depends on it.
 _FEATURES: Final = frozenset({ServerFeature.FAIL_ON_DATA_ERRORS})
@@ -152,6 +153,7 @@ async def watch(
     loop = asyncio.get_running_loop()
     news = asyncio.Event()
     began = loop.time()
+    answered = False
     ears = [_Ear(name, news.set) for name in dict.fromkeys(names)]
     async with XdsClient(
         connection.load(), types=[kind], variant=connection.variant, data_errors=DataErrorHandling.ON
@@ -162,9 +164,11 @@ async def watch(
             rows = _rows(kind, ears, client)
             show(rows)
             waits = any(row["state"] == "requested" and not row["error"] for row in rows)
+            unreachable = any(row["state"] == "requested" and row["error"] for row in rows)
+            answered = answered or any(row["state"] != "requested" for row in rows)
             left = began + seconds - loop.time()
-            if left <= 0 or (once and not waits):
-                unreachable = any(row["state"] == "requested" and row["error"] for row in rows)
+            # A server that goes away is waited for; one that never was there is a mistake.
+            if left <= 0 or (once and not waits) or (unreachable and not answered):
                 return Watched(rows, unreachable, waits, loop.time() - began)
             news.clear()
             with suppress(TimeoutError):
@@ -190,7 +194,10 @@ def _row(kind: ResourceType, ear: _Ear, entry: CacheEntry | None) -> JsonObject:
 
 
 async def resolve(connection: Connection, target: str, seconds: float) -> XdsConfig | Status | None:
-    """The first complete configuration of a target, or why there is none; None when time ran out. Raises UsageError."""
+    """The first complete configuration of a target, or why there is none; None when time ran out.
+
+    Raises UsageError, and NoAnswerError when no server was reached.
+    """
     told: asyncio.Queue[XdsConfig | Status] = asyncio.Queue()
     async with XdsClient(
         connection.load(), target=target, variant=connection.variant, data_errors=DataErrorHandling.ON
@@ -201,9 +208,13 @@ async def resolve(connection: Connection, target: str, seconds: float) -> XdsCon
             raise UsageError(f"{error}.") from error
         try:
             async with asyncio.timeout(seconds):
-                return await told.get()
+                found = await told.get()
         except TimeoutError:
             return None
+        else:
+            if isinstance(found, Status) and all(entry.state is CacheState.REQUESTED for entry in client.cache()):
+                raise NoAnswerError(f"No server answers: {found.message}.")
+            return found
         finally:
             manager.close()
 

@@ -48,7 +48,7 @@ class Contexts:
         except KeyError:
             known = ", ".join(sorted(self.by_name)) or "none yet"
             raise UsageError(
-                f"There is no context '{name}'. Known: {known}. Add one with 'xdsctl context set {name} --server URL'."
+                f"There is no context '{name}'. Known: {known}. Add one with 'xdsctl context set {name} --url URL'."
             ) from None
 
     def with_context(self, name: str, context: Context) -> "Contexts":
@@ -120,7 +120,7 @@ def context_chosen(options: Context, name: str, variables: Mapping[str, str] = o
     chosen = options.over(said).over(known.named(wanted) if wanted else Context())
     if not chosen.server:
         raise UsageError(
-            f"No server is named. Give --server, set {SERVER_VARIABLE}, or run 'xdsctl context set NAME --server URL'."
+            f"No server is named. Give --server, set {SERVER_VARIABLE}, or run 'xdsctl context set NAME --url URL'."
         )
     return replace(chosen, server=server_url(chosen.server), environment=chosen.environment or DEFAULT_ENVIRONMENT)
 

@@ -59,6 +59,7 @@ def test_rollout__good_then_refused_then_unchanged__0_and_1_with_the_way_back(pa
     assert "+name: pay" in good.stdout
     assert (again.returncode, again.stdout) == (0, "Nothing to do.\n")
     assert refused.returncode == 1, refused.stderr
+    assert "cluster 'pay' is refused by 1 of 1 clients: " in refused.stderr
     assert "/no/such/ca.pem" in refused.stderr
     live = parley.call("GET", "/environments/default/resources/cluster/pay").body
     assert "transport_socket" not in live

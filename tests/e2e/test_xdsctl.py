@@ -1,72 +1,31 @@
-"""Every command of xdsctl against a running Parley, with each exit status it can have (ux.md section 5)."""
+"""What the commands of xdsctl do to a running Parley and what they say (ux.md section 5). Each command with each exit
+status is in test_xdsctl_matrix.py.
+"""
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 from tests.support.manifests import cluster, listener, route
 from tests.support.ports import free_ports
-from tests.support.stack import Parley, running_up
+from tests.support.stack import Parley
 from tests.support.waiting import eventually
-from xdsctl.app import app
+from tests.support.xdsctl import CONFLICT, DONE, NO, NO_ANSWER, UNDECIDED, USAGE, Said, Xdsctl, watching, xdsctl_for
 
-DONE, NO, USAGE, NO_ANSWER, CONFLICT, UNDECIDED = range(6)
-
-
-@dataclass(frozen=True)
-class Said:
-    """How a command ended, and what it wrote where."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def data(self) -> Any:
-        return json.loads(self.out)
+pytestmark = pytest.mark.xdist_group("xdsctl")
 
 
-@dataclass(frozen=True)
-class Xdsctl:
-    """Runs commands with these variables and no others of its own."""
-
-    variables: dict[str, str]
-
-    def __call__(self, *arguments: str, stdin: str | None = None, **variables: str) -> Said:
-        result = CliRunner().invoke(app, list(arguments), input=stdin, env={**self.variables, **variables})
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return Said(result.exit_code, result.stdout, result.stderr)
-
-    def epoch(self) -> int:
-        found = self("rollout", "history", "-o", "json").data
-        return max((row["epoch"] for row in found), default=0)
-
-
-@pytest.fixture(scope="module")
-def parley(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parley]:
-    with running_up(tmp_path_factory.mktemp("xdsctl") / "home") as running:
-        yield running
+@pytest.fixture
+def parley(xdsctl_server: Parley) -> Parley:
+    return xdsctl_server
 
 
 @pytest.fixture
 def xdsctl(parley: Parley, tmp_path: Path) -> Xdsctl:
-    return Xdsctl(
-        {
-            "XDSCTL_SERVER": f"http://127.0.0.1:{parley.web_port}",
-            "XDSCTL_TOKEN": parley.token,
-            "XDSCTL_CONFIG": str(tmp_path / "contexts.json"),
-        }
-    )
+    return xdsctl_for(parley, tmp_path)
 
 
 @pytest.fixture
@@ -245,25 +204,19 @@ def test_edit__mistake__keeps_the_text_and_says_where(xdsctl: Xdsctl, tmp_path: 
     kept.unlink()
 
 
-def test_clients_and_incidents__none_yet__say_so(xdsctl: Xdsctl) -> None:
+@pytest.fixture(scope="module")
+def empty(xdsctl_server: Parley) -> str:
+    """An environment without clients and incidents."""
+    assert xdsctl_server.call("POST", "/environments", {"key": "empty"}).status == 201
+    return "empty"
+
+
+def test_clients_and_incidents__none_yet__say_so(xdsctl: Xdsctl, empty: str) -> None:
     for command in (("clients", "list"), ("ps",), ("incidents", "list")):
-        said = xdsctl(*command)
+        said = xdsctl(*command, "-e", empty)
         assert (said.status, said.out, said.err) == (DONE, "", "Nothing found.\n")
     assert xdsctl("clients", "describe", "nobody").status == NO
     assert xdsctl("incidents", "show", "nothing").status == NO
-
-
-@contextmanager
-def watching(parley: Parley, node: str, *arguments: str) -> Iterator[None]:
-    """A data plane that stays connected."""
-    command = [sys.executable, "-m", "xdsctl", "watch", "cluster", *arguments]
-    command += ["--ads", f"127.0.0.1:{parley.ads_port}", "--node", node, "--quiet"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait(10)
 
 
 def test_explain__what_clients_have_on_the_wire__0_1_and_5(xdsctl: Xdsctl, parley: Parley) -> None:
@@ -322,36 +275,6 @@ def test_doctor__all_well_bad_token_no_server__0_1_3(xdsctl: Xdsctl) -> None:
     assert "FAIL  token" in stranger.out
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("get",),
-        ("describe", "cluster", "a"),
-        ("history", "cluster", "a"),
-        ("delete", "cluster", "a"),
-        ("edit", "cluster", "a"),
-        ("rollout", "status", "00000000-0000-0000-0000-000000000000"),
-        ("rollout", "history"),
-        ("rollout", "undo", "--to", "1", "--reason", "x"),
-        ("clients", "list"),
-        ("clients", "describe", "a"),
-        ("explain", "a", "cluster", "b"),
-        ("incidents", "list"),
-        ("incidents", "resolve", "a"),
-        ("snapshot", "export", "1"),
-        ("bootstrap", "envoy", "--client", "a"),
-    ],
-)
-def test_any_command__server_is_away__one_sentence_and_3(xdsctl: Xdsctl, command: tuple[str, ...]) -> None:
-    (port,) = free_ports(1)
-
-    said = xdsctl(*command, "--server", f"http://127.0.0.1:{port}")
-
-    assert said.status == NO_ANSWER
-    assert said.err.startswith(f"error: http://127.0.0.1:{port} does not answer: ")
-    assert said.err.count("\n") == 1
-
-
 def test_context__set_use_login_remove__are_kept_in_a_private_file(
     xdsctl: Xdsctl, parley: Parley, tmp_path: Path
 ) -> None:
@@ -386,8 +309,8 @@ def test_refusal__token_that_may_not__3_and_the_role_it_needs(xdsctl: Xdsctl, pa
     assert "editor" in said.err
 
 
-def test_output__quiet_and_no_color__only_data(xdsctl: Xdsctl) -> None:
-    said = xdsctl("incidents", "list", "--quiet", "--no-color")
+def test_output__quiet_and_no_color__only_data(xdsctl: Xdsctl, empty: str) -> None:
+    said = xdsctl("incidents", "list", "--quiet", "--no-color", "-e", empty)
 
     assert (said.out, said.err) == ("", "")
 

@@ -54,7 +54,9 @@ def put(
     ctx: typer.Context,
     name: Name,
     server: Annotated[str, typer.Option("--url", help="The server's address.", show_default=False)] = "",
-    default_environment: Annotated[str, typer.Option("--default-environment", show_default=False)] = "",
+    default_environment: Annotated[
+        str, typer.Option(help="The environment, where none is named.", show_default=False)
+    ] = "",
 ) -> Outcome:
     """Add a context, or change one. The token is asked for by 'xdsctl login'."""
     del ctx
@@ -94,7 +96,7 @@ def login(
     if not chosen:
         raise UsageError("There is no context yet. Add one with 'xdsctl context set NAME --url URL'.")
     context = known.named(chosen)
-    token = typer.prompt("API token", hide_input=True).strip()
+    token = typer.prompt("API token", hide_input=True, err=True).strip()
     tried = Context(context.server, token, context.environment)
     Api(tried).get("/environments", limit=1)
     contexts_write(contexts_path(), known.with_context(chosen, tried))

@@ -80,9 +80,10 @@ def watch(
         list[str] | None, typer.Option("--nack", metavar="NAME=TEXT", help="Refuse this resource: a drill.")
     ] = None,
 ) -> Outcome:
-    """Watch resources as a data plane does: states, versions and errors, while they change.
+    """Watch resources as a data plane does.
 
-    Exit status 1 when a name ends in an error, 3 when no server answers, 5 when time ran out before all had an answer.
+    States, versions and errors, while they change. Exit status 1 when a name ends in an error, 3 when no server
+    answers, 5 when time ran out before all had an answer.
     """
     session = session_of(ctx)
     dataplane, connection = loaded(), connect()
@@ -119,9 +120,10 @@ def resolve(
     connect: Connect,
     timeout: Annotated[str, typer.Option(help="How long to wait for all of it.")] = "20s",
 ) -> Outcome:
-    """Follow a gRPC target to its endpoints: listener, route, clusters.
+    """Follow a gRPC target to its endpoints.
 
-    Exit status 1 when something on the way is in error, 5 when time ran out.
+    Through listener, route and clusters. Exit status 1 when something on the way is in error, 3 when no server
+    answers, 5 when time ran out.
     """
     session = session_of(ctx)
     dataplane, connection = loaded(), connect()

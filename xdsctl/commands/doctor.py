@@ -44,7 +44,9 @@ def doctor(
         list[str] | None, typer.Option("--resource", metavar="TYPE/NAME", help="With --as-client: ask for it, too.")
     ] = None,
 ) -> Outcome:
-    """Check the way to the server, the token, the clocks and the server's own health. Exit status 1 when one fails.
+    """Check server, token, clocks and health.
+
+    Exit status 1 when one fails, 3 when the server does not answer.
 
     With --as-client: the bootstrap, the identity, the stream, and what a client would be told of resources.
     """

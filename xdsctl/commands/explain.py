@@ -26,7 +26,10 @@ def explain(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name.")],
     at: Annotated[int | None, typer.Option(metavar="EPOCH", min=1, help="As of an earlier snapshot.")] = None,
 ) -> Outcome:
-    """Say why a client does, or does not, have a resource. Exit status 1 when it does not, 5 when nobody can know."""
+    """Say why a client has a resource, or not.
+
+    Exit status 1 when it does not have it, 5 when nobody can know.
+    """
     session = session_of(ctx)
     environment = session.context.environment
     found = session.api.get("/explain", environment=environment, client=client, type=type_, name=name, at=at)

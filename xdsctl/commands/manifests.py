@@ -19,7 +19,12 @@ Files = Annotated[
 Owner = Annotated[str, typer.Option(help="Whose resources these are; what --prune goes by.", show_default=False)]
 Prune = Annotated[bool, typer.Option("--prune", help="Delete what the owner has and the files do not name.")]
 BaseEpoch = Annotated[
-    int, typer.Option(min=0, help="Refuse if resources changed since this epoch: what was reviewed is what is applied.")
+    int,
+    typer.Option(
+        min=0,
+        show_default=False,
+        help="Refuse (status 4) if resources changed since this epoch, as 'xdsctl rollout history' lists them.",
+    ),
 ]
 
 _ORDER: Final = ("note", "warning", "error")
@@ -60,7 +65,10 @@ def validate(
     offline: Annotated[bool, typer.Option("--offline", help="Ask no server: the same rules run here.")] = False,
     fail_level: Annotated[FailLevel, typer.Option(help="From which severity on the answer is no.")] = FailLevel.ERROR,
 ) -> Outcome:
-    """Say everything that is wrong with manifests, with file and line. Exit status 1 when something is."""
+    """Check manifests: every finding, with its place.
+
+    Exit status 1 when something is wrong. With --offline no server is needed.
+    """
     session = session_of(ctx)
     manifests = manifests_read(filename)
     remarks = [*manifests.notes, *(_checked_here(manifests) if offline else _checked_there(session, manifests))]
@@ -75,7 +83,10 @@ def validate(
 
 @command
 def diff(ctx: typer.Context, filename: Files, owner: Owner = "", prune: Prune = False) -> Outcome:
-    """Show what an apply would change, field by field. Exit status 1 when there are differences."""
+    """Show what an apply would change.
+
+    Field by field, as a patch. Exit status 1 when there are differences.
+    """
     session = session_of(ctx)
     manifests = manifests_read(filename)
     planned = _planned(session, manifests, _body(manifests, owner=owner, prune=prune), text=True)
@@ -106,7 +117,11 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         str, typer.Option(help="What makes a rollout fail: nack, and silent or silent>N% of the clients.")
     ] = "nack",
 ) -> Outcome:
-    """Make the environment hold what the files say, as one change: all of it or nothing."""
+    """Make it so, as one change.
+
+    The environment holds what the files say afterwards, or nothing was changed. With --wait, exit status 1 means that
+    clients refuse it, and 5 that time ran out.
+    """
     session = session_of(ctx)
     tolerance = Tolerance.of(fail_on, timeout)
     manifests = manifests_read(filename)

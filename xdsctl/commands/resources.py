@@ -15,7 +15,7 @@ from xdsctl.files import manifests_read
 from xdsctl.output import Column, Format, ago
 from xdsctl.session import command, session_of
 
-Type = Annotated[str, typer.Argument(metavar="TYPE", help="A type's short word, e.g. cluster.")]
+Type = Annotated[str, typer.Argument(metavar="TYPE", help="cluster, listener, route, endpoint, …")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The resource's name, as clients ask for it.")]
 Message = Annotated[str, typer.Option("--message", "-m", help="Why; kept with the change.")]
 
@@ -61,11 +61,15 @@ def register(app: typer.Typer) -> None:
 @command
 def get(
     ctx: typer.Context,
-    type: Annotated[str, typer.Argument(metavar="[TYPE]", help="A type's short word; all types without it.")] = "",  # noqa: A002
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="One resource.", show_default=False)] = "",
+    type: Annotated[  # noqa: A002
+        str, typer.Argument(metavar="TYPE", help="cluster, listener, route, endpoint, …; all types without it.")
+    ] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="One resource.", show_default=False)] = "",
     owner: Annotated[str, typer.Option(help="Only what this owner has.", show_default=False)] = "",
 ) -> None:
-    """List resources, or print one as the manifest that would store it again.
+    """List resources, or print one of them.
+
+    One is printed as the manifest that would store it again.
 
     With -o yaml or json a list holds whole manifests: 'xdsctl get -o yaml | xdsctl -e other apply -f -' copies them.
     """
@@ -84,7 +88,10 @@ def get(
 
 @command
 def describe(ctx: typer.Context, type: Type, name: Name) -> None:  # noqa: A002
-    """Show everything that is known about one resource: content, findings, history, incidents."""
+    """Show all that is known of one resource.
+
+    Its content, findings, history and incidents.
+    """
     session = session_of(ctx)
     api = session.api
     manifest = api.get(api.resource(type, name))
@@ -108,7 +115,10 @@ def history(ctx: typer.Context, type: Type, name: Name) -> None:  # noqa: A002
 
 @command
 def edit(ctx: typer.Context, type: Type, name: Name, message: Message = "") -> Outcome:  # noqa: A002
-    """Open a resource in $EDITOR and store what was saved, unless somebody else changed it meanwhile."""
+    """Change one resource in $EDITOR.
+
+    What was saved is stored, unless somebody else changed the resource meanwhile (exit status 4).
+    """
     session = session_of(ctx)
     path = session.api.resource(type, name)
     response = session.api.request("GET", path)

@@ -26,6 +26,7 @@ def register(app: typer.Typer) -> None:
     rollout.command()(status)
     rollout.command()(history)
     rollout.command()(undo)
+    rollout.command()(release)
     app.add_typer(rollout, name="rollout")
 
 
@@ -63,9 +64,10 @@ def undo(
     wait: Annotated[bool, typer.Option("--wait", help="Until the fleet has taken it.")] = False,
     timeout: Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.")] = "5m",
 ) -> Outcome:
-    """Make the resources what they were at an epoch, as a new change, and hold the environment there.
+    """Go back to an epoch, and hold there.
 
-    Access rules stay as they are. A hold refuses further applies until somebody releases it.
+    The resources become what they were, as a new change.
+    Access rules stay as they are. A hold refuses further applies until 'xdsctl rollout release'.
     """
     session = session_of(ctx)
     tolerance = Tolerance.of("nack", timeout)
@@ -77,4 +79,17 @@ def undo(
     if wait:
         return follow(session, made["id"], tolerance)
     session.printer.document(made, lambda: f"change {made['id']}", name=made["id"])
-    return Outcome(text=f"Back to epoch {to}." + ("" if no_hold else " The environment is held now."))
+    return Outcome(
+        text=f"Back to epoch {to}."
+        + ("" if no_hold else " The environment is held now; 'xdsctl rollout release' ends that.")
+    )
+
+
+@command
+def release(ctx: typer.Context) -> Outcome:
+    """Release a hold: applies are taken again."""
+    session = session_of(ctx)
+    api = session.api
+    written = api.request("PATCH", api.environment(), body={"hold": None}).json()
+    session.printer.document(written, lambda: f"{written['key']} released", name=written["key"])
+    return Outcome()

@@ -42,7 +42,7 @@ def bootstrap(
     family: Annotated[Family, typer.Argument(help="For which client.")],
     client: Annotated[str, typer.Option("--client", help="The node id of the client.")],
 ) -> Outcome:
-    """Print a bootstrap file that leads a client to this server."""
+    """Print a bootstrap file for a client."""
     session = session_of(ctx)
     response = session.api.request(
         "GET",

@@ -1,0 +1,278 @@
+"""Every command of xdsctl with each exit status it can have, against a running Parley (ux.md section 5).
+
+The table must name each command that xdsctl has: a new one is in it, or the suite fails.
+"""
+
+import json
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import typer
+import yaml
+
+from controlplane.api.views.schema import schema
+from tests.support.manifests import api_listener, cluster, endpoints, route
+from tests.support.ports import free_ports
+from tests.support.stack import ROOT, START_S, Parley
+from tests.support.waiting import eventually
+from tests.support.xdsctl import (
+    CONFLICT,
+    DONE,
+    NO,
+    NO_ANSWER,
+    UNDECIDED,
+    USAGE,
+    Said,
+    Xdsctl,
+    asleep,
+    watching,
+    xdsctl_for,
+)
+from xdsctl.app import app
+
+pytestmark = [pytest.mark.xdist_group("xdsctl"), pytest.mark.timeout(240)]
+
+# What each command is run with, by the exit status it ends with. Braces stand for members of the world below, and
+# VARIABLE=value may go before a command. 2 is wrong usage and 3 a server that is away, for all of them alike.
+ROWS: Mapping[str, Mapping[int, str]] = {
+    "access rules": {DONE: "", NO: "-e nowhere"},
+    "access test": {DONE: "-f {cases}", NO: "-f {cases} -e shut"},
+    "apply": {
+        DONE: "-f {good}",
+        NO: "-f {bad}",
+        CONFLICT: "-f {changed} --base-epoch {epoch}",
+        UNDECIDED: "-f {changed} --wait --timeout 0ms",
+    },
+    "bootstrap": {DONE: "grpc --client me", NO: "grpc --client me -e nowhere"},
+    "clients describe": {DONE: "m-reader", NO: "nobody"},
+    "clients diff": {DONE: "m-reader m-reader", NO: "m-reader m-refuser"},
+    "clients list": {DONE: "", NO: "-e nowhere"},
+    "context list": {DONE: ""},
+    "context remove": {DONE: "spare", USAGE: "elsewhere"},
+    "context set": {DONE: "spare --url http://127.0.0.1:1"},
+    "context use": {DONE: "there", USAGE: "elsewhere"},
+    "delete": {DONE: "cluster m-doomed", NO: "cluster nobody", CONFLICT: "cluster m -e held"},
+    "describe": {DONE: "cluster m", NO: "cluster nobody"},
+    "diff": {DONE: "-f {good}", NO: "-f {changed}"},
+    "doctor": {DONE: "", NO: "--token nonsense"},
+    "edit": {
+        DONE: "EDITOR={editor} cluster m-edited",
+        NO: "EDITOR={clumsy} cluster m-edited",
+        CONFLICT: "EDITOR={editor} cluster m -e held",
+    },
+    "explain": {DONE: "m-reader cluster m", NO: "m-reader cluster m-refused", UNDECIDED: "m-gone cluster m"},
+    "get": {DONE: "cluster", NO: "cluster nobody"},
+    "history": {DONE: "cluster m", NO: "cluster m -e nowhere"},
+    "incidents acknowledge": {DONE: "{incident}", NO: "nothing"},
+    "incidents list": {DONE: "", NO: "-e nowhere"},
+    "incidents quarantine": {DONE: "{incident} --reason refused", NO: "nothing --reason refused"},
+    "incidents release": {DONE: "{incident} --reason repaired", NO: "nothing --reason repaired"},
+    "incidents resolve": {DONE: "{incident}", NO: "nothing"},
+    "incidents archive": {DONE: "{incident}", NO: "nothing"},
+    "incidents show": {DONE: "{incident}", NO: "nothing"},
+    "login": {DONE: "there < {token}", NO_ANSWER: "there < nonsense"},
+    "ps": {DONE: "", NO: "-e nowhere"},
+    "resolve": {
+        DONE: "xds:///m --ads {ads}",
+        NO: "xds:///nowhere --ads {ads}",
+        UNDECIDED: "xds:///m --ads {ads} --timeout 0ms",
+    },
+    "rollout history": {DONE: "", NO: "-e nowhere"},
+    "rollout status": {
+        DONE: "{change}",
+        NO: "00000000-0000-0000-0000-000000000000",
+        UNDECIDED: "{unanswered} --wait --timeout 0ms",
+    },
+    "rollout undo": {
+        DONE: "--to {last} --reason again --no-hold",
+        NO: "--to 999999 --reason again",
+        UNDECIDED: "--to {epoch} --reason again --no-hold --wait --timeout 0ms",
+    },
+    "rollout release": {DONE: "", NO: "-e nowhere"},
+    "snapshot export": {DONE: "{epoch}", NO: "999999"},
+    "validate": {DONE: "-f {good}", NO: "-f {bad}"},
+    "watch": {
+        DONE: "cluster m --ads {ads} --once",
+        NO: "cluster nobody --ads {ads} --once",
+        UNDECIDED: "cluster m --ads {ads} --once --timeout 0ms",
+    },
+}
+# Those that ask no server, or another one than --server names.
+LOCAL = {"context list", "context remove", "context set", "context use", "login"}
+# Those that wait for clients, of which one is asleep.
+UNANSWERED = {(command, UNDECIDED) for command in ("apply", "rollout status", "rollout undo")}
+OVER_XDS = {"watch", "resolve"}
+SCHEMAS = json.loads((ROOT / "xdsctl" / "output.schema.json").read_text())
+
+
+@dataclass(frozen=True)
+class World:
+    """A fleet of three, of which one stays, one refused something and one left, and files for and against it."""
+
+    xdsctl: Xdsctl
+    members: dict[str, str]
+    reader: "subprocess.Popen[bytes]"
+
+    def run(self, command: str, status: int, *more: str, **members: str) -> Said:
+        """A command with the arguments that lead to this status."""
+        words, _, stdin = ROWS[command][status].format(**self.members, **members).partition(" < ")
+        arguments = shlex.split(words)
+        variables = dict(each.split("=", 1) for each in arguments if each.startswith("EDITOR="))
+        rest = [each for each in arguments if not each.startswith("EDITOR=")]
+        return self.xdsctl(
+            *command.split(), *rest, *more, stdin=f"{stdin}\n" if stdin else None, VISUAL="", **variables
+        )
+
+
+@pytest.fixture(scope="module")
+def world(xdsctl_server: Parley, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    parley, folder = xdsctl_server, tmp_path_factory.mktemp("matrix")
+    xdsctl = xdsctl_for(parley, folder)
+    singles = [cluster(name) for name in ("m", "m-edited", "m-refused", "m-doomed")]
+    tree = [api_listener("m", "m-routes"), route("m-routes", "m-eds"), cluster("m-eds", eds=True)]
+    first = parley.apply_and_publish(*singles, *tree, endpoints("m-eds", 9000))
+    for key, effect in (("held", "allow"), ("shut", "deny")):
+        assert parley.call("POST", "/environments", {"key": key, "default_effect": effect}).status == 201
+    assert parley.call("PUT", "/environments/held/resources/cluster/m", cluster("m")).status == 202
+    assert parley.call("PATCH", "/environments/held", {"hold": "a drill"}).status == 200
+    for name in ("spare", "there"):
+        assert xdsctl("context", "set", name, "--url", f"http://127.0.0.1:{parley.web_port}").status == DONE
+    ads = f"127.0.0.1:{parley.ads_port}"
+    with watching(parley, "m-reader", "m") as reader:
+        # These two come, say what they have to say, and leave.
+        at_once = ("--ads", ads, "--once", "--node")
+        assert xdsctl("watch", "cluster", "m", *at_once, "m-gone").status == DONE
+        drill = ("--nack", "m-refused=too blue")
+        assert xdsctl("watch", "cluster", "m-refused", *at_once, "m-refuser", *drill).status == NO
+        for status, row in ROWS["explain"].items():
+            eventually(lambda row=row: xdsctl("explain", *row.split()).status, status.__eq__, within_s=START_S)  # type: ignore[misc]
+        [incident] = eventually(
+            lambda: [each for each in xdsctl("incidents", "list", "-o", "json").data if each["name"] == "m-refused"],
+            within_s=START_S,
+        )
+        last = parley.apply_and_publish(cluster("m", connect_timeout="2s"))
+        members = {
+            "ads": ads,
+            "change": first["id"],
+            "epoch": str(first["epoch"]),
+            "last": str(last["epoch"]),
+            "incident": incident["id"],
+            "token": parley.token,
+            **_files(folder),
+        }
+        yield World(xdsctl, members, reader)
+
+
+def _files(folder: Path) -> dict[str, str]:
+    case = {"node_id": "anybody", "type": "cluster", "name": "m", "expect": "allow"}
+    texts = {
+        "good": yaml.safe_dump(cluster("m", connect_timeout="2s")),
+        "changed": yaml.safe_dump(cluster("m", connect_timeout="3s")),
+        "bad": yaml.safe_dump({**cluster("m"), "conect_timeout": "1s"}),
+        "cases": yaml.safe_dump({"cases": [case]}),
+        # Each time something else.
+        "editor": '#!/bin/sh\nsed -i "s/connect_timeout: .*/connect_timeout: $(date +%s)s/" "$1"\n',
+        "clumsy": '#!/bin/sh\necho "conect_timeout: 2s" >> "$1"\n',
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return {name: str(folder / name) for name in texts}
+
+
+def commands() -> Iterator[str]:
+    """The leaves of the tree of commands."""
+
+    def leaves(command: Any, path: tuple[str, ...]) -> Iterator[str]:
+        for name, each in getattr(command, "commands", {}).items():
+            yield from leaves(each, (*path, name))
+        if not hasattr(command, "commands"):
+            yield " ".join(path)
+
+    return leaves(typer.main.get_command(app), ())
+
+
+def test_matrix__names_every_command_and_what_it_writes() -> None:
+    found = set(commands())
+
+    assert ROWS.keys() == found
+    assert SCHEMAS["commands"].keys() == found
+    jsonschema.Draft202012Validator.check_schema(SCHEMAS)
+
+
+def conforms(command: str, said: Said) -> bool:
+    """What it wrote is what it may write; when it was not done, that may be the server's problem, or nothing."""
+    mine = SCHEMAS["commands"][command]
+    if not said.out.strip():  # a hidden prompt ends in a line feed where there is no terminal
+        return mine is False or said.status != DONE
+    allowed = mine if said.status == DONE else {"anyOf": [mine, {"$ref": "#/components/schemas/ProblemOut"}]}
+    shape = {"allOf": [allowed], "$defs": SCHEMAS["$defs"], "components": schema()["components"]}
+    jsonschema.Draft202012Validator(shape).validate(said.data)
+    return True
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [(command, status) for command, row in ROWS.items() for status in row if (command, status) not in UNANSWERED],
+)
+def test_command__as_the_table_says__ends_with_its_status_and_data_of_its_shape(
+    world: World, command: str, status: int
+) -> None:
+    said = world.run(command, status, "-o", "json")
+
+    assert said.status == status, said
+    assert conforms(command, said), said
+    assert (said.err != "") or status in {DONE, NO, UNDECIDED}
+
+
+@pytest.mark.parametrize(("command", "status"), sorted(UNANSWERED))
+def test_command__fleet_that_does_not_answer__undecided(
+    world: World, xdsctl_server: Parley, command: str, status: int
+) -> None:
+    with asleep(world.reader):
+        unanswered = xdsctl_server.apply_and_publish(cluster("m", connect_timeout="4s"))["id"]
+        said = world.run(command, status, "-o", "json", unanswered=unanswered)
+    xdsctl_server.apply_and_publish(cluster("m", connect_timeout="2s"))
+
+    assert said.status == UNDECIDED, said
+    assert conforms(command, said)
+    assert "goes on without this command" in said.err
+
+
+@pytest.mark.parametrize("command", ROWS)
+def test_any_command__wrong_usage__2(world: World, command: str) -> None:
+    assert world.xdsctl(*command.split(), "--nonsense").status == USAGE
+
+
+@pytest.mark.parametrize("command", sorted(ROWS.keys() - LOCAL))
+def test_any_command__server_is_away__one_sentence_and_3(world: World, command: str) -> None:
+    (port,) = free_ports(1)
+    away = f"127.0.0.1:{port}"
+    there = World(world.xdsctl, {**world.members, "ads": away}, world.reader)
+
+    said = there.run(command, DONE, "--server", f"http://{away}")
+
+    assert said.status == NO_ANSWER, said
+    assert said.err.count("\n") == 1
+    assert "answer" in said.err
+    if command not in OVER_XDS:
+        assert away in said.err + said.out
+
+
+@pytest.mark.parametrize("form", ["table", "name", "github"])
+def test_status__of_what_only_looks__is_the_same_in_every_format(world: World, form: str) -> None:
+    looks = ("diff", "validate", "explain", "access test")
+
+    found = {
+        (command, status): world.run(command, status, "-o", form).status
+        for command in looks
+        for status in ROWS[command]
+    }
+
+    assert found == {(command, status): status for command, status in found}

@@ -1,0 +1,82 @@
+"""xdsctl as somebody runs it: with its own variables, and what it wrote where; and data planes for it to look at."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from tests.support.stack import Parley
+from xdsctl.app import app
+
+DONE, NO, USAGE, NO_ANSWER, CONFLICT, UNDECIDED = range(6)
+
+
+@dataclass(frozen=True)
+class Said:
+    """How a command ended, and what it wrote where."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class Xdsctl:
+    """Runs commands with these variables and no others of its own."""
+
+    variables: dict[str, str]
+
+    def __call__(self, *arguments: str, stdin: str | None = None, **variables: str) -> Said:
+        result = CliRunner().invoke(app, list(arguments), input=stdin, env={**self.variables, **variables})
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Said(result.exit_code, result.stdout, result.stderr)
+
+    def epoch(self) -> int:
+        found = self("rollout", "history", "-o", "json").data
+        return max((row["epoch"] for row in found), default=0)
+
+
+def xdsctl_for(parley: Parley, folder: Path) -> Xdsctl:
+    """With the administrator's token, and contexts in this folder."""
+    return Xdsctl(
+        {
+            "XDSCTL_SERVER": f"http://127.0.0.1:{parley.web_port}",
+            "XDSCTL_TOKEN": parley.token,
+            "XDSCTL_CONFIG": str(folder / "contexts.json"),
+        }
+    )
+
+
+@contextmanager
+def watching(parley: Parley, node: str, *arguments: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """A data plane that stays connected."""
+    command = [sys.executable, "-m", "xdsctl", "watch", "cluster", *arguments]
+    command += ["--ads", f"127.0.0.1:{parley.ads_port}", "--node", node, "--quiet"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@contextmanager
+def asleep(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """The process neither reads nor answers; it is counted as silent after 30 s, not before."""
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
