@@ -11,7 +11,7 @@ import yaml
 
 from tests.support.manifests import cluster, listener, route
 from tests.support.ports import free_ports
-from tests.support.stack import Parley
+from tests.support.stack import START_S, Parley
 from tests.support.waiting import eventually
 from tests.support.xdsctl import CONFLICT, DONE, NO, NO_ANSWER, UNDECIDED, USAGE, Said, Xdsctl, watching, xdsctl_for
 
@@ -236,6 +236,11 @@ def test_explain__what_clients_have_on_the_wire__0_1_and_5(xdsctl: Xdsctl, parle
         watching(parley, "explain-1", *names),
         watching(parley, "explain-2", "explained", "--nack", "explained=too blue"),
     ):
+        eventually(
+            lambda: {row["node_id"] for row in xdsctl("ps", "-o", "json").data},
+            lambda nodes: {"explain-1", "explain-2"} <= nodes,
+            within_s=START_S,
+        )
         has = explained("explain-1", "explained", DONE)
         refuses = explained("explain-2", "explained", NO)
         denied, absent = (explained("explain-1", name, NO) for name in names[1:])
