@@ -6,6 +6,7 @@ import grpc
 import pytest
 from envoy.config.core.v3 import base_pb2
 
+from adsserver import server
 from tests.support.ads import config, running
 from tests.support.ads_client import ADS, NODE, cluster, connect, endpoints, until
 from xdscore.access import AccessTable, Effect
@@ -196,3 +197,21 @@ async def test_stream__many_names_it_may_not_read__raises_the_alarm_once() -> No
             counted.append(run.sample("parley_ads_identities_probing_total"))
 
         assert counted == [0, 1, 1]
+
+
+async def test_stream__response_without_an_answer__is_counted_until_it_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "_ANSWERS_PERIOD_S", 0.02)
+    async with running(config(limits=Limits(unacknowledged_alarm_s=1))) as run:
+        run.publish(cluster("a"))
+        client, answering = connect(run), connect(run)
+        await client.ask(node=NODE, type_url=CLUSTER.url)
+        await answering.ask(node=NODE, type_url=CLUSTER.url)
+        nonce = (await client.answer()).nonce
+        await answering.ask(type_url=CLUSTER.url, response_nonce=(await answering.answer()).nonce)
+
+        await until(lambda: run.sample("parley_ads_streams_unanswered") == 1, longest_s=30)
+
+        await client.ask(type_url=CLUSTER.url, response_nonce=nonce)
+        await until(lambda: run.sample("parley_ads_streams_unanswered") == 0, longest_s=30)
