@@ -1,6 +1,8 @@
 """What must hold of a group or a rule before it is written. Pure: all findings at once, with pointers into the body."""
 
+import re
 from collections.abc import Collection, Iterator
+from typing import Final
 
 from controlplane.access.values import GroupDraft, RuleDraft
 from xdscore.client_groups import Trust
@@ -11,6 +13,17 @@ from xdscore.limits import Limits
 PATTERN_REFUSED = CATALOGUE["XDS3050"]
 GROUP_UNKNOWN = CATALOGUE["XDS3051"]
 VERIFIED_DECLARES = CATALOGUE["XDS3052"]
+
+
+# A letter comes first, so that a key is never taken for an id.
+_KEY: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+def key_problem(key: str) -> str:
+    """Why this cannot be the key of a group, as a sentence; empty when it can: a key stands in URLs and logs."""
+    if _KEY.fullmatch(key):
+        return ""
+    return "A key has 1 to 63 lower case letters, digits and dashes, begins with a letter and ends with no dash."
 
 
 def pattern_problem(pattern: str, limits: Limits) -> str:

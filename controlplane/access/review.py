@@ -19,21 +19,26 @@ CASE_BROKEN = CATALOGUE["XDS3055"]
 _ANYTHING = "\uffff"
 
 
-def rules_shadowed(table: AccessTable) -> tuple[Finding, ...]:
+RuleFinding = tuple[int, Finding]
+"""(number of a rule, what is to be said of it)."""
+
+
+def rules_shadowed(table: AccessTable) -> tuple[RuleFinding, ...]:
     """Rules that can never decide, because one rule before them takes every client, type and name they speak of."""
-    found = []
+    found: list[RuleFinding] = []
     for rule in table.rules:
         kinds = [kind for kind in RESOURCE_TYPES if rule.covers(kind)]
         for earlier in table.matching(rule.pattern.replace("*", _ANYTHING)):
             if earlier.number == rule.number:
                 break
             if _takes_all_of(earlier, rule, kinds):
-                found.append(SHADOWED.finding("", rule=rule.number, pattern=rule.pattern, before=earlier.number))
+                said = SHADOWED.finding("", rule=rule.number, pattern=rule.pattern, before=earlier.number)
+                found.append((rule.number, said))
                 break
     return tuple(found)
 
 
-def rules_for_nobody(table: AccessTable, clients: Sequence[ClientFacts]) -> tuple[Finding, ...]:
+def rules_for_nobody(table: AccessTable, clients: Sequence[ClientFacts]) -> tuple[RuleFinding, ...]:
     """Rules that speak of groups none of these clients belongs to. Of a group that is matched by metadata nobody knows:
     the metadata of clients is not kept.
     """
@@ -43,7 +48,10 @@ def rules_for_nobody(table: AccessTable, clients: Sequence[ClientFacts]) -> tupl
         if any(matcher.metadata for matcher in group.matchers) or any(group.has(client) for client in clients)
     }
     return tuple(
-        NOBODY.finding("", rule=rule.number, pattern=rule.pattern, groups=", ".join(sorted(rule.client_groups)))
+        (
+            rule.number,
+            NOBODY.finding("", rule=rule.number, pattern=rule.pattern, groups=", ".join(sorted(rule.client_groups))),
+        )
         for rule in table.rules
         if rule.client_groups and inhabited.isdisjoint(rule.client_groups)
     )

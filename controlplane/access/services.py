@@ -4,7 +4,7 @@ Each write of a group or a rule is a change: it locks the environment, counts it
 (resolutions U3, D6). Before it is committed, the saved cases are tried against the rules as they would be.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from django.conf import settings
@@ -22,6 +22,8 @@ from controlplane.access.selectors import (
     client_json,
     group_get,
     rule_get,
+    rule_list,
+    rule_state,
 )
 from controlplane.access.values import AccessWritten, Case, GroupDraft, GroupState, RuleDraft, RuleState, SavedCase
 from controlplane.accounts.principal import Principal
@@ -36,8 +38,13 @@ from xdscore.limits import Limits
 
 # Between two rules that are added behind each other, so that others fit between them.
 _POSITION_STEP = 10
+# Further than any position is from another (the API takes 1,000,000,000 at most), and within the column.
+_FAR = 1_000_000_001
 # More would be tried at every change of a rule, under the environment's lock.
 _MAX_CASES = 1_000
+
+Shift = tuple[int, Mapping[str, object], Mapping[str, object]]
+"""A rule that changed because of another one: its id, its state before and after."""
 
 
 @transaction.atomic(durable=True)
@@ -85,9 +92,11 @@ def group_delete(*, environment_key: str, key: str, actor: Principal, request_id
 
 
 @transaction.atomic(durable=True)
-def rule_create(*, environment_key: str, draft: RuleDraft, actor: Principal, request_id: str = "") -> AccessWritten:
-    """A new rule, at its position or behind all others. Raises NotFound, Conflict (the position is taken, there are too
-    many rules, a blocking case would break) and InputInvalid.
+def rule_create(
+    *, environment_key: str, draft: RuleDraft, actor: Principal, request_id: str = "", first: bool = False
+) -> AccessWritten:
+    """A new rule, at its position or, without one, behind all others or (`first`) before them. Raises NotFound,
+    Conflict (the position is taken, there are too many rules, a blocking case would break) and InputInvalid.
     """
     writing = _Writing(environment_key, actor, request_id)
     draft = _normal(draft)
@@ -95,13 +104,17 @@ def rule_create(*, environment_key: str, draft: RuleDraft, actor: Principal, req
     rules = AccessRule.objects.filter(environment=writing.environment)
     if rules.count() >= _limits().rules_per_environment:
         raise Conflict(f"'{environment_key}' has as many access rules as are allowed. Nothing was changed.")
+    moved: tuple[Shift, ...] = ()
+    if draft.position is None and first:
+        position, moved = _room_before_all(writing.environment)
+        draft = replace(draft, position=position)
     if draft.position is None:
         last = rules.aggregate(last=models.Max("position"))["last"]
         draft = replace(draft, position=_POSITION_STEP if last is None else last + _POSITION_STEP)
     _refuse_taken(writing, draft, None)
     row = AccessRule.objects.create(environment=writing.environment, **_rule_columns(draft))
     _link_groups(row.pk, writing, draft)
-    return writing.finish(EditSubject.RULE, row.pk, EditAction.CREATED, None, draft.as_json())
+    return writing.finish(EditSubject.RULE, row.pk, EditAction.CREATED, None, draft.as_json(), also=moved)
 
 
 @transaction.atomic(durable=True)
@@ -130,6 +143,38 @@ def rule_delete(*, environment_key: str, rule_id: int, actor: Principal, request
     rule = rule_get(environment_key=environment_key, rule_id=rule_id)
     AccessRule.objects.filter(pk=rule.id).delete()
     return writing.finish(EditSubject.RULE, rule.id, EditAction.DELETED, rule.draft.as_json(), None)
+
+
+@transaction.atomic(durable=True)
+def rule_move(
+    *, environment_key: str, rule_id: int, earlier: bool, actor: Principal, request_id: str = ""
+) -> AccessWritten:
+    """Change places with the rule before this one, or behind it; the first and the last make no change. Raises
+    NotFound, and Conflict when a blocking case would break.
+    """
+    writing = _Writing(environment_key, actor, request_id)
+    moved = rule_get(environment_key=environment_key, rule_id=rule_id)
+    order = [rule_state(row) for row in rule_list(environment_key=environment_key)]
+    place = next(place for place, each in enumerate(order) if each.id == rule_id)
+    target = place - 1 if earlier else place + 1
+    if not 0 <= target < len(order):
+        return AccessWritten(moved.id, moved.draft.as_json(), "")
+    other = order[target]
+    rules = AccessRule.objects.filter(environment=writing.environment)
+    # A position is one rule's, so one of both waits where no rule is.
+    rules.filter(pk=moved.id).update(position=(order[-1].draft.position or 0) + _POSITION_STEP)
+    rules.filter(pk=other.id).update(position=moved.draft.position)
+    rules.filter(pk=moved.id).update(position=other.draft.position)
+    after = replace(moved.draft, position=other.draft.position)
+    other_after = replace(other.draft, position=moved.draft.position)
+    return writing.finish(
+        EditSubject.RULE,
+        moved.id,
+        EditAction.UPDATED,
+        moved.draft.as_json(),
+        after.as_json(),
+        also=((other.id, other.draft.as_json(), other_after.as_json()),),
+    )
 
 
 def default_effect_check(*, environment_key: str, default: Effect) -> None:
@@ -192,8 +237,13 @@ class _Writing:
         action: EditAction,
         before: Mapping[str, object] | None,
         after: Mapping[str, object] | None,
+        *,
+        also: Sequence[Shift] = (),
     ) -> AccessWritten:
-        """Try the cases, then record the change. Raises Conflict when a blocking case breaks."""
+        """Try the cases, then record the change. Raises Conflict when a blocking case breaks.
+
+        `also`: others of the same kind that changed with it, each with its state before and after.
+        """
         table = _table(self.environment)
         warnings = _refuse_broken(self._before, table, self.environment.key)
         verb = f"{'access_rule' if subject is EditSubject.RULE else 'client_group'}.{action.value}"
@@ -212,6 +262,15 @@ class _Writing:
             before=before,
             after=after,
         )
+        for other_id, other_before, other_after in also:
+            AccessEdit.objects.create(
+                change=change,
+                subject=subject.value,
+                subject_id=other_id,
+                action=EditAction.UPDATED.value,
+                before=other_before,
+                after=other_after,
+            )
         audit_record(
             actor=self._actor.name,
             verb=verb,
@@ -221,7 +280,9 @@ class _Writing:
             detail={"before": before, "after": after},
         )
         row = after if after is not None else before or {}
-        return AccessWritten(subject_id, row, str(change.public_id), (*warnings, *rules_shadowed(table)))
+        return AccessWritten(
+            subject_id, row, str(change.public_id), (*warnings, *(said for _, said in rules_shadowed(table)))
+        )
 
 
 def _table(environment: Environment) -> AccessTable:
@@ -250,6 +311,22 @@ def _refuse_taken(writing: _Writing, draft: RuleDraft, rule_id: int | None) -> N
             f"Position {draft.position} is that of access rule {holder.pk}. Take another, or move that rule first. "
             "Nothing was changed."
         )
+
+
+def _room_before_all(environment: Environment) -> tuple[int, tuple[Shift, ...]]:
+    """A position before every rule, and the rules that had to make room for it."""
+    rules = AccessRule.objects.filter(environment=environment)
+    lowest: int | None = rules.aggregate(lowest=models.Min("position"))["lowest"]
+    if lowest is None or lowest > 1:
+        return _POSITION_STEP if lowest is None else lowest // 2, ()
+    before = {row.pk: rule_state(row).draft for row in rule_list(environment_key=environment.key)}
+    # Over all others and back, because a position is one rule's at every moment.
+    rules.update(position=models.F("position") + _FAR)
+    rules.update(position=models.F("position") - _FAR + _POSITION_STEP)
+    return lowest, tuple(
+        (pk, draft.as_json(), replace(draft, position=(draft.position or 0) + _POSITION_STEP).as_json())
+        for pk, draft in before.items()
+    )
 
 
 def _rule_problems(writing: _Writing, draft: RuleDraft) -> tuple[Finding, ...]:

@@ -12,12 +12,13 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.selectors import environment_list
 from controlplane.console.pages import Page
+from controlplane.console.resources import resource_url
 from controlplane.errors import ControlPlaneError, InputInvalid
 from controlplane.explain.selectors import explain
 from controlplane.explain.values import Ladder, Link, Question, RungState, Verdict
@@ -126,8 +127,9 @@ class ExplainPage(Page):
         access = next(rung for rung in ladder.rungs if rung.title == "access")
         if access.state is not RungState.FAIL or not self.principal.may(Role.ACCESS_EDITOR, asked.environment):
             return ""
-        given = urlencode({"effect": "allow", "types": asked.word, "pattern": asked.name})
-        return _page("access", asked.environment, given)
+        # Before all others: behind the rule that refuses it, it would never be asked.
+        given = urlencode({"effect": "allow", "types": asked.word, "pattern": asked.name, "first": ""})
+        return f"{reverse('access-rule', args=[asked.environment])}?{given}"
 
 
 def text_of(asked: Asked, ladder: Ladder) -> str:
@@ -200,21 +202,13 @@ def _url(parts: tuple[str, ...]) -> str:
     """The page about what this path of the API is about; empty where there is none."""
     match parts:
         case ("clients" | "changes" | "incidents" as what, one):
-            return _page(what.removesuffix("s"), one)
+            return reverse(what.removesuffix("s"), args=[one])
         case ("environments", environment, "snapshots", epoch):
-            return _page("snapshot", environment, "", int(epoch))
+            return reverse("snapshot", args=[environment, int(epoch)])
         case ("environments", environment, "resources", word, name, *_):
-            return _page("resource", environment, urlencode({"type": word, "name": name}))
+            return resource_url(environment, word, name)
         case _:
             return ""
-
-
-def _page(route: str, key: str, question: str = "", *more: int) -> str:
-    try:
-        path = reverse(route, args=[key, *more])
-    except NoReverseMatch:
-        return ""
-    return f"{path}?{question}" if question else path
 
 
 def _curl(asked: Asked) -> str:

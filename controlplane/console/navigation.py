@@ -37,7 +37,7 @@ GROUPS: Final = (
         (
             Place("Home", "home", "home", of_environment=False),
             Place("Incidents", "alert-triangle", "incidents", also=("incident",)),
-            Place("Clients", "server", "clients", also=("client",)),
+            Place("Clients", "plug-connected", "clients", also=("client",)),
             Place("Explain", "help", "explain", of_environment=False),
         ),
     ),
@@ -45,6 +45,7 @@ GROUPS: Final = (
         "Configuration",
         (
             Place("Resources", "stack-2", "resources", also=("resource", "resource-edit", "resource-new", "import")),
+            Place("Access", "shield-lock", "access", also=("access-rule",)),
             Place("Changes", "git-commit", "changes", also=("change",)),
             Place("Snapshots", "layers-intersect", "snapshots", also=("snapshot", "compare", "rollback")),
             Place("Builds", "hammer", "builds"),

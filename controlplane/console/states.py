@@ -70,6 +70,7 @@ LOOKS: Final[dict[str, Look]] = {
     "allow": Look("good", "lock-open", "allow"),
     "deny": Look("bad", "lock", "deny"),
     "hide": Look("warn", "eye-off", "hide"),
+    "off": Look("quiet", "player-pause", "not in force"),
     # A rung of Explain
     "pass": Look("good", "check", "pass"),
     "fail": Look("bad", "x", "fail"),

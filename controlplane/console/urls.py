@@ -4,6 +4,7 @@ from django.contrib.auth import views as auth
 from django.urls import path
 
 from controlplane.console import (
+    access,
     changes,
     clients,
     editor,
@@ -33,6 +34,8 @@ urlpatterns = [
     path("incidents/<str:incident_id>", incidents.IncidentPage.as_view(), name="incident"),
     path("e/<str:environment_key>/clients", clients.ClientsPage.as_view(), name="clients"),
     path("clients/<str:client_id>", clients.ClientPage.as_view(), name="client"),
+    path("e/<str:environment_key>/access", access.AccessPage.as_view(), name="access"),
+    path("e/<str:environment_key>/access/rule", access.RulePage.as_view(), name="access-rule"),
     path("environments", environments.EnvironmentsPage.as_view(), name="environments"),
     path("e/<str:environment_key>", environments.EnvironmentPage.as_view(), name="environment"),
     path("e/<str:environment_key>/resources", resources.ResourcesPage.as_view(), name="resources"),

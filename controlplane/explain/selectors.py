@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from django.conf import settings
 
-from controlplane.access.review import rules_for_nobody, rules_shadowed
+from controlplane.access.review import RuleFinding, rules_for_nobody, rules_shadowed
 from controlplane.access.selectors import access_table
 from controlplane.builder.selectors import held_name
 from controlplane.catalog.selectors import (
@@ -39,7 +39,6 @@ from xdscore.client_groups import ClientGroup, Trust
 from xdscore.codes import shown
 from xdscore.decision import Decision, Missing, Serve, decide
 from xdscore.errors import error_of
-from xdscore.findings import Finding
 from xdscore.names import canonical
 from xdscore.resource_types import ResourceType
 from xdscore.selectors import ClientFacts
@@ -85,8 +84,10 @@ def explain(*, question: Question, client: str = "", environment_keys: Collectio
     return ladder_of(question, name, _side(question, known, facts, decided) if known else None)
 
 
-def rules_review(*, environment_key: str) -> tuple[Finding, ...]:
-    """Access rules that never decide: those behind others, and those that speak of no known client. Raises NotFound."""
+def rules_review(*, environment_key: str) -> tuple[RuleFinding, ...]:
+    """Access rules that never decide, each with why: those behind others, and those that speak of no known client.
+    Raises NotFound.
+    """
     table = access_table(environment_key=environment_key)
     return (*rules_shadowed(table), *rules_for_nobody(table, client_facts(environment_key=environment_key)))
 

@@ -64,6 +64,9 @@ def test_explain__denied_by_a_rule__names_the_rule_and_offers_the_grant_to_whom_
 
     assert f"Rule {rule.id} denies Cluster &#x27;pay&#x27;." in shown
     assert "PERMISSION_DENIED [XDS2103]" in shown
+    grant = "/e/default/access/rule?effect=allow&amp;types=cluster&amp;pattern=pay&amp;first="
+    assert grant in shown
+    assert grant not in page(person(Role.VIEWER), "/x?e=default&t=cluster&n=pay&c=node-2")
 
 
 def test_explain__at_an_earlier_snapshot__answers_for_then_and_leads_to_now(admin: Client, fleet: Fleet) -> None:

@@ -1,11 +1,11 @@
 """Client groups, access rules, and cases to try them with."""
 
-import re
 from typing import Any, Final
 
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
+from controlplane.access.checks import key_problem
 from controlplane.access.choices import EditAction, EditSubject
 from controlplane.access.models import KEY_CHARS, MESSAGE_CHARS
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
@@ -26,8 +26,6 @@ _MAX_POSITION: Final = 1_000_000_000
 _MAX_CASES: Final = 1_000
 _MAX_FACT_CHARS: Final = 2_048  # a SPIFFE ID
 _MAX_METADATA: Final = 16
-# A letter comes first, so that a key is never taken for an id.
-_KEY: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class TypeField(Text):
@@ -65,11 +63,8 @@ class ClientGroupIn(StrictSerializer):
 
     def validate_key(self, value: str) -> str:
         """A key stands in URLs and logs."""
-        if not _KEY.fullmatch(value):
-            raise ValidationError(
-                "A key has 1 to 63 lower case letters, digits and dashes, begins with a letter and ends with none of "
-                "the dashes."
-            )
+        if problem := key_problem(value):
+            raise ValidationError(problem)
         return value
 
 

@@ -126,7 +126,7 @@ class AccessReviewView(ApiView):
         """By the rules as they are now and the clients that are known."""
         Query(request, ()).done()
         findings = rules_review(environment_key=environment_key)
-        return json_answer({"findings": [finding_json(finding) for finding in findings]})
+        return json_answer({"findings": [finding_json(finding) for _, finding in findings]})
 
 
 class AccessHistoryView(ApiView):

@@ -16,6 +16,7 @@ from controlplane.access.services import (
     group_update,
     rule_create,
     rule_delete,
+    rule_move,
     rule_update,
 )
 from controlplane.access.values import AccessWritten, Case, GroupDraft, RuleDraft
@@ -257,3 +258,46 @@ def test_environment__deleted_with_rules_and_history__is_gone(database: str) -> 
     environment_delete(key="shop", actor=DANA)
 
     assert not AccessRule.objects.exists()
+
+
+def test_rule_move__up_and_down__changes_places_with_its_neighbour_in_one_change(database: str) -> None:
+    first, second = (rule(RuleDraft(Effect.DENY, pattern)) for pattern in ("a*", "b*"))
+
+    moved = rule_move(environment_key="default", rule_id=second.id, earlier=True, actor=DANA)
+
+    def order() -> list[int]:
+        return [row.pk for row in rule_list(environment_key="default")]
+
+    assert order() == [second.id, first.id]
+    edits = [edit_done(row) for row in edit_list(environment_key="default")[:2]]
+    assert {edit.change_id for edit in edits} == {moved.change_id}
+    places = {edit.subject_id: ((edit.before or {})["position"], (edit.after or {})["position"]) for edit in edits}
+    assert places == {second.id: (20, 10), first.id: (10, 20)}
+    assert rule_move(environment_key="default", rule_id=second.id, earlier=True, actor=DANA).change_id == ""
+    assert rule_move(environment_key="default", rule_id=second.id, earlier=False, actor=DANA).change_id
+    assert order() == [first.id, second.id]
+
+
+def test_rule_move__a_blocking_case_would_break__changes_nothing(database: str) -> None:
+    rule(RuleDraft(Effect.ALLOW, "pay"))
+    deny = rule(RuleDraft(Effect.DENY, "pay*"))
+    case = Case(ClientFacts(node_id="n"), "cluster", "pay", Effect.ALLOW)
+    case_create(environment_key="default", case=case, blocking=True, actor=DANA)
+
+    with pytest.raises(Conflict):
+        rule_move(environment_key="default", rule_id=deny.id, earlier=True, actor=DANA)
+
+    assert [row.pattern for row in rule_list(environment_key="default")] == ["pay", "pay*"]
+
+
+def test_rule_create__first_of_all__is_asked_first_also_where_there_was_no_room(database: str) -> None:
+    made = [
+        rule_create(environment_key="default", draft=RuleDraft(Effect.DENY, f"p{number}"), actor=DANA, first=True).id
+        for number in range(7)
+    ]
+
+    rows = list(rule_list(environment_key="default"))
+
+    assert [row.pk for row in rows] == made[::-1]
+    assert min(row.position for row in rows) >= 1
+    assert rule_create(environment_key="default", draft=RuleDraft(Effect.DENY, "x"), actor=DANA).id not in made

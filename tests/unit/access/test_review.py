@@ -37,7 +37,7 @@ def test_rules_shadowed__one_rule_before_another__only_when_it_takes_everything(
 ) -> None:
     rules = table((Effect.DENY, *earlier), (Effect.HIDE, *later))
 
-    assert [finding.code for finding in rules_shadowed(rules)] == (["XDS3053"] if shadowed else [])
+    assert [finding.code for _, finding in rules_shadowed(rules)] == (["XDS3053"] if shadowed else [])
 
 
 RULES = st.lists(
@@ -57,9 +57,7 @@ def test_rules_shadowed__rule_is_called_shadowed__it_never_decides(
 ) -> None:
     made = table(*rules)
 
-    dead = {
-        rule.number for rule in made.rules for found in rules_shadowed(made) if f"Rule {rule.number} " in found.detail
-    }
+    dead = {rule.number for rule in made.rules for number, _ in rules_shadowed(made) if rule.number == number}
 
     audience = Audience("prod", groups)
     assert all(made.verdict(audience, kind, name).rule not in dead for kind in RESOURCE_TYPES)
@@ -72,7 +70,7 @@ def test_rules_for_nobody__group_without_a_known_client__is_found() -> None:
 
     found = rules_for_nobody(rules, [ClientFacts(node_id="b-1")])
 
-    assert [finding.detail.split()[1] for finding in found] == ["1"]
+    assert [(number, finding.detail.split()[1]) for number, finding in found] == [(1, "1")]
 
 
 def test_rules_for_nobody__group_matched_by_metadata__is_not_judged() -> None:

@@ -1,0 +1,345 @@
+"""Who may read what: the rules in their order, the groups they speak of, and a form that tries them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect
+from django.urls import reverse
+
+from controlplane.access.checks import key_problem
+from controlplane.access.models import AccessRule
+from controlplane.access.selectors import (
+    case_list,
+    case_state,
+    cases_try,
+    group_list,
+    group_state,
+    rule_get,
+    rule_list,
+    rule_state,
+)
+from controlplane.access.services import (
+    case_create,
+    case_delete,
+    group_create,
+    group_delete,
+    group_update,
+    rule_create,
+    rule_delete,
+    rule_move,
+    rule_update,
+)
+from controlplane.access.values import AccessWritten, Case, CaseResult, GroupDraft, RuleDraft, RuleState, SavedCase
+from controlplane.accounts.principal import Role
+from controlplane.console.access_words import matcher_line, matchers_of, rule_sentence
+from controlplane.console.pages import Page
+from controlplane.console.paging import Paged, paged
+from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
+from controlplane.explain.selectors import rules_review
+from xdscore.access import Effect
+from xdscore.client_groups import Trust
+from xdscore.findings import Finding
+from xdscore.names import name_problem
+from xdscore.resource_types import RESOURCE_TYPES, by_word
+from xdscore.selectors import ClientFacts
+
+_EFFECTS: Final = {effect.value: effect for effect in Effect}
+_TRUSTS: Final = {trust.value: trust for trust in Trust}
+_MAX_CASES_SHOWN: Final = 100
+_MAX_GROUPS_SHOWN: Final = 200
+_MAX_FACT_CHARS: Final = 2_048
+_MAX_MESSAGE_CHARS: Final = 200  # the column
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLine:
+    """One rule of the list."""
+
+    rule: RuleState
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLine:
+    """One client group, its matchers as they are typed."""
+
+    key: str
+    trust: str
+    lines: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """For the form that changes it."""
+        return "\n".join(self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseLine:
+    """A case with what the rules say of it now."""
+
+    saved: SavedCase
+    result: CaseResult
+
+
+class AccessPage(Page):
+    """The rules of an environment."""
+
+    template = "access/rules.html"
+    needs = {"GET": Role.VIEWER, "POST": Role.ACCESS_EDITOR}
+
+    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """The list and, where a case was asked for, what the rules say of it."""
+        return self._page(request, environment_key)
+
+    def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """Do one thing, and go back to where it was asked for."""
+        acts: Mapping[str, Callable[[QueryDict, str], str]] = {
+            "up": self._move,
+            "down": self._move,
+            "switch": self._switch,
+            "delete": self._delete,
+            "group": self._group,
+            "group-delete": self._group_delete,
+            "case": self._case,
+            "case-delete": self._case_delete,
+        }
+        act = acts.get(request.POST.get("action", ""))
+        try:
+            if act is None:
+                raise InputInvalid("There is no such action. Nothing was changed.")
+            place = act(request.POST, environment_key)
+        except ControlPlaneError as error:
+            return self._page(request, environment_key, error=error)
+        return redirect(f"{request.get_full_path()}#{place}")
+
+    def _page(
+        self, request: HttpRequest, environment_key: str, *, error: ControlPlaneError | None = None
+    ) -> HttpResponse:
+        review: dict[int, list[Finding]] = {}
+        rules: Paged[RuleLine] = paged(request, rule_list(environment_key=environment_key), _rule_line)
+        shown = {line.rule.id for line in rules.items}
+        for number, finding in rules_review(environment_key=environment_key):
+            if number in shown:
+                review.setdefault(number, []).append(finding)
+        saved = [case_state(row) for row in case_list(environment_key=environment_key)[:_MAX_CASES_SHOWN]]
+        results = cases_try(environment_key=environment_key, cases=tuple(each.case for each in saved))
+        groups = group_list(environment_key=environment_key)[:_MAX_GROUPS_SHOWN]
+        context = {
+            "page": rules,
+            "lines": [(line, review.get(line.rule.id, [])) for line in rules.items],
+            "last": rules.count,
+            "groups": [_group_line(group_state(row).draft) for row in groups],
+            "cases": [CaseLine(each, result) for each, result in zip(saved, results, strict=True)],
+            "broken": sum(not result.ok for result in results),
+            "types": RESOURCE_TYPES,
+            "effects": tuple(_EFFECTS),
+            "tried": request.GET,
+            "error": error,
+            **self._tried(request.GET, environment_key),
+        }
+        return self.page(context, status=200 if error is None else error.status)
+
+    def _tried(self, given: QueryDict, environment_key: str) -> dict[str, object]:
+        """What the rules say of the case in the address, if there is one."""
+        if not given.get("name"):
+            return {}
+        try:
+            case = _case_of(given)
+        except InputInvalid as error:
+            return {"try_error": error.detail}
+        [result] = cases_try(environment_key=environment_key, cases=(case,))
+        return {"result": result, "kind": by_word[case.type]}
+
+    def _move(self, given: QueryDict, environment_key: str) -> str:
+        number = _number(given)
+        rule_move(
+            environment_key=environment_key,
+            rule_id=number,
+            earlier=given["action"] == "up",
+            actor=self.principal,
+            request_id=self.request_id,
+        )
+        return f"rule-{number}"
+
+    def _switch(self, given: QueryDict, environment_key: str) -> str:
+        before = rule_get(environment_key=environment_key, rule_id=_number(given))
+        draft = replace(before.draft, enabled=not before.draft.enabled)
+        self._say(
+            rule_update(
+                environment_key=environment_key,
+                rule_id=before.id,
+                draft=draft,
+                actor=self.principal,
+                request_id=self.request_id,
+            ),
+            f"Rule {before.id} is {'on' if draft.enabled else 'off'}.",
+        )
+        return f"rule-{before.id}"
+
+    def _delete(self, given: QueryDict, environment_key: str) -> str:
+        number = _number(given)
+        self._say(
+            rule_delete(
+                environment_key=environment_key, rule_id=number, actor=self.principal, request_id=self.request_id
+            ),
+            f"Rule {number} is gone.",
+        )
+        return "rules"
+
+    def _group(self, given: QueryDict, environment_key: str) -> str:
+        key, before = given.get("key", "").strip(), given.get("before", "")
+        trust = _TRUSTS.get(given.get("trust", ""))
+        if trust is None:
+            raise InputInvalid("Say whether the group rests on what was verified or on what is declared.")
+        if problem := key_problem(key):
+            raise InputInvalid(f"{problem} Nothing was changed.")
+        draft = GroupDraft(key, matchers_of(given.get("matchers", "")), trust)
+        if before:
+            written = group_update(
+                environment_key=environment_key,
+                key=before,
+                draft=draft,
+                actor=self.principal,
+                request_id=self.request_id,
+            )
+        else:
+            written = group_create(
+                environment_key=environment_key, draft=draft, actor=self.principal, request_id=self.request_id
+            )
+        self._say(written, f"Group {key} is kept.")
+        return "groups"
+
+    def _group_delete(self, given: QueryDict, environment_key: str) -> str:
+        key = given.get("key", "")
+        self._say(
+            group_delete(environment_key=environment_key, key=key, actor=self.principal, request_id=self.request_id),
+            f"Group {key} is gone.",
+        )
+        return "groups"
+
+    def _case(self, given: QueryDict, environment_key: str) -> str:
+        case_create(
+            environment_key=environment_key,
+            case=_case_of(given),
+            blocking=given.get("blocking") == "on",
+            actor=self.principal,
+            request_id=self.request_id,
+        )
+        messages.success(self.request, "The case is kept, and tried at every change of the rules.")
+        return "cases"
+
+    def _case_delete(self, given: QueryDict, environment_key: str) -> str:
+        case_delete(
+            environment_key=environment_key,
+            case_id=_number(given),
+            actor=self.principal,
+            request_id=self.request_id,
+        )
+        return "cases"
+
+    def _say(self, written: AccessWritten, sentence: str) -> None:
+        messages.success(self.request, sentence if written.change_id else "Nothing had to change.")
+
+
+class RulePage(Page):
+    """One rule: a new one, or `id` as it is."""
+
+    template = "access/rule.html"
+    needs = {"GET": Role.ACCESS_EDITOR, "POST": Role.ACCESS_EDITOR}
+
+    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """The form, filled with the rule or with what the address says."""
+        if "id" in request.GET:
+            rule = rule_get(environment_key=environment_key, rule_id=_number(request.GET))
+            return self._page(rule.draft, rule.id)
+        given = request.GET
+        effect = _EFFECTS.get(given.get("effect", ""), Effect.ALLOW)
+        types = tuple(word for word in given.getlist("types") if word in by_word)
+        return self._page(RuleDraft(effect, given.get("pattern", ""), types=types), 0, first="first" in given)
+
+    def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """Keep it."""
+        number = _number(request.POST) if request.POST.get("id") else 0
+        draft, first = _draft_of(request.POST), request.POST.get("place") == "first"
+        try:
+            if number:
+                written = rule_update(
+                    environment_key=environment_key,
+                    rule_id=number,
+                    draft=draft,
+                    actor=self.principal,
+                    request_id=self.request_id,
+                )
+            else:
+                written = rule_create(
+                    environment_key=environment_key,
+                    draft=draft,
+                    actor=self.principal,
+                    request_id=self.request_id,
+                    first=first,
+                )
+        except ControlPlaneError as error:
+            return self._page(draft, number, first=first, error=error)
+        messages.success(request, f"Rule {written.id}: {rule_sentence(draft)}")
+        return redirect(f"{reverse('access', args=[environment_key])}#rule-{written.id}")
+
+    def _page(
+        self, draft: RuleDraft, number: int, *, first: bool = False, error: ControlPlaneError | None = None
+    ) -> HttpResponse:
+        groups = group_list(environment_key=self.here.key)
+        context = {
+            "draft": draft,
+            "number": number,
+            "first": first,
+            "groups": [row.key for row in groups],
+            "types": RESOURCE_TYPES,
+            "error": error,
+            "max_message": _MAX_MESSAGE_CHARS,
+        }
+        return self.page(context, status=200 if error is None else error.status)
+
+
+def _rule_line(row: AccessRule) -> RuleLine:
+    rule = rule_state(row)
+    return RuleLine(rule, rule_sentence(rule.draft))
+
+
+def _group_line(draft: GroupDraft) -> GroupLine:
+    return GroupLine(draft.key, draft.trust.value, tuple(matcher_line(each) for each in draft.matchers))
+
+
+def _draft_of(given: QueryDict) -> RuleDraft:
+    return RuleDraft(
+        effect=_EFFECTS.get(given.get("effect", ""), Effect.DENY),
+        pattern=given.get("pattern", "").strip(),
+        client_groups=tuple(given.getlist("groups")),
+        types=tuple(word for word in given.getlist("types") if word in by_word),
+        message=given.get("message", "").strip()[:_MAX_MESSAGE_CHARS],
+        enabled=given.get("enabled") == "on",
+    )
+
+
+def _case_of(given: QueryDict) -> Case:
+    """Raises InputInvalid."""
+    kind = by_word.get(given.get("type", ""))
+    if kind is None:
+        raise InputInvalid("Choose a resource type. Nothing was changed.")
+    name = given.get("name", "")
+    if problem := name_problem(name):
+        raise InputInvalid(f"The name {problem}. Nothing was changed.")
+    facts = ClientFacts(
+        identity=given.get("identity", "").strip()[:_MAX_FACT_CHARS],
+        node_id=given.get("node_id", "").strip()[:_MAX_FACT_CHARS],
+        node_cluster=given.get("cluster", "").strip()[:_MAX_FACT_CHARS],
+    )
+    return Case(facts, kind.word, name, _EFFECTS.get(given.get("expect", ""), Effect.ALLOW))
+
+
+def _number(given: QueryDict) -> int:
+    text = given.get("id", "")
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise NotFound("There is no such rule or case.")
+    return int(text)
