@@ -36,6 +36,8 @@ NEEDS: dict[str, Role | None] = {
     "incident": None,
     "clients": Role.VIEWER,
     "client": None,
+    "access": Role.VIEWER,
+    "access-rule": Role.ACCESS_EDITOR,
     "environments": None,
     "environment": Role.VIEWER,
     "resources": Role.VIEWER,
