@@ -53,7 +53,11 @@ GROUPS: Final = (
     ),
     Group(
         "Administration",
-        (Place("Environments", "server", "environments", of_environment=False, also=("environment",)),),
+        (
+            Place("Environments", "server", "environments", of_environment=False, also=("environment",)),
+            Place("Audit", "history", "audit", of_environment=False),
+            Place("Setup guide", "plug", "setup"),
+        ),
     ),
 )
 

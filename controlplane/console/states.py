@@ -52,6 +52,7 @@ LOOKS: Final[dict[str, Look]] = {
     # A part of Parley itself
     "works": Look("good", "circle-check", "works"),
     "wrong": Look("warn", "alert-triangle", "look here"),
+    "waiting": Look("quiet", "clock", "not yet"),
     # A client as a whole
     "refusing": Look("bad", "circle-x", "refusing"),
     "silent": Look("warn", "clock", "silent"),

@@ -5,6 +5,7 @@ from django.urls import path
 
 from controlplane.console import (
     access,
+    audit,
     changes,
     clients,
     editor,
@@ -17,6 +18,7 @@ from controlplane.console import (
     resource,
     resources,
     searching,
+    setup,
     snapshots,
     views,
 )
@@ -36,6 +38,8 @@ urlpatterns = [
     path("clients/<str:client_id>", clients.ClientPage.as_view(), name="client"),
     path("e/<str:environment_key>/access", access.AccessPage.as_view(), name="access"),
     path("e/<str:environment_key>/access/rule", access.RulePage.as_view(), name="access-rule"),
+    path("e/<str:environment_key>/setup", setup.SetupPage.as_view(), name="setup"),
+    path("audit", audit.AuditPage.as_view(), name="audit"),
     path("environments", environments.EnvironmentsPage.as_view(), name="environments"),
     path("e/<str:environment_key>", environments.EnvironmentPage.as_view(), name="environment"),
     path("e/<str:environment_key>/resources", resources.ResourcesPage.as_view(), name="resources"),

@@ -36,6 +36,8 @@ NEEDS: dict[str, Role | None] = {
     "incident": None,
     "clients": Role.VIEWER,
     "client": None,
+    "audit": None,
+    "setup": Role.VIEWER,
     "access": Role.VIEWER,
     "access-rule": Role.ACCESS_EDITOR,
     "environments": None,

@@ -1,0 +1,108 @@
+"""The audit log: who did what to what, when, by which request, and what that changed."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from controlplane.accounts.principal import Role
+from controlplane.catalog.rights import environment_visible
+from controlplane.catalog.selectors import environment_list
+from controlplane.console.pages import Page
+from controlplane.journal.models import AuditEvent
+from controlplane.journal.selectors import audit_list
+
+_SIZE: Final = 50
+_MAX_TEXT: Final = 150
+_MAX_DETAIL_CHARS: Final = 20_000
+_AS_WORDS: Final = str.maketrans("._-", "   ")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One event. `url`: the page about its subject, if there is one; `reason` is what whoever did it
+    said of it; `detail` the rest, as it is kept.
+    """
+
+    id: int
+    at: datetime
+    actor: str
+    what: str
+    subject: str
+    environment: str
+    request_id: str
+    url: str
+    reason: str
+    detail: str
+
+
+class AuditPage(Page):
+    """Events of the environments one sees, newest first; what belongs to none is for administrators of all."""
+
+    template = "audit/list.html"
+    needs = {"GET": None}
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """One page, from the event behind `before` on."""
+        asked = {name: request.GET.get(name, "").strip()[:_MAX_TEXT] for name in _FILTERS}
+        environments = self._environments(asked["environment"])
+        before = request.GET.get("before", "")
+        found = audit_list(
+            environments=environments,
+            before=int(before) if before.isascii() and before.isdigit() and len(before) <= 18 else None,
+            actor=asked["actor"],
+            verb=asked["verb"],
+            request_id=asked["request_id"],
+            limit=_SIZE + 1,
+        )
+        context = {
+            "lines": [_line(event) for event in found[:_SIZE]],
+            "next": found[_SIZE - 1].pk if len(found) > _SIZE else None,
+            "later": bool(before),
+            "asked": asked,
+            "filtered": any(asked.values()),
+            "keys": self.principal.sees(state.key for state in environment_list()),
+        }
+        return self.page(context)
+
+    def _environments(self, wanted: str) -> tuple[str, ...]:
+        """Raises NotFound for one that is not to be seen."""
+        if wanted:
+            return (environment_visible(self.principal, wanted).key,)
+        keys = self.principal.sees(state.key for state in environment_list())
+        return (*keys, "") if self.principal.may(Role.ADMIN, None) else keys
+
+
+_FILTERS: Final = ("environment", "actor", "verb", "request_id")
+
+
+def _line(event: AuditEvent) -> Line:
+    told = event.detail if isinstance(event.detail, dict) else {}
+    rest = {key: value for key, value in told.items() if key != "reason" and value not in ("", None)}
+    return Line(
+        event.pk,
+        event.at,
+        event.actor,
+        event.verb.translate(_AS_WORDS),
+        event.subject,
+        event.environment,
+        event.request_id,
+        _page_of(event),
+        str(told.get("reason", "")),
+        json.dumps(rest, indent=2, ensure_ascii=False)[:_MAX_DETAIL_CHARS] if rest else "",
+    )
+
+
+def _page_of(event: AuditEvent) -> str:
+    """Subjects of changes and incidents are their ids, which have pages; a change's page says if it is gone."""
+    noun = event.verb.partition(".")[0]
+    if noun not in ("change", "incident"):
+        return ""
+    try:
+        return reverse(noun, args=[str(UUID(event.subject))])
+    except ValueError:
+        return ""

@@ -1,0 +1,109 @@
+"""The setup guide: from an empty environment to the first client, ticking while it connects (ux.md section 7)."""
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from controlplane.builder.condition import BUILDS, builder_state
+from controlplane.catalog.selectors import EnvironmentState, counts_by_environment, environment_list
+from controlplane.clients.bootstraps import (
+    Node,
+    UnreachableError,
+    Variant,
+    envoy_bootstrap,
+    grpc_bootstrap,
+    node_for,
+)
+from controlplane.clients.browsing import ClientLine, Standing, client_page, standing_counts
+from controlplane.clients.selectors import replica_list
+from controlplane.config import Config
+from controlplane.console.pages import Page
+from controlplane.values import AdsAuth
+from xdscore.names import name_problem
+
+_FAMILIES: Final = {"envoy": "Envoy", "grpc": "gRPC"}
+_DEFAULT_NODE: Final = "my-first-client"
+_NEWEST: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One step: whether it is done, and what to do while it is not."""
+
+    label: str
+    done: bool
+    says: str
+
+
+class SetupPage(Page):
+    """The guide of one environment."""
+
+    template = "setup/guide.html"
+
+    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """The guide; only its ticks for a page that is open."""
+        ticks = _ticks(self.here)
+        newest = client_page(environment_keys=[environment_key], limit=_NEWEST)[0]
+        if request.GET.get("part") == "ticks":
+            return self.part("setup/ticks.html", _live(self.here, ticks, newest))
+        family = request.GET.get("family", "")
+        family = family if family in _FAMILIES else "envoy"
+        node_id = request.GET.get("node_id", "").strip() or _DEFAULT_NODE
+        text, problem = _bootstrap(environment_key, family, node_id)
+        config: Config = settings.PARLEY
+        context = {
+            **_live(self.here, ticks, newest),
+            "families": tuple(_FAMILIES.items()),
+            "family": family,
+            "node_id": node_id,
+            "bootstrap": text,
+            "problem": problem,
+            "ads_address": str(config.ads_address),
+            "ads_auth": config.ads_auth.value,
+        }
+        return self.page(context)
+
+
+def _live(environment: EnvironmentState, ticks: tuple[Tick, ...], newest: tuple[ClientLine, ...]) -> dict[str, object]:
+    return {"environment": environment, "ticks": ticks, "newest": newest, "done": all(tick.done for tick in ticks)}
+
+
+def _ticks(environment: EnvironmentState) -> tuple[Tick, ...]:
+    key = environment.key
+    builder = builder_state()
+    published = environment.epoch > 0 and environment.generation == environment.built_generation
+    replicas = [each for each in replica_list() if not each.stopped]
+    resources = counts_by_environment().get(key, 0)
+    standing = standing_counts(environment_keys=[key])[key]
+    connected = sum(standing.values()) - standing[Standing.GONE]
+    content = connected - standing[Standing.REFUSING] - standing[Standing.SILENT]
+    return (
+        Tick("Something is written", resources > 0, f"{resources} resource{'s' if resources != 1 else ''}"),
+        Tick(
+            "It is published",
+            published,
+            f"snapshot {environment.epoch}" if published else builder if builder != BUILDS else "in a moment",
+        ),
+        Tick("ADS runs", bool(replicas), f"{len(replicas)} process{'es' if len(replicas) != 1 else ''}"),
+        Tick("A client is connected", connected > 0, f"{connected} connected"),
+        Tick("A client accepts what it is sent", content > 0, f"{content} neither refusing nor silent"),
+    )
+
+
+def _bootstrap(environment_key: str, family: str, node_id: str) -> tuple[str, str]:
+    """(the file, what is wrong with the question); one of both is empty."""
+    if problem := name_problem(node_id):
+        return "", f"The node id {problem}."
+    config: Config = settings.PARLEY
+    if config.ads_auth is AdsAuth.NONE:
+        try:
+            node = node_for(node_id, environment_key, tuple(state.choice for state in environment_list()))
+        except UnreachableError as error:
+            return "", str(error)
+    else:
+        node = Node(node_id, environment_key)
+    tree = envoy_bootstrap(config, node, Variant.SOTW) if family == "envoy" else grpc_bootstrap(config, node)
+    return json.dumps(tree, indent=2), ""

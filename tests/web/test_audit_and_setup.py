@@ -1,0 +1,69 @@
+"""The audit log as a page, and the guide that ticks while the first client connects."""
+
+import html
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from controlplane.accounts.principal import Role
+from controlplane.databases import READER
+from controlplane.journal.services import audit_record
+from tests.services.incidents.fleet import Fleet
+from tests.web.conftest import HOSTILE, assert_harmless, page, queries
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
+
+
+def test_audit__events__newest_first_with_who_what_why_and_the_way_there(admin: Client, fleet: Fleet) -> None:
+    audit_record(
+        actor=HOSTILE, verb="quarantine.opened", subject=HOSTILE, environment="default", detail={"reason": HOSTILE}
+    )
+
+    shown = page(admin, "/audit")
+
+    assert shown.index("quarantine opened") < shown.index("change saved")
+    assert 'href="/changes/' in shown
+    assert "login succeeded" not in page(admin, "/audit?environment=default")
+    assert "No event fits" in page(admin, "/audit?actor=nobody")
+    assert_harmless(shown)
+
+
+def test_audit__longer_than_a_page__goes_on_and_back(admin: Client) -> None:
+    for number in range(60):
+        audit_record(actor="dana", verb="thing.done", subject=f"thing-{number:02}", environment="default")
+
+    first = page(admin, "/audit?actor=dana")
+    older = html.unescape(first).partition('rel="next" href="')[2].partition('"')[0]
+    second = page(admin, f"/audit{older}")
+
+    assert ("thing-59" in first, "thing-00" in first) == (True, False)
+    assert ("thing-59" in second, "thing-00" in second) == (False, True)
+    assert queries(admin, "/audit") <= 12
+
+
+def test_audit__rights_in_one_environment__shows_nothing_of_others(person: Callable[..., Client], fleet: Fleet) -> None:
+    stranger = person(Role.ADMIN, "prod")
+
+    assert "change saved" not in page(stranger, "/audit")
+    page(stranger, "/audit?environment=default", 404)
+
+
+def test_setup__nobody_connected__gives_the_file_and_says_what_is_missing(admin: Client) -> None:
+    shown = page(admin, "/e/default/setup?family=grpc&node_id=pay-1")
+
+    assert "&quot;xds_servers&quot;" in shown
+    assert "&quot;pay-1&quot;" in shown
+    assert "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=true" in shown
+    assert "0 connected" in shown
+    assert "no selector of &#x27;prod&#x27; takes it" in page(admin, "/e/prod/setup")
+    assert_harmless(page(admin, "/e/default/setup", 200))
+
+
+def test_setup__client_connects__ticks_without_the_rest_of_the_page(admin: Client, fleet: Fleet) -> None:
+    ticks = page(admin, "/e/default/setup?part=ticks")
+
+    assert "3 connected" in ticks
+    assert "node-1" in ticks
+    assert "<html" not in ticks
+    assert queries(admin, "/e/default/setup?part=ticks") <= 18
