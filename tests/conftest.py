@@ -14,8 +14,9 @@ from pathlib import Path
 
 import hypothesis
 
-hypothesis.settings.register_profile("repeatable", derandomize=True)
-hypothesis.settings.register_profile("search", derandomize=False, print_blob=True)
+# Without a deadline: no test may depend on how quick the machine is.
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("search", derandomize=False, deadline=None, print_blob=True)
 hypothesis.settings.load_profile("repeatable")
 
 _FOREIGN = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")

@@ -1,5 +1,6 @@
 """What is worth saying of a resource's content beyond its shape and rules, in one walk through everything in it:
-notices of the API (`notices`), dangers (`dangers`), certificates and keys (`certificates`). Called by `parse`; pure.
+fields that do not go together (`relations`), notices of the API (`notices`), dangers (`dangers`), certificates and keys
+(`certificates`). Called by `parse`; pure.
 """
 
 from collections.abc import Iterator
@@ -9,14 +10,19 @@ from xdscore.schema.certificates import Expiry, certificates_in
 from xdscore.schema.dangers import DangerSearch
 from xdscore.schema.notices import notices_of
 from xdscore.schema.positions import Path
+from xdscore.schema.relations import relations_in
 from xdscore.schema.traversal import everything_in
 from xdscore.schema.walk import AnyMessage
 
 
-def content_of(message: AnyMessage) -> Iterator[tuple[Path, Finding | Expiry]]:
-    """Everything there is to say at any time, and when certificates end, each with its path."""
+def content_of(message: AnyMessage, *, complete: bool) -> Iterator[tuple[Path, Finding | Expiry]]:
+    """Everything there is to say at any time, and when certificates end, each with its path. Without `complete` some of
+    what was written is missing in `message`, so nothing is said of what does not go together.
+    """
     dangers = DangerSearch()
     for path, each in everything_in(message):
         yield from notices_of(each, path)
+        if complete:
+            yield from relations_in(each, path)
         yield from dangers.look(each, path)
         yield from certificates_in(each, path)

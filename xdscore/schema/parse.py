@@ -160,7 +160,7 @@ def _parse(
         before = pointer_of(spelled(manifest.tree, path + first))
         attempt.say(spelled(manifest.tree, path + place), DOMAIN_TWICE.finding("", domain=domain, first=before))
     expiries: list[tuple[str, Expiry]] = []
-    for place, each in content_of(message):
+    for place, each in content_of(message, complete=not conversion.findings):
         found_at = spelled(manifest.tree, path + place)
         if isinstance(each, Expiry):
             expiries.append((pointer_of(manifest.path + found_at), each))
