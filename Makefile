@@ -9,7 +9,7 @@ JOBS ?= 2
 PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo bench check test-fast test-protocol test-e2e fuzz lock golden codes differential openapi clean install install-dev test-search api-search mutation
+.PHONY: help run test demo bench check test-fast test-protocol test-e2e fuzz lock golden codes differential openapi clean install install-dev test-search api-search mutation screenshots
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -73,6 +73,9 @@ codes: install-dev  ## Write the reference page of the codes
 openapi: install-dev  ## Write the API's schema; fails when it differs from the reviewed one
 	$(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/reference/openapi.yaml
 	git --no-pager diff --exit-code -- docs/reference/openapi.yaml
+
+screenshots: install-dev  ## Pictures of every page, wide and narrow, light and dark; needs `make demo` running elsewhere, and Chromium
+	$(BIN)/python scripts/screenshots.py $${PARLEY_PUBLIC_URL:-http://127.0.0.1:8000} "$$(cat $${PARLEY_HOME:-.parley}/admin.password)" screenshots
 
 lock: install  ## Turn requirements*.in into hashed locks
 	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements.in -o requirements.txt

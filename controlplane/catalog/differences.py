@@ -29,6 +29,11 @@ class ResourceDifference:
         return self.key[1]
 
     @property
+    def label(self) -> str:
+        """Type and name."""
+        return f"{self.word}/{self.name}"
+
+    @property
     def action(self) -> str:
         """What leads from one side to the other: created, deleted or updated."""
         return "created" if self.before is None else "deleted" if self.after is None else "updated"
@@ -36,7 +41,7 @@ class ResourceDifference:
     @property
     def text(self) -> str:
         """The unified text of it."""
-        return unified_text(f"{self.word}/{self.name}", self.before, self.after)
+        return unified_text(self.label, self.before, self.after)
 
 
 def states_differ(

@@ -60,6 +60,16 @@ class Step:
     to_current: str
     restorable: bool
 
+    @property
+    def changed_label(self) -> str:
+        """What its first difference is, for who does not see it."""
+        return f"What r{self.number} changed"
+
+    @property
+    def current_label(self) -> str:
+        """The same of the second."""
+        return f"From r{self.number} to the current one"
+
 
 class ResourcePage(Page):
     """A resource, tab by tab. A deleted one has its history only."""

@@ -1,0 +1,118 @@
+"""Pictures of every page: wide and narrow, light and dark, with data and empty. Look at them before a release.
+
+    make demo          in one terminal
+    make screenshots   in another: they are in screenshots/
+
+Every page is found in the table of paths; a page that needs something to show is given what the demo has.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+WIDTHS: Final = (1440, 390)
+THEMES: Final = ("light", "dark")
+_HEIGHT: Final = 900
+_SETTLE_MS: Final = 700  # what scripts add to a page once it is loaded
+_CHROMIUM: Final = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+# (file name, path). "{change}" and the like stand for the first link of that kind on the page that lists them.
+PAGES: Final = (
+    ("home", "/"),
+    ("explain", "/x?e=default&t=listener&n=pay.internal"),
+    ("environments", "/environments"),
+    ("environment", "/e/default"),
+    ("resources", "/e/default/resources"),
+    ("resources-none-fits", "/e/default/resources?name=nothing-is-called-so"),
+    ("resource", "/e/default/resource?type=listener&name=demo-http"),
+    ("resource-history", "/e/default/resource?type=listener&name=demo-http&tab=history"),
+    ("resource-links", "/e/default/resource?type=listener&name=demo-http&tab=links"),
+    ("resource-clients", "/e/default/resource?type=listener&name=demo-http&tab=clients"),
+    ("resource-access", "/e/default/resource?type=listener&name=demo-http&tab=access"),
+    ("resource-edit", "/e/default/resource/edit?type=route&name=demo-routes"),
+    ("resource-new", "/e/default/resources/new?type=listener"),
+    ("import", "/e/default/import"),
+    ("changes", "/e/default/changes"),
+    ("change", "/e/default/changes -> /changes/"),
+    ("snapshots", "/e/default/snapshots"),
+    ("snapshot", "/e/default/snapshots/1"),
+    ("compare", "/e/default/compare?from=1&to=live"),
+    ("rollback", "/e/default/rollback?to=1"),
+    ("builds", "/e/default/builds"),
+    ("incidents", "/e/default/incidents"),
+    ("clients", "/e/default/clients"),
+    ("client", "/e/default/clients -> /clients/"),
+    ("not-found", "/e/absent/resources"),
+    ("code", "/codes/XDS2103"),
+)
+EMPTY: Final = ("resources", "changes", "snapshots", "builds", "incidents", "clients")
+
+
+def main(base: str, password: str, out: Path) -> int:
+    """All of them; how many pages could not be shown."""
+    out.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        failed = [
+            each
+            for width in WIDTHS
+            for theme in THEMES
+            for each in _pictures(browser, base, password, out, width, theme)
+        ]
+        browser.close()
+    for line in failed:
+        sys.stderr.write(f"{line}\n")
+    made = len(list(out.glob("*.png")))
+    sys.stdout.write(f"{made} pictures in {out}\n")
+    return len(failed)
+
+
+def _pictures(browser: Browser, base: str, password: str, out: Path, width: int, theme: str) -> Iterator[str]:
+    """Takes one set; yields a line for each page that failed or is wider than the window."""
+    context = browser.new_context(viewport={"width": width, "height": _HEIGHT}, color_scheme=theme)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(f"{base}/login")
+    page.screenshot(path=out / f"login-{width}-{theme}.png")
+    page.get_by_label("User", exact=True).fill("admin")
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{base}/")
+    for name, path in (*PAGES, *_empty(page, base)):
+        if not _open(page, base, path):
+            yield f"{name}: nothing to show at {path}"
+            continue
+        page.wait_for_timeout(_SETTLE_MS)
+        page.screenshot(path=out / f"{name}-{width}-{theme}.png", full_page=True)
+        if page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"):
+            yield f"{name}: wider than {width} pixels"
+    context.close()
+
+
+def _empty(page: Page, base: str) -> list[tuple[str, str]]:
+    """The lists of an environment that holds nothing, which is made once."""
+    page.goto(f"{base}/environments")
+    if page.get_by_role("link", name="empty", exact=True).count() == 0:
+        page.get_by_label("Key", exact=True).fill("empty")
+        page.get_by_role("button", name="Create environment").click()
+        page.wait_for_url("**/e/empty")
+    return [(f"empty-{name}", f"/e/empty/{name}") for name in EMPTY]
+
+
+def _open(page: Page, base: str, path: str) -> bool:
+    """Go there, by a link of a list where the path says so."""
+    start, _, link = path.partition(" -> ")
+    answer = page.goto(base + start)
+    if link:
+        links = page.locator(f'main a[href^="{link}"]')
+        if links.count() == 0:
+            return False
+        links.first.click()
+        page.wait_for_url(f"**{link}**")
+    return answer is not None and answer.status < 500
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main(sys.argv[1], sys.argv[2], Path(sys.argv[3])) else 0)
