@@ -110,6 +110,8 @@ def paths(known: dict[str, list[str]]) -> Iterator[str]:
             for name in names:
                 path = re.sub(rf"<(?:\w+:)?{name}>", known[name][index], path)
             yield f"/{path}"
+            if path.startswith("e/"):
+                yield f"/{path}?type=cluster&name=pay&from=1&to=2"  # what pages are about stands in their questions
 
 
 def _routes(resolver: URLResolver, prefix: str = "") -> Iterator[str]:
@@ -142,7 +144,7 @@ def test_every_path_and_verb__of_another_environment__shows_nothing_of_it(
     wanted = sorted(set(paths(known)) - {"/logout"})
     for client in strangers(role):
         for path in wanted:
-            for verb in VERBS:
+            for verb in VERBS if "?" not in path else ("GET", "POST"):
                 answer = client.generic(verb, path, b"{}", content_type="application/json")
                 tried += 1
                 body = b"".join(answer) if answer.streaming else answer.content
@@ -171,7 +173,7 @@ def test_every_list__with_every_filter__shows_nothing_of_another_environment(kno
     whole += ["limit=100", "verb=change.saved", "node_id=node-1", "state=open", "connected=true", "manifests=true"]
     tried, leaks = 0, []
     for route in _routes(get_resolver()):
-        path = "/" + route.replace("<part:environment_key>", "prod")
+        path = "/" + re.sub(r"<\w+:environment_key>", "prod", route)
         if "<" in path:
             continue
         client = by_token if path.startswith("/api/") else signed_in

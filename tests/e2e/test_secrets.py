@@ -1,8 +1,9 @@
-"""A private key that was entered over REST is nowhere but on the wire to those who may have it, also after a data plane
-quoted it in a NACK and while the keys are rotated (reliability S5).
+"""A private key that was entered over REST and in the console's editor is nowhere but on the wire to those who may have
+it, also after a data plane quoted it in a NACK and while the keys are rotated (reliability S5).
 """
 
 import base64
+import html
 import json
 import os
 import secrets
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import grpc
 import pytest
@@ -38,6 +39,7 @@ SECRET_TYPE = "envoy.extensions.transport_sockets.tls.v3.Secret"
 ADS = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
 
 
+NAMES = ("pay", "edge", "console")
 FIRST, SECOND = (base64.urlsafe_b64encode(secrets.token_bytes(32)).decode() for _ in range(2))
 
 
@@ -145,28 +147,32 @@ class Stream:
 def test_secret__entered_used_refused_and_rotated__is_nowhere_but_on_the_wire(parley: Parley) -> None:
     canary, broker = Canary(), Recorder(parley.home)
     broker.start()
+    browser = Browser(parley)
+    written = list(browser.write(canary.manifest("console")))
     parley.apply_and_publish(canary.manifest("pay"), cluster("c"))
     put = parley.call("PUT", "/environments/default/resources/secret/edge", canary.manifest("edge"))
     assert put.status == 202, put
     parley.published(put.body["id"])
 
-    stream = Stream(parley, "pay", "edge")
+    stream = Stream(parley, *NAMES)
     served = stream.answer()
+    assert len(served.resources) == len(NAMES)
     assert canary.found_in(served.SerializeToString())  # the check itself sees what it looks for
     dump = f'name: "pay" tls_certificate {{ private_key {{ inline_string: "{canary.pem}" }} }}'
     stream.ask(served.nonce, error=f"refused: {dump}\n{canary.pem}\n{json.dumps(canary.pem)}")
     eventually(lambda: parley.call("GET", "/incidents").body["results"], within_s=10)
 
     rotated = _rotate(parley)
-    assert "Sealed anew: 2 secrets," in rotated
+    assert "Sealed anew: 3 secrets," in rotated
 
     stream.close()
-    again = Stream(parley, "pay", "edge")
+    again = Stream(parley, *NAMES)
     assert canary.found_in(again.answer().SerializeToString())
     again.close()
 
-    places = {"rotate_keys, what it says": rotated.encode(), **dict(_places(parley, broker))}
-    assert len(places) > 30
+    places = {"rotate_keys, what it says": rotated.encode(), **dict(written), **dict(_places(parley, broker, browser))}
+    assert {"page /e/default/resource?type=secret&name=console", "page /e/default/export"} <= places.keys()
+    assert len(places) > 60
     assert {place: canary.found_in(data) for place, data in places.items() if canary.found_in(data)} == {}
 
 
@@ -189,7 +195,7 @@ def _rotate(parley: Parley) -> str:
     return done.stdout + done.stderr
 
 
-def _places(parley: Parley, broker: Recorder) -> Iterator[tuple[str, bytes]]:
+def _places(parley: Parley, broker: Recorder, browser: "Browser") -> Iterator[tuple[str, bytes]]:
     yield "broker, what it was told", b"\n".join(broker.seen)
     yield "broker, what it holds", broker.dump()
     for file in sorted(parley.home.rglob("*")):
@@ -205,7 +211,7 @@ def _places(parley: Parley, broker: Recorder) -> Iterator[tuple[str, bytes]]:
     for path in _api_paths(parley):
         answer = parley.call("GET", path)
         yield f"GET {path}", json.dumps(answer.body).encode()
-    yield from _pages(parley)
+    yield from browser.pages()
 
 
 def _bytes(value: object) -> bytes:
@@ -225,36 +231,60 @@ def _api_paths(parley: Parley) -> Iterator[str]:
         "/clients",
         "/tokens",
     )
-    for name in ("pay", "edge"):
+    for name in NAMES:
         yield from (f"{resources}/secret/{name}", f"{resources}/secret/{name}/revisions")
         yield f"/explain?environment=default&client=edge&type=secret&name={name}"
     yield from ("/environments/default/snapshots", "/environments/default/snapshots/1")
     yield from (f"/incidents/{incident['id']}", f"/clients/{client['id']}", f"/clients/{client['id']}/subscriptions")
 
 
-def _pages(parley: Parley) -> Iterator[tuple[str, bytes]]:
-    """The console, as the administrator sees it: every page that a page links to."""
-    base, jar = f"http://127.0.0.1:{parley.web_port}", CookieJar()
-    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
-    browser.open(f"{base}/login").read()
-    form = {"username": "admin", "password": "a long password"}
-    token = next(cookie.value for cookie in jar if cookie.name.endswith("csrftoken"))
-    login = urllib.request.Request(  # noqa: S310 - loopback
-        f"{base}/login",
-        data=urlencode({**form, "csrfmiddlewaretoken": token}).encode(),
-        headers={"Referer": f"{base}/login", "Origin": base},
-    )
-    browser.open(login).read()
-    waiting, seen = ["/", "/x?e=default&t=secret&n=pay", "/admin/"], set[str]()
-    while waiting and len(seen) < 60:
-        path = waiting.pop(0)
-        seen.add(path)
+class Browser:
+    """The console, as the administrator sees it."""
+
+    def __init__(self, parley: Parley) -> None:
+        self._base = f"http://127.0.0.1:{parley.web_port}"
+        self._cookies = CookieJar()
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self._cookies))
+        self._open("/login")
+        self._post("/login", {"username": "admin", "password": "a long password"})
+
+    def write(self, manifest: dict[str, object]) -> Iterator[tuple[str, bytes]]:
+        """Enter a resource in the editor and by an import: checked, refused for a mistake, and saved; with and without
+        the script that asks for parts of the page. What is said to each.
+        """
+        sound = json.dumps(manifest, indent=1)
+        wrong = {"mistaken": sound.replace('"name"', '"nmae"'), "no manifest": sound[:-1], "sound": sound}
+        for path in ("/e/default/resources/new", "/e/default/import"):
+            for headers in ({"X-Parley-Part": "1"}, {}):
+                for action in ("check", "save"):
+                    for what, text in wrong.items():
+                        given = {"text": text, "action": action, "message": what, "revision": "0"}
+                        yield f"{action} {what} at {path} {headers}", self._post(path, given, headers)
+
+    def pages(self) -> Iterator[tuple[str, bytes]]:
+        """Every page that a page links to."""
+        resource = "/e/default/resource{}?type=secret&name=console{}"
+        asked = [resource.format(*each) for each in (("", ""), ("/edit", ""), ("", "&tab=history"))]
+        waiting, seen = [*asked, "/e/default/export", "/", "/x?e=default&t=secret&n=pay", "/admin/"], set[str]()
+        while waiting and len(seen) < 120:
+            path = waiting.pop(0)
+            seen.add(path)
+            page = self._open(path)
+            yield f"page {path}", page
+            for link in page.split(b'href="')[1:]:
+                target = html.unescape(link.split(b'"')[0].decode()).partition("#")[0]
+                if target.startswith("/") and not target.startswith(("/static", "/logout", "/admin/logout", "/theme")):
+                    waiting += [target] if target not in seen | set(waiting) else []
+
+    def _post(self, path: str, form: dict[str, str], headers: dict[str, str] | None = None) -> bytes:
+        token = next(cookie.value for cookie in self._cookies if cookie.name.endswith("csrftoken"))
+        data = urlencode({**form, "csrfmiddlewaretoken": token}).encode()
+        return self._open(path, data, {"Referer": self._base + path, "Origin": self._base, **(headers or {})})
+
+    def _open(self, path: str, data: bytes | None = None, headers: dict[str, str] | None = None) -> bytes:
+        request = urllib.request.Request(self._base + quote(path, safe="/?&=%:"), data, headers or {})  # noqa: S310 - loopback
         try:
-            page: bytes = browser.open(base + path).read()
+            page: bytes = self._opener.open(request).read()
         except urllib.error.HTTPError as error:
             page = error.read()
-        yield f"page {path}", page
-        for link in page.split(b'href="')[1:]:
-            target = link.split(b'"')[0].decode().replace("&amp;", "&").partition("#")[0]
-            if target.startswith("/") and not target.startswith(("/static", "/logout", "/admin/logout")):
-                waiting += [target] if target not in seen | set(waiting) else []
+        return page
