@@ -37,11 +37,12 @@ def problems_of(text: str, root: Path) -> Iterator[str]:
             yield f"Rule {rule} names no function."
         if not tests:
             yield f"Rule {rule} names no test."
-        yield from (f"Rule {rule}: there is no {name}." for name in functions if not _function_exists(root, name))
-        yield from (f"Rule {rule}: there is no test {name}." for name in tests if not _test_exists(root, name))
+        yield from (f"Rule {rule}: there is no {name}." for name in functions if not is_code(root, name))
+        yield from (f"Rule {rule}: there is no test {name}." for name in tests if not is_test(root, name))
 
 
-def _function_exists(root: Path, dotted: str) -> bool:
+def is_code(root: Path, dotted: str) -> bool:
+    """Whether this module, class, function or method is in the tree."""
     parts = dotted.split(".")
     for length in range(len(parts), 0, -1):
         module = root.joinpath(*parts[:length])
@@ -51,7 +52,8 @@ def _function_exists(root: Path, dotted: str) -> bool:
     return False
 
 
-def _test_exists(root: Path, named: str) -> bool:
+def is_test(root: Path, named: str) -> bool:
+    """Whether `file.py::name` is in the tree."""
     path, _, name = named.partition("::")
     return path.endswith(".py") and bool(name) and (root / path).is_file() and _defines(root / path, [name])
 

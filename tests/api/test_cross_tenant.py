@@ -179,7 +179,8 @@ def test_every_list__with_every_filter__shows_nothing_of_another_environment(kno
         client = by_token if path.startswith("/api/") else signed_in
         named = filters("/" + re.sub(r"<\w+:(\w+)>", r"{\1}", route))
         known_here = (query for query in whole if set(re.findall(r"(\w+)=", query)) <= named)
-        for query in (*known_here, *(f"{name}={value}" for name in sorted(named) for value in values)):
+        tried_here = values if client is by_token else values[1:2]
+        for query in (*known_here, *(f"{name}={value}" for name in sorted(named) for value in tried_here)):
             answer = client.get(f"{path}?{query}", headers={"Accept": "application/yaml, application/json"})
             tried += 1
             body = b"".join(answer) if answer.streaming else answer.content

@@ -1,5 +1,6 @@
 """The settings as Django itself judges them, in an interpreter of its own for each environment."""
 
+import base64
 import os
 import subprocess
 import sys
@@ -52,12 +53,17 @@ def test_config__secrets_set__are_not_printed(tmp_path: Path) -> None:
         "config",
         PARLEY_HOME=str(tmp_path / "home"),
         DATABASE_URL=f"postgres://u:hunter2@127.0.0.1:{port}/parley",
+        REDIS_URL=f"redis://:hunter2@127.0.0.1:{port}/0",
         PARLEY_ADMIN_PASSWORD="hunter2",
+        PARLEY_MAIL_URL="smtps://u:hunter2@mail.example.org:465?from=parley@example.org",
+        PARLEY_SECRET_KEY="hunter2" * 8,
+        PARLEY_ENCRYPTION_KEYS=base64.urlsafe_b64encode(b"hunter2!" * 4).decode(),
         PARLEY_LIMIT_NAME_BYTES="512",
     )
 
     assert shown.returncode == 0, shown.stderr
-    assert "hunter2" not in shown.stdout
+    assert "hunter2" not in shown.stdout + shown.stderr
+    assert base64.urlsafe_b64encode(b"hunter2").decode()[:8] not in shown.stdout
     assert "PARLEY_LIMIT_NAME_BYTES" in shown.stdout
     assert "(default 1,024)" in shown.stdout
 
