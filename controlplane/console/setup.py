@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.conf import settings
+from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 
 from controlplane.builder.condition import BUILDS, builder_state
@@ -17,7 +18,7 @@ from controlplane.clients.bootstraps import (
     grpc_bootstrap,
     node_for,
 )
-from controlplane.clients.browsing import ClientLine, Standing, client_page, standing_counts
+from controlplane.clients.browsing import Standing, client_page, standing_counts
 from controlplane.clients.selectors import replica_list
 from controlplane.config import Config
 from controlplane.console.pages import Page
@@ -27,6 +28,7 @@ from xdscore.names import name_problem
 _FAMILIES: Final = {"envoy": "Envoy", "grpc": "gRPC"}
 _DEFAULT_NODE: Final = "my-first-client"
 _NEWEST: Final = 5
+_FRESH_S: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +47,17 @@ class SetupPage(Page):
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
         """The guide; only its ticks for a page that is open."""
-        ticks = _ticks(self.here)
-        newest = client_page(environment_keys=[environment_key], limit=_NEWEST)[0]
         if request.GET.get("part") == "ticks":
-            return self.part("setup/ticks.html", _live(self.here, ticks, newest))
+            # Asked for every 3 s by each page that is open, and the same for all who may see this environment.
+            live = cache.get_or_set(f"setup/{self.here.id}", lambda: _live(self.here), _FRESH_S)
+            return self.part("setup/ticks.html", {**(live or {}), "environment": self.here})
         family = request.GET.get("family", "")
         family = family if family in _FAMILIES else "envoy"
         node_id = request.GET.get("node_id", "").strip() or _DEFAULT_NODE
         text, problem = _bootstrap(environment_key, family, node_id)
         config: Config = settings.PARLEY
         context = {
-            **_live(self.here, ticks, newest),
+            **_live(self.here),
             "families": tuple(_FAMILIES.items()),
             "family": family,
             "node_id": node_id,
@@ -67,8 +69,10 @@ class SetupPage(Page):
         return self.page(context)
 
 
-def _live(environment: EnvironmentState, ticks: tuple[Tick, ...], newest: tuple[ClientLine, ...]) -> dict[str, object]:
-    return {"environment": environment, "ticks": ticks, "newest": newest, "done": all(tick.done for tick in ticks)}
+def _live(environment: EnvironmentState) -> dict[str, object]:
+    ticks = _ticks(environment)
+    newest = client_page(environment_keys=[environment.key], limit=_NEWEST)[0]
+    return {"ticks": ticks, "newest": newest, "done": all(tick.done for tick in ticks)}
 
 
 def _ticks(environment: EnvironmentState) -> tuple[Tick, ...]:
