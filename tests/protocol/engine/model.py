@@ -278,6 +278,8 @@ class ModelClient(Checker):
         else:
             raise AssertionError("the stream does not come to rest: a loop")
         for half in self.halves.values():
+            # Of a collection whose members the client said it holds, nothing need be said (C6).
+            self._ask_for_members(half)
             assert (not half.asked and not half.asked_all and not half.again) or self._all_refused(half), (
                 "T1: every name is answered"
             )
