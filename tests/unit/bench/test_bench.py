@@ -65,7 +65,7 @@ def test_command_line__unknown_words__are_refused(arguments: list[str], capsys: 
 def test_scenarios__loaded__have_names_and_summaries() -> None:
     scenarios = load_scenarios()
 
-    assert {"build-10k", "build-100k", "apply"} <= scenarios.keys()
+    assert {"build-10k", "build-100k", "apply", "list", "explain"} <= scenarios.keys()
     assert all(each.summary for each in scenarios.values())
 
 

@@ -1,0 +1,55 @@
+"""An installation whose environment is full of resources, for scenarios that look at it from inside its processes."""
+
+import json
+import multiprocessing
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+
+from bench.installation import installation, start_django
+from bench.resources import fleet
+
+_BATCH = 10_000
+
+
+@contextmanager
+def filled(resources: int) -> Iterator[str]:
+    """Django, set up over an environment that holds so many resources; yields a token. Writing them took another
+    process, whose memory is not this one's.
+    """
+    with installation() as home:
+        filler = multiprocessing.get_context("spawn").Process(target=_fill, args=(resources,))
+        filler.start()
+        filler.join()
+        if filler.exitcode:
+            raise RuntimeError(f"the environment could not be filled: status {filler.exitcode}")
+        start_django(migrate=False)
+        yield (home / "admin.token").read_text(encoding="utf-8").strip()
+
+
+def _fill(resources: int) -> None:
+    start_django(migrate=True)
+    from django.conf import settings  # noqa: PLC0415
+
+    from controlplane.home import Home  # noqa: PLC0415
+    from controlplane.ops.installation import installation_prepare  # noqa: PLC0415
+
+    installation_prepare(config=settings.PARLEY, home=Home(settings.PARLEY.home))
+    manifests = fleet(resources)
+    while batch := list(islice(manifests, _BATCH)):
+        put(batch)
+
+
+def put(manifests: list[dict[str, object]]) -> None:
+    """Write them as one change, past REST."""
+    from controlplane.accounts.principal import SYSTEM  # noqa: PLC0415
+    from controlplane.catalog.services import change_apply  # noqa: PLC0415
+    from controlplane.catalog.values import Put  # noqa: PLC0415
+    from xdscore.schema import Media, ParsedResource, parse, read_manifests  # noqa: PLC0415
+
+    read, _ = read_manifests(json.dumps(manifests).encode(), Media.JSON)
+    parsed = [parse(manifest) for manifest in read]
+    edits = [Put(each) for each in parsed if isinstance(each, ParsedResource)]
+    if len(edits) != len(manifests):
+        raise RuntimeError("a manifest of the benchmark is refused")
+    change_apply(environment_key="default", edits=edits, actor=SYSTEM)
