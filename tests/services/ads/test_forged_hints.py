@@ -49,3 +49,4 @@ def test_hint__of_any_content__makes_the_loader_look_and_says_nothing_to_it() ->
         assert all(looked.acquire(timeout=10) for _ in (FORGED[0], *FORGED))
     finally:
         listener.stop()
+        listener._thread.join(10)  # before the broker goes
