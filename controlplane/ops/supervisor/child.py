@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from controlplane.ops.supervisor import guard
 from controlplane.ops.supervisor.backoff import Backoff
@@ -86,24 +86,27 @@ class Child:
         for path in self.program.clears:
             path.unlink(missing_ok=True)
         ours, theirs = socket.socketpair()
-        with ours, theirs:
+        # A pipe of our own: with asyncio's, `wait` also waits for the end of all that writes into it, and a program
+        # whose guard was killed would write on for ever.
+        output, said = _pipe()
+        with ours, theirs, output, said:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", guard.__file__),
                 *(str(theirs.fileno()), str(self._lock), str(ORPHAN_GRACE_S), "--", *self.program.command),
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
+                stdout=said,
                 stderr=asyncio.subprocess.STDOUT,
                 env=self._environment,
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,  # Ctrl-C reaches the supervisor alone, which then stops all in order
             )
             theirs.close()
+            said.close()
             self._control = ours
             if self._stopping.is_set():  # stop() came while there was nobody to give the order to
                 self._order(guard.ORDER_TERMINATE)
             probing = asyncio.create_task(self._probe())
-            assert process.stdout is not None  # noqa: S101  asked for with PIPE
-            pumping = asyncio.create_task(pump(process.stdout, *self._takers()))
+            pumping = asyncio.create_task(pump(await _reader(output), *self._takers()))
             try:
                 group = await _program_of(ours)
                 status = await process.wait()
@@ -139,6 +142,17 @@ class Child:
     def _say(self, text: str) -> None:
         self._screen.line(self.program.name, text)
         self._file.write(text)
+
+
+def _pipe() -> tuple[BinaryIO, BinaryIO]:
+    reading, writing = os.pipe()
+    return os.fdopen(reading, "rb", buffering=0), os.fdopen(writing, "wb", buffering=0)
+
+
+async def _reader(pipe: BinaryIO) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+    return reader
 
 
 async def _program_of(control: socket.socket) -> int:

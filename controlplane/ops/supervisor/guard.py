@@ -32,10 +32,13 @@ def main(arguments: list[str]) -> int:
     # Held until this process ends; not inherited by the program.
     fcntl.flock(os.open(lock, os.O_RDWR | os.O_CREAT, 0o600), fcntl.LOCK_SH)
     wake = _wake_on_signals()
-    program = _start(command)
+    program, go = _start(command)
     try:
         with suppress(BrokenPipeError):  # a supervisor that is gone already; `_watch` notices
             os.write(control, b"%d\n" % program)
+        with suppress(BrokenPipeError):  # a program that was killed before it became one
+            os.write(go, b"g")
+        os.close(go)
         status = _watch(program, control, wake, grace_s)
     finally:
         # What the program leaves behind when it ends by itself, for example pool processes of a killed worker.
@@ -43,15 +46,24 @@ def main(arguments: list[str]) -> int:
     return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
 
-def _start(command: list[str]) -> int:
+def _start(command: list[str]) -> tuple[int, int]:
+    """The id of a process that becomes the program once a byte comes out of the descriptor beside it: not before the
+    supervisor knows the id, or nobody could end the program of a guard that was killed at that moment.
+    """
+    told, go = os.pipe()
     program = os.fork()
     if program:
+        os.close(told)
         # Both sides do it: whoever comes first, the group exists before anybody is signalled. An error says that the
         # program did so itself and runs its command already, or has ended.
         with suppress(PermissionError, ProcessLookupError):
             os.setpgid(program, program)
-        return program
+        return program, go
+    os.close(go)
     os.setpgid(0, 0)
+    if not os.read(told, 1):
+        os._exit(EXIT_COMMAND_MISSING)
+    os.close(told)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
