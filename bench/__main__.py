@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     results = []
     for each, parameters in wanted:
         print(f"… {each.name}: {each.summary}", file=sys.stderr, flush=True)
-        results.append(_run_apart(each, parameters))
+        results.append(run_apart(each, parameters))
     write(OUT, results)
     print(table(results))
     return 1 if any(result.error for result in results) else 0
@@ -61,7 +61,7 @@ def _read(arguments: Sequence[str], scenarios: Mapping[str, Scenario]) -> tuple[
     return [scenarios[name] for name in names] or list(scenarios.values()), given
 
 
-def _run_apart(chosen: Scenario, parameters: Parameters) -> Result:
+def run_apart(chosen: Scenario, parameters: Parameters) -> Result:
     """The result of a scenario that ran in a process of its own."""
     with tempfile.TemporaryDirectory(prefix="parley-bench-") as folder:
         out = Path(folder) / "result.json"

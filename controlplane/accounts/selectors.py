@@ -78,6 +78,33 @@ def client_tokens_valid() -> tuple[ClientTokenRow, ...]:
     return tuple(ClientTokenRow(*row) for row in rows.values_list("digest", "subject", "environment", "expires_at"))
 
 
+@dataclass(frozen=True, slots=True)
+class EndingToken:
+    """A token that is good until `expires_at`. `environment` is empty for one that is not bound to one; `key` is its
+    own among all tokens.
+    """
+
+    key: str
+    name: str
+    environment: str
+    expires_at: datetime
+
+
+def tokens_ending(*, before: datetime) -> tuple[EndingToken, ...]:
+    """The tokens of people, pipelines and data planes that are good now and not any more at this time."""
+    during = Q(revoked_at=None, expires_at__gt=timezone.now(), expires_at__lt=before)
+    people = ApiToken.objects.filter(during).values_list("pk", "name", "expires_at")
+    planes = ClientToken.objects.filter(during).values_list("pk", "subject", "environment", "expires_at")
+    return (
+        *(EndingToken(f"token/{pk}", name, "", expires_at) for pk, name, expires_at in people if expires_at),
+        *(
+            EndingToken(f"client-token/{pk}", subject, environment, expires_at)
+            for pk, subject, environment, expires_at in planes
+            if expires_at
+        ),
+    )
+
+
 def client_token_is_valid(plaintext: str) -> bool:
     """Whether this is the text of a token that ADS would take."""
     rows = ClientToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None)

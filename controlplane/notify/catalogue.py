@@ -4,10 +4,11 @@ What, where, since when, how many of how many, the probable cause, one link and 
 in already cut and harmless; they are quoted, never interpreted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from urllib.parse import quote
 
 from xdscore.resource_types import by_word
 
@@ -19,33 +20,48 @@ class Severity(StrEnum):
     NORMAL = "normal"
     PAGE = "page"
 
+    @property
+    def loudness(self) -> int:
+        """Grows with how loud it is."""
+        return list(Severity).index(self)
+
 
 PAGE_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One row of the catalogue. `cooldown`: how long repeats about the same subject are not told."""
+    """One row of the catalogue. `cooldown`: how long repeats about the same subject are not told, nor what `after` told
+    already at least as loudly.
+    """
 
     name: str
     cooldown: timedelta
     severity: Severity
+    after: tuple[str, ...] = ()
 
 
 _MINUTES_15 = timedelta(minutes=15)
 _AT_ONCE = timedelta(0)
+# Told once for each number of days that is left.
+_ONCE = timedelta(days=30)
+DAYS_LEFT = (1, 3, 14)
 
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind("incident.opened", _MINUTES_15, Severity.NORMAL),
         Kind("incident.regressed", _MINUTES_15, Severity.NORMAL),
-        Kind("incident.escalating", _MINUTES_15, Severity.PAGE),
+        Kind("incident.escalating", _MINUTES_15, Severity.PAGE, after=("incident.opened", "incident.regressed")),
         Kind("incident.resolved", _AT_ONCE, Severity.QUIET),
         Kind("quarantine.opened", _AT_ONCE, Severity.NORMAL),
         Kind("quarantine.released", _AT_ONCE, Severity.NORMAL),
         Kind("build.failed", timedelta(hours=1), Severity.NORMAL),
         Kind("certificate.expiring", _AT_ONCE, Severity.NORMAL),
+        Kind("hold.set", _AT_ONCE, Severity.NORMAL),
+        Kind("hold.released", _AT_ONCE, Severity.NORMAL),
+        Kind("token.expiring", _ONCE, Severity.NORMAL),
+        Kind("client.silent", _MINUTES_15, Severity.NORMAL),
         Kind("channel.paused", _AT_ONCE, Severity.NORMAL),
     )
 }
@@ -75,11 +91,69 @@ def wording_of(kind: Kind, *, environment: str, payload: Mapping[str, object], p
             "snapshot they have. The build is tried again each second."
         )
         return Wording(kind.severity, title, text, public_url)
-    if kind.name == "certificate.expiring":
-        return _certificate(kind, environment, said, public_url)
-    title = f"Channel '{said.get('channel', '')}' is paused"
+    title, text = _WORDS[kind.name](environment, said)
+    page = _PAGES.get(kind.name, "").format(environment=quote(environment, safe=""))
+    return Wording(kind.severity, title, text, public_url + page)
+
+
+def _paused(_environment: str, said: Mapping[str, str]) -> tuple[str, str]:
     text = f"{said.get('reason', '')} Mend the target, then resume the channel; what was missed is in the inbox."
-    return Wording(kind.severity, title, text, public_url)
+    return f"Channel '{said.get('channel', '')}' is paused", text
+
+
+def _held(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
+    reason = said.get("reason", "")
+    text = f"{said.get('actor', '')}: {reason}. Changes of resources are refused until the hold is released."
+    return f"'{environment}' is held", text
+
+
+def _released(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
+    text = f"{said.get('actor', '')} released the hold. It was held for: {said.get('reason', '')}."
+    return f"'{environment}' takes changes again", text
+
+
+def _certificate(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
+    became = "has expired" if said.get("expired") == "True" else "expires soon"
+    day = said.get("day", "soon")
+    text = f"Its last day is {day}; peers refuse it from then on. Next: renew it and write the resource again."
+    return f"A certificate of {_resource(said)} in '{environment}' {became}", text
+
+
+def _token(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
+    where = f" It is good for '{environment}' only." if environment else ""
+    text = f"Whoever uses it is refused from {said.get('at', '')} on.{where} Make a new one and put it in its place."
+    return f"Token '{said.get('name', '')}' expires within {_days(said)}", text
+
+
+def _silent(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
+    text = (
+        f"They were sent something more than {said.get('seconds', '?')} s ago and neither accepted nor refused it: "
+        f"{said.get('names', '')}. They run what they accepted last. Next: look whether they are stuck."
+    )
+    count = said.get("clients", "?")
+    return f"{count} {'client does' if count == '1' else 'clients do'} not answer in '{environment}'", text
+
+
+def _days(said: Mapping[str, str]) -> str:
+    return "a day" if said.get("days") == "1" else f"{said.get('days', '?')} days"
+
+
+# Where there is more to see than the front page has.
+_PAGES: Mapping[str, str] = {
+    "certificate.expiring": "/e/{environment}",
+    "hold.set": "/e/{environment}",
+    "hold.released": "/e/{environment}",
+    "client.silent": "/e/{environment}/clients",
+}
+
+_WORDS: Mapping[str, Callable[[str, Mapping[str, str]], tuple[str, str]]] = {
+    "certificate.expiring": _certificate,
+    "channel.paused": _paused,
+    "hold.set": _held,
+    "hold.released": _released,
+    "token.expiring": _token,
+    "client.silent": _silent,
+}
 
 
 def _incident(kind: Kind, environment: str, said: Mapping[str, str], public_url: str) -> Wording:
@@ -112,14 +186,6 @@ def _quarantine(kind: Kind, environment: str, said: Mapping[str, str], public_ur
         text = f"{said.get('actor', '')} released r{revision}: {said.get('reason', '')}."
     incident = said.get("incident", "")
     return Wording(kind.severity, title, text, f"{public_url}/incidents/{incident}" if incident else public_url)
-
-
-def _certificate(kind: Kind, environment: str, said: Mapping[str, str], public_url: str) -> Wording:
-    resource, day = _resource(said), said.get("day", "soon")
-    became = "has expired" if said.get("expired") == "True" else "expires soon"
-    title = f"A certificate of {resource} in '{environment}' {became}"
-    text = f"Its last day is {day}; peers refuse it from then on. Next: renew it and write the resource again."
-    return Wording(kind.severity, title, text, public_url)
 
 
 def _resource(said: Mapping[str, str]) -> str:

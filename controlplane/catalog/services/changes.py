@@ -14,6 +14,7 @@ from controlplane.catalog.expiry import expiries_to_json
 from controlplane.catalog.models import Change, Environment, Reference, Resource, Revision, RevisionProof
 from controlplane.catalog.references import needs_of
 from controlplane.catalog.services.blobs import blobs_write
+from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.planning import BATCH, Plan, Prepared, Terms, plan, prepare
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.values import ChangeMade, ChangePlanned, Edit, finding_to_json
@@ -52,6 +53,7 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
         if not planned.effective and hold in (None, "", environment.hold_reason):
             return ChangeMade(environment_key, "", environment.generation)
         if hold:
+            hold_told(environment=environment_key, before=environment.hold_reason, after=hold, actor=actor)
             environment.hold_reason = hold
             environment.save(update_fields=["hold_reason"])
         change = change_start(

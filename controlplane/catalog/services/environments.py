@@ -9,6 +9,7 @@ from controlplane.append_only import maintenance
 from controlplane.catalog.choices import ChangeKind, QuarantinePolicy
 from controlplane.catalog.models import Environment
 from controlplane.catalog.selectors import EnvironmentState, environment_state
+from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
 from controlplane.errors import Conflict
@@ -53,6 +54,7 @@ def environment_update(
     columns = _columns(policy)
     if all(getattr(environment, column) == value for column, value in columns.items()):
         return ChangeMade(key, "", environment.generation)
+    hold_told(environment=key, before=environment.hold_reason, after=policy.hold, actor=actor)
     for column, value in columns.items():
         setattr(environment, column, value)
     environment.save(update_fields=list(columns))

@@ -27,6 +27,7 @@ log = structlog.get_logger(__name__)
 # An incident is told of again when so many clients refuse, and ten times as many as when it was told of last.
 _ESCALATES_FROM = 10
 _ESCALATES_TIMES = 10
+_FIRST_WAVE_S = 60
 
 # How many incidents one run looks after; the others have their turn in the next.
 _AT_ONCE = 100
@@ -40,21 +41,34 @@ def incidents_judge() -> None:
         _judge(incident)
 
 
+def impact_count(incident: Incident) -> None:
+    """Count who refuses, and who was sent what they refuse; `incident` has it, the database not yet."""
+    nacked, sent = _impact(incident)
+    incident.nacked, incident.sent = len(nacked), len(sent)
+
+
+def _impact(incident: Incident) -> tuple[dict[str, ClientKey], dict[str, ClientKey]]:
+    """The clients that refuse, and those that were sent it, which the first are part of."""
+    nacked = _nacked(incident)
+    sent = clients_sent(
+        environment_key=incident.environment.key, word=incident.type, names=_names(incident), since=incident.since
+    )
+    return nacked, {**sent, **nacked}
+
+
 def _judge(incident: Incident) -> None:
     now = database_now()
     names = _names(incident)
     environment = incident.environment.key
-    nacked = _nacked(incident)
-    sent = {
-        **clients_sent(environment_key=environment, word=incident.type, names=names, since=incident.since),
-        **nacked,
-    }
+    nacked, sent = _impact(incident)
     # Whoever asks for the name is sent it within seconds; counting them now keeps the quickest from deciding for the
     # rest (N4).
     served = {**clients_asking(environment_key=environment, word=incident.type, names=names), **sent}
     age_s = (now - incident.first_at).total_seconds()
     verdict = judge(nacked=nacked, served=served, age_s=age_s)
-    escalating = len(nacked) >= max(_ESCALATES_FROM, _ESCALATES_TIMES * incident.told_nacked)
+    # What comes in within the first minute is the wave that people were just told of, and no news (U2: a change is
+    # decided after a minute).
+    escalating = len(nacked) >= max(_ESCALATES_FROM, _ESCALATES_TIMES * incident.told_nacked) and age_s >= _FIRST_WAVE_S
     incident.nacked, incident.sent = len(nacked), len(sent)
     told = {"told_nacked": len(nacked)} if escalating or not incident.told_nacked else {}
     with transaction.atomic(durable=True):

@@ -14,6 +14,7 @@ from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.fingerprint import ALGORITHM
 from controlplane.incidents.models import Incident, IncidentClient, IncidentNack
 from controlplane.incidents.services.accusations import Accusation, Reader
+from controlplane.incidents.services.judging import impact_count
 from controlplane.incidents.services.telling import incident_told
 from controlplane.incidents.values import UNRESOLVED, IncidentState
 
@@ -48,6 +49,9 @@ def nacks_record(nacks: Sequence[NackView]) -> int:
             for event, incident in _write(environment, case.newest, taken)
         ]
         for event, incident in happened:
+            impact_count(incident)
+            incident.told_nacked = incident.nacked
+            incident.save(update_fields=["nacked", "sent", "told_nacked"])
             incident_told(event, incident)
     for event, incident in happened:
         log.warning(
@@ -124,9 +128,6 @@ def _open(environment: EnvironmentState, accusation: Accusation, taken: Taken) -
         last_at=last_at,
         opened_epoch=environment.epoch,
         settles_at=last_at + SETTLE,
-        # At least these were sent it, and refuse it; `incidents_judge` counts the whole fleet.
-        nacked=len({nack.client for nack, _ in taken}),
-        sent=len({nack.client for nack, _ in taken}),
     )
 
 
@@ -175,8 +176,14 @@ def _count_clients(incident: Incident, taken: Taken) -> None:
             row.revision = max(row.revision, revision)
             row.last_at = max(row.last_at, nack.at)
             row.count += nack.repeats
-    IncidentClient.objects.bulk_create(new.values(), batch_size=500)
-    IncidentClient.objects.bulk_update(known.values(), ["revision", "last_at", "count"], batch_size=100)
+    # One statement for many rows: an UPDATE of each would keep SQLite's only writer waiting through a storm.
+    IncidentClient.objects.bulk_create(
+        (*known.values(), *new.values()),
+        batch_size=500,
+        update_conflicts=True,
+        unique_fields=("incident", "client"),
+        update_fields=("revision", "last_at", "count"),
+    )
 
 
 def _keep_samples(incident: Incident, taken: Taken) -> None:

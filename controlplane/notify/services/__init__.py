@@ -8,6 +8,7 @@ from controlplane.notify.services.channels import (
 )
 from controlplane.notify.services.delivering import deliveries_send
 from controlplane.notify.services.expanding import notifications_expand
+from controlplane.notify.services.watching import Watch
 
 __all__ = [
     "channel_create",
@@ -19,8 +20,13 @@ __all__ = [
     "notify",
 ]
 
+_watch = Watch()
+
 
 def notify() -> None:
-    """Make notifications of what happened, and send what is due. Safe to run at any time, any number of times."""
+    """Make notifications of what happened, send what is due, and look what time has brought about. Safe to run at any
+    time, any number of times.
+    """
     notifications_expand()
     deliveries_send()
+    _watch.look()

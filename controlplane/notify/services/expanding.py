@@ -9,10 +9,11 @@ from datetime import timedelta
 import structlog
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 
 from controlplane.clients.clock import database_now
 from controlplane.journal.services import Event, events_prune, events_take, events_waiting
-from controlplane.notify.catalogue import KINDS, Kind, wording_of
+from controlplane.notify.catalogue import KINDS, Kind, Severity, wording_of
 from controlplane.notify.models import Channel, Delivery, Notification
 
 log = structlog.get_logger(__name__)
@@ -39,11 +40,13 @@ def notifications_expand() -> int:
 
 def _tell(event: Event) -> bool:
     kind = KINDS.get(event.kind)
-    if kind is None or _told_lately(event, kind):
+    if kind is None:
         return False
     words = wording_of(
         kind, environment=event.environment, payload=event.payload, public_url=settings.PARLEY.public_url
     )
+    if _told_lately(event, kind, words.severity):
+        return False
     notification = Notification.objects.create(
         event=event.id,
         at=event.at,
@@ -66,9 +69,13 @@ def _tell(event: Event) -> bool:
     return True
 
 
-def _told_lately(event: Event, kind: Kind) -> bool:
-    same = Notification.objects.filter(kind=event.kind, environment=event.environment, subject=event.subject)
-    return bool(kind.cooldown) and same.filter(at__gt=event.at - kind.cooldown).exists()
+def _told_lately(event: Event, kind: Kind, severity: Severity) -> bool:
+    if not kind.cooldown:
+        return False
+    about = Notification.objects.filter(environment=event.environment, subject=event.subject)
+    as_loud = [each.value for each in Severity if each.loudness >= severity.loudness]
+    told = Q(kind=event.kind) | Q(kind__in=kind.after, severity__in=as_loud)
+    return about.filter(told, at__gt=event.at - kind.cooldown).exists()
 
 
 def _is_storm(event: Event) -> bool:

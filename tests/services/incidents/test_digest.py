@@ -20,6 +20,7 @@ from controlplane.incidents.selectors import incident_get, incident_list, incide
 from controlplane.incidents.services import digest, incident_quarantine, recording
 from controlplane.incidents.tasks import digest as digest_task
 from controlplane.incidents.values import IncidentState
+from controlplane.journal.models import DomainEvent
 from tests.services.incidents.fleet import DANA, Fleet, held, proven, publish, rebuild
 from tests.support.manifests import cluster, endpoints
 from xdscore.resource_types import ENDPOINT
@@ -83,6 +84,33 @@ def test_digest__nack__names_resource_change_author_and_impact() -> None:
     ]
     assert incidents_of_change(change_id=change) == (incident,)
     assert incident_list(environment_keys=["other"]) == ()
+
+
+def test_digest__incident_opens__people_are_told_of_all_that_were_sent_it() -> None:
+    fleet = Fleet(4)
+    broken_pay(fleet)
+
+    digest()
+
+    told = DomainEvent.objects.get(kind="incident.opened").payload
+    assert (told["nacked"], told["sent"]) == (1, 4)
+
+
+@pytest.mark.parametrize(("minutes_ago", "told"), [(0, 0), (2, 1)])
+def test_digest__the_rest_of_the_fleet_refuses_too__is_news_once_the_first_wave_is_over(
+    minutes_ago: int, told: int
+) -> None:
+    fleet = Fleet(20)
+    broken_pay(fleet)
+    digest()
+    Incident.objects.update(first_at=timezone.now() - timedelta(minutes=minutes_ago))
+    response = fleet.send(held("pay", 2))
+    fleet.refuse(response, BAD, suspects=(held("pay", 2),), who=slice(1, 20))
+
+    digest()
+
+    escalated = DomainEvent.objects.filter(kind="incident.escalating")
+    assert [event.payload["nacked"] for event in escalated] == [20] * told
 
 
 def test_digest__run_twice__counts_nothing_twice() -> None:

@@ -188,6 +188,17 @@ def test_repeats__of_one_failing_build__are_told_once_an_hour() -> None:
     assert "Clients keep the snapshot they have" in Notification.objects.get().text
 
 
+@pytest.mark.parametrize(("first", "told"), [((20, 20), 1), ((1, 100), 2)])
+def test_escalation__of_what_was_just_told__is_told_where_it_is_louder(first: tuple[int, int], told: int) -> None:
+    for kind, (nacked, sent) in (("incident.opened", first), ("incident.escalating", (90, 100))):
+        payload = {"incident": "i", "type": "cluster", "name": "pay", "nacked": nacked, "sent": sent}
+        event_append(kind=kind, environment="default", subject="incident/i", payload=payload)
+
+    notify()
+
+    assert Notification.objects.count() == told
+
+
 def test_notify__crash_before_the_commit__loses_and_doubles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     happen()
 

@@ -1,0 +1,16 @@
+"""Tells people that an environment is held, or takes changes again (ux.md section 6)."""
+
+from controlplane.accounts.principal import Principal
+from controlplane.journal.services import event_append
+
+
+def hold_told(*, environment: str, before: str, after: str, actor: Principal) -> None:
+    """Append the event where the reason of a hold changed; within the transaction that changes it."""
+    if before == after:
+        return
+    event_append(
+        kind="hold.set" if after else "hold.released",
+        environment=environment,
+        subject=f"environment/{environment}",
+        payload={"actor": actor.name, "reason": after or before},
+    )

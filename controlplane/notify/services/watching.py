@@ -1,0 +1,78 @@
+"""Notices what nobody does but time brings about: clients that fall silent, and tokens that end.
+
+What is noticed becomes a domain event like any other. It is noticed again at the next look, so that a crash loses
+nothing; the catalogue's cooldowns see to it that people are told once.
+"""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.conf import settings
+
+from controlplane.accounts.selectors import tokens_ending
+from controlplane.clients.clock import database_now
+from controlplane.clients.foreign_text import one_line
+from controlplane.clients.silence import clients_silent
+from controlplane.journal.services import event_append
+from controlplane.notify.catalogue import DAYS_LEFT, KINDS
+
+_SILENCE_EVERY_S = 30.0
+_ENDS_EVERY_S = 3_600.0
+_NAME_CHARS = 200
+
+
+class Watch:
+    """Looks now and then. `clock` is monotonic."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._due = {silence_notice: 0.0, ends_notice: 0.0}
+
+    def look(self) -> None:
+        """Called by every sweep; mostly does nothing."""
+        for notice, every_s in ((silence_notice, _SILENCE_EVERY_S), (ends_notice, _ENDS_EVERY_S)):
+            if self._clock() >= self._due[notice]:
+                notice()
+                self._due[notice] = self._clock() + every_s
+
+
+def silence_notice() -> None:
+    """Append an event for each environment in which clients fell silent of late.
+
+    A silence is news for as long as the cooldown: later it was told, and whoever is stuck stays on the clients' page.
+    """
+    longer_than = timedelta(seconds=settings.PARLEY.limits.unacknowledged_alarm_s)
+    news = KINDS["client.silent"].cooldown
+    found = clients_silent(longer_than=longer_than, shorter_than=longer_than + news)
+    for environment, silence in found.items():
+        names = [one_line(node_id, max_chars=_NAME_CHARS) for node_id in silence.node_ids]
+        more = ("…",) if silence.clients > len(names) else ()
+        event_append(
+            kind="client.silent",
+            environment=environment,
+            subject=f"clients/{environment}",
+            payload={
+                "clients": silence.clients,
+                "names": ", ".join((*names, *more)),
+                "seconds": int(longer_than.total_seconds()),
+            },
+        )
+
+
+def ends_notice() -> None:
+    """Append an event for each token that ends within the longest notice."""
+    now = database_now()
+    for token in tokens_ending(before=now + timedelta(days=max(DAYS_LEFT))):
+        at = token.expires_at
+        days = next(days for days in DAYS_LEFT if at < now + timedelta(days=days))
+        event_append(
+            kind="token.expiring",
+            environment=token.environment,
+            subject=f"{token.key}/{days}",
+            payload={
+                "name": one_line(token.name, max_chars=_NAME_CHARS),
+                "at": at.isoformat(timespec="minutes"),
+                "days": days,
+            },
+        )
