@@ -1,8 +1,12 @@
 """What every answer tells the browser that shows it (threats 15 and 22). Set by the outermost middleware."""
 
+import re
 from typing import Final
 
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
+
+from controlplane.clients.foreign_text import DIRECTIONAL, escape
 
 # Nothing from elsewhere, and no script or style within a page: foreign text that slipped through would not run. Forms
 # go to this server alone, and nobody may put a page into a frame.
@@ -25,3 +29,22 @@ def security_headers_set(response: HttpResponseBase) -> None:
     """Add what the answer does not say for itself."""
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
+
+
+_TURNS: Final = re.compile(f"[{''.join(sorted(DIRECTIONAL))}\u2028\u2029\x80-\x9f]")
+# What is edited, and what a form sends back, stays exact: a field turns nothing outside of itself.
+_FIELD: Final = re.compile(r"(<textarea\b.*?</textarea>| value=\"[^\"]*\")", re.DOTALL)
+
+
+def page_contain(response: HttpResponseBase) -> None:
+    """Write what turns the direction of a line as an escape, wherever on a page it stands: our own words hold none."""
+    if not isinstance(response, HttpResponse) or not response.headers.get("Content-Type", "").startswith("text/html"):
+        return
+    text = response.content.decode()
+    if _TURNS.search(text) is None:
+        return
+    pieces = _FIELD.split(text)
+    pieces[::2] = [escape(piece, keep="\n\r\t") for piece in pieces[::2]]
+    response.content = "".join(pieces).encode()
+    if response.headers.get("Content-Length"):
+        response.headers["Content-Length"] = str(len(response.content))

@@ -14,7 +14,7 @@ from django.http.response import HttpResponseBase
 from controlplane.api.paths import PREFIX, encoded_path
 from controlplane.api.problems import answer_for
 from controlplane.api.requests import HEADER, chosen_id, request_id_set
-from controlplane.security_headers import security_headers_set
+from controlplane.security_headers import page_contain, security_headers_set
 
 VERSION_HEADER: Final = "API-Version"
 VERSION: Final = "1"
@@ -62,6 +62,7 @@ def _begin(request: HttpRequest) -> str:
 def _end(request: HttpRequest, response: HttpResponseBase, identity: str) -> HttpResponseBase:
     response[HEADER] = identity
     security_headers_set(response)
+    page_contain(response)
     if _is_api(request):
         response[VERSION_HEADER] = VERSION
         # Answers depend on who asks and on what was written a moment ago; a snapshot's view says otherwise for itself.

@@ -28,7 +28,7 @@ _PEM_KEY = re.compile(
 
 _ESCAPED_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
 # Unicode's explicit directional formatting characters (UAX #9, section 2).
-_DIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+DIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def one_line(text: str, *, max_chars: int) -> str:
@@ -63,7 +63,7 @@ def escape(text: str, *, keep: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    if character not in _DIRECTIONAL and unicodedata.category(character) not in _ESCAPED_CATEGORIES:
+    if character not in DIRECTIONAL and unicodedata.category(character) not in _ESCAPED_CATEGORIES:
         return character
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -18,12 +18,15 @@ from controlplane.catalog.values import ProvenContent
 from controlplane.clients.clock import database_now
 from controlplane.clients.facts import SubscriptionState, unpack_contents, unpack_names
 from controlplane.clients.families import ClientFamily
+from controlplane.clients.foreign_text import one_line
 from controlplane.clients.models import Client, ContentProof, Nack, NameSet, Replica, Stream, Subscription
 from controlplane.errors import NotFound
 from xdscore.evidence import Evidence
+from xdscore.names import name_problem
 from xdscore.selectors import ClientFacts
 
 _OPEN = Q(closed_at=None)
+_NAME_CHARS = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +166,7 @@ def client_subscriptions(*, public_id: str) -> tuple[SubscriptionView, ...]:
             stream=row.stream_id,
             type=row.type,
             wildcard=row.wildcard,
-            names=unpack_names(bytes(row.name_set.names)),
+            names=tuple(map(_shown, unpack_names(bytes(row.name_set.names)))),
             state=SubscriptionState(row.state),
             sent=row.sent,
             sent_at=row.sent_at,
@@ -172,6 +175,11 @@ def client_subscriptions(*, public_id: str) -> tuple[SubscriptionView, ...]:
         )
         for row in rows
     )
+
+
+def _shown(name: str) -> str:
+    """A name that a client asks for: exactly where a resource may have it, else on one line and escaped."""
+    return one_line(name, max_chars=_NAME_CHARS) if name_problem(name) else name
 
 
 def connected_counts() -> Mapping[str, int]:

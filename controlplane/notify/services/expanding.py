@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from controlplane.clients.clock import database_now
+from controlplane.clients.foreign_text import one_line
 from controlplane.journal.services import Event, events_prune, events_take, events_waiting
 from controlplane.notify.catalogue import KINDS, Kind, Severity, wording_of
 from controlplane.notify.models import Channel, Delivery, Notification
@@ -19,6 +20,7 @@ from controlplane.notify.models import Channel, Delivery, Notification
 log = structlog.get_logger(__name__)
 
 _AT_ONCE = 200
+_SAID_CHARS = 500
 # Storm control: of one environment so many notifications go out in the window; the rest is in the inbox.
 MAX_SENT = 30
 WINDOW = timedelta(minutes=10)
@@ -42,9 +44,9 @@ def _tell(event: Event) -> bool:
     kind = KINDS.get(event.kind)
     if kind is None:
         return False
-    words = wording_of(
-        kind, environment=event.environment, payload=event.payload, public_url=settings.PARLEY.public_url
-    )
+    # Whoever wrote it: a reason, a name or a text of a client must drive no terminal and turn no line of any channel.
+    said = {name: one_line(str(value), max_chars=_SAID_CHARS) for name, value in event.payload.items()}
+    words = wording_of(kind, environment=event.environment, payload=said, public_url=settings.PARLEY.public_url)
     if _told_lately(event, kind, words.severity):
         return False
     notification = Notification.objects.create(

@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.core.mail import EmailMessage
 
+from controlplane.clients.foreign_text import one_line
 from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
 from controlplane.notify.sealing import channel_secret
 from controlplane.notify.targets import TargetRefusedError, allowed_address, target_of
 
 TIMEOUT_S = 5.0
 _MAX_ANSWER_BYTES = 200
+_SUBJECT_CHARS = 1_200
 SIGNATURE = "Parley-Signature"
 TIMESTAMP = "Parley-Timestamp"
 DELIVERY = "Parley-Delivery"
@@ -69,7 +71,7 @@ def webhook_body(notification: Notification, delivery: str) -> Mapping[str, obje
         "delivery": delivery,
         "kind": notification.kind,
         "environment": notification.environment,
-        "subject": notification.subject,
+        "subject": one_line(notification.subject, max_chars=_SUBJECT_CHARS),
         "severity": notification.severity,
         "at": notification.at.isoformat(),
         "title": notification.title,
