@@ -37,22 +37,23 @@ def test_admits__file_did_not_change__what_the_handshake_said(file: Path) -> Non
     assert authorities.admits(b"whatever gRPC took")
 
 
-@pytest.mark.parametrize(
-    ("chain", "anchors", "admitted"),
-    [
-        (LEAF, (ROOT, OTHER), True),
-        (LEAF, (OTHER,), False),
-        (LEAF, (Authority("root"),), False),  # of the same name
-        (BY_MIDDLE + MIDDLE.pem(), (ROOT, OTHER), True),
-        (BY_MIDDLE + ROOT.pem() + MIDDLE.pem(), (OTHER, ROOT), True),
-        (BY_MIDDLE + MIDDLE.pem(), (MIDDLE, OTHER), True),
-        (BY_MIDDLE, (ROOT, OTHER), False),
-        (BY_MIDDLE + MIDDLE.pem(), (OTHER,), False),
-        (LEAF + BY_MIDDLE, (MIDDLE, OTHER), False),  # somebody else's certificate beside one's own
-        (b"no certificate", (ROOT, OTHER), False),
-        (LEAF + MIDDLE.pem() * 11, (ROOT, OTHER), False),
-    ],
-)
+# Titled, for certificates are new in every process: the suite's processes must agree on what there is to run.
+CHAINS = {
+    "by its authority": (LEAF, (ROOT, OTHER), True),
+    "by another": (LEAF, (OTHER,), False),
+    "by one of the same name": (LEAF, (Authority("root"),), False),
+    "with the certificate between": (BY_MIDDLE + MIDDLE.pem(), (ROOT, OTHER), True),
+    "in any order": (BY_MIDDLE + ROOT.pem() + MIDDLE.pem(), (OTHER, ROOT), True),
+    "trusted in the middle": (BY_MIDDLE + MIDDLE.pem(), (MIDDLE, OTHER), True),
+    "without the certificate between": (BY_MIDDLE, (ROOT, OTHER), False),
+    "with the certificate between, by another": (BY_MIDDLE + MIDDLE.pem(), (OTHER,), False),
+    "somebody else's certificate beside one's own": (LEAF + BY_MIDDLE, (MIDDLE, OTHER), False),
+    "no certificate": (b"no certificate", (ROOT, OTHER), False),
+    "too long": (LEAF + MIDDLE.pem() * 11, (ROOT, OTHER), False),
+}
+
+
+@pytest.mark.parametrize(("chain", "anchors", "admitted"), CHAINS.values(), ids=CHAINS)
 def test_admits__file_changed__what_leads_to_an_authority_of_now(
     file: Path, chain: bytes, anchors: tuple[Authority, ...], *, admitted: bool
 ) -> None:
