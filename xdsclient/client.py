@@ -75,7 +75,10 @@ class XdsClient:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Ends every stream and watch; nobody is told, and whoever iterates over news comes to their end."""
+        """Ends every stream, once the server has what was said of its responses, and every watch; nobody is told, and
+        whoever iterates over news comes to their end.
+        """
+        await asyncio.gather(*(link.finish() for link in self._links.values()))
         for watcher, _ in list(self._watches.values()):
             if isinstance(watcher, Following):
                 watcher.close()

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from math import inf
 from typing import Any
 
@@ -41,6 +42,8 @@ log = logging.getLogger(__name__)
 
 # gRPC's connection back-off: every wait is up to a fifth longer or shorter, so that clients do not come back together.
 _JITTER = 0.2
+# How long a server has to end a stream that the client will say no more on.
+_FAREWELL_S = 0.5
 _CONNECTED = (grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.TRANSIENT_FAILURE)
 
 # grpc.aio's calls, whose stubs ask for serialisers that gRPC does not need.
@@ -71,6 +74,8 @@ class Link:
         self._loop = asyncio.get_running_loop()
         self._attempt: asyncio.Task[None] | None = None
         self._ending: set[asyncio.Task[None]] = set()
+        self._is_talking = False
+        self._is_leaving = False
         # Set whenever the engine may have a request to write.
         self._moved = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -84,6 +89,16 @@ class Link:
         if not self._timer_is_checked:
             self._timer_is_checked = True
             self._loop.call_soon(self._set_timer)
+
+    async def finish(self) -> None:
+        """Say what is still to be said, and let the server read it: a call that is cancelled may lose its last ACK or
+        NACK. From here on, what the server sends is news to nobody.
+        """
+        attempt = self._attempt
+        if attempt is not None and self._is_talking:
+            self._is_leaving = True
+            self._moved.set()
+            await asyncio.wait([attempt], timeout=_FAREWELL_S)
 
     async def close(self) -> None:
         """End the stream. The client sends nothing after this."""
@@ -178,7 +193,8 @@ class Link:
             event = StreamClosed(Status(StatusCode.INTERNAL, "the client failed to handle the stream"))
         finally:
             await channel.close(None)
-        self._send_from(me, event)
+        if not self._is_leaving:
+            self._send_from(me, event)
 
     async def _converse(
         self, channel: grpc.aio.Channel, metadata: object, me: "asyncio.Task[None] | None"
@@ -197,9 +213,11 @@ class Link:
             call.cancel()
             return StreamClosed(Status(StatusCode.CANCELLED))
         writing = self._loop.create_task(self._write(call, me))
+        self._is_talking = True
         try:
             return StreamClosed(await self._read(call, me))
         finally:
+            self._is_talking = False
             writing.cancel()
             call.cancel()
 
@@ -211,6 +229,8 @@ class Link:
                 return await _ending_of(call)
             if not isinstance(data, bytes):
                 return await _ending_of(call)
+            if self._is_leaving:
+                continue
             try:
                 response = self._wire.response(data)
             except MalformedResponseError as error:
@@ -233,6 +253,10 @@ class Link:
                     return
                 first = False
                 self._send_from(me, RequestWritten(request))
+            if self._is_leaving:
+                with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                    await call.done_writing()
+                return
             await self._moved.wait()
 
 

@@ -9,6 +9,7 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 
+from adsserver.engine.events import Rejected
 from tests.support.ads import running
 from tests.support.certificates import Authority as CertificateAuthority
 from tests.support.ports import free_ports
@@ -81,6 +82,23 @@ async def status(following: Following[Message]) -> Status:
 async def scripted(variant: Variant, *features: ServerFeature) -> AsyncIterator[tuple[ScriptedAds, XdsClient]]:
     async with scripted_ads() as server, client(server.address, variant=variant, features=frozenset(features)) as one:
         yield server, one
+
+
+@BOTH
+async def test_client__leaves_at_once_after_what_it_refused__the_server_hears_the_refusal(variant: Variant) -> None:
+    nodes = [f"n{number}" for number in range(20)]
+    async with running() as run:
+        run.publish(eds_cluster("a", "0s"))
+        for node in nodes:
+            async with client(run.address, variant=variant, node=node) as one, asyncio.timeout(5):
+                ear = Ear()
+                one.watch(CLUSTERS, "a", ear)
+                while not ear.heard:  # noqa: ASYNC110 - a watcher is called, nothing is awaited
+                    await asyncio.sleep(0)
+
+        refused = [stream.node_id for stream, fact in run.facts.learnt_facts if isinstance(fact, Rejected)]
+
+    assert refused == nodes
 
 
 @BOTH
