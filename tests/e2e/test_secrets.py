@@ -77,6 +77,13 @@ class Canary:
             "tls_certificate": {"certificate_chain": chain, "private_key": key},
         }
 
+    def cluster(self, name: str) -> dict[str, object]:
+        """A cluster with the key inline, where it is no secret's but as secret (D18)."""
+        common = {"tls_certificates": [self.manifest("")["tls_certificate"]]}
+        tls = {"@type": TYPE + "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"}
+        socket = {"name": "tls", "typed_config": {**tls, "common_tls_context": common}}
+        return {**cluster(name), "transport_socket": socket}
+
     def found_in(self, data: bytes) -> list[bytes]:
         return [spelling for spelling in self.spellings if spelling in data]
 
@@ -149,7 +156,7 @@ def test_secret__entered_used_refused_and_rotated__is_nowhere_but_on_the_wire(pa
     broker.start()
     browser = Browser(parley)
     written = list(browser.write(canary.manifest("console")))
-    parley.apply_and_publish(canary.manifest("pay"), cluster("c"))
+    parley.apply_and_publish(canary.manifest("pay"), canary.cluster("inline"), cluster("c"))
     put = parley.call("PUT", "/environments/default/resources/secret/edge", canary.manifest("edge"))
     assert put.status == 202, put
     parley.published(put.body["id"])
@@ -163,7 +170,7 @@ def test_secret__entered_used_refused_and_rotated__is_nowhere_but_on_the_wire(pa
     eventually(lambda: parley.call("GET", "/incidents").body["results"], within_s=10)
 
     rotated = _rotate(parley)
-    assert "Sealed anew: 3 secrets," in rotated
+    assert "Sealed anew: 4 secrets," in rotated
 
     stream.close()
     again = Stream(parley, *NAMES)

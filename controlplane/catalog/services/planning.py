@@ -31,6 +31,7 @@ from xdscore.findings import Finding, Severity, has_errors
 from xdscore.resource_types import by_word
 from xdscore.schema.content_policy import ContentPolicy, graded, policy_of
 from xdscore.schema.parse import ParsedResource
+from xdscore.schema.sensitive import holds_secrets
 
 # SQLite allows 32,766 variables in one statement, older builds 999; PostgreSQL 65,535.
 BATCH = 500
@@ -48,6 +49,7 @@ class Prepared:
     parsed: ParsedResource | None
     address: bytes
     stored: bytes
+    is_sealed: bool = False
 
     @staticmethod
     def of(edit: Edit, environment_key: str) -> "Prepared":
@@ -55,18 +57,20 @@ class Prepared:
         match edit:
             case Delete():
                 return Prepared(edit, edit_key(edit), None, b"", b"")
-            case Put(parsed=parsed) if parsed.type.secret:
+            case Put(parsed=parsed) if parsed.type.secret or holds_secrets(parsed.any_bytes):
+                # A key may stand inline in a cluster or listener, too (D18).
                 address = lasting_keys().secret_address(
                     environment=environment_key, word=parsed.type.word, name=parsed.name, plaintext=parsed.any_bytes
                 )
-                return Prepared(edit, edit_key(edit), parsed, address, key_ring().seal(parsed.any_bytes, address))
+                sealed = key_ring().seal(parsed.any_bytes, address)
+                return Prepared(edit, edit_key(edit), parsed, address, sealed, is_sealed=True)
             case Put(parsed=parsed):
                 return Prepared(edit, edit_key(edit), parsed, parsed.content_hash, parsed.any_bytes)
 
     @property
     def blob_kind(self) -> BlobKind:
         """How the bytes are stored."""
-        return BlobKind.SECRET if self.parsed is not None and self.parsed.type.secret else BlobKind.RESOURCE
+        return BlobKind.SECRET if self.is_sealed else BlobKind.RESOURCE
 
     def changes(self, resource: Resource | None, owner: str | None) -> bool:
         """Whether this edit makes a difference to what is there."""
