@@ -21,7 +21,8 @@ def test_xdist_group__two_processes__one_of_them_runs_the_whole_group(tmp_path: 
     # pytest 9.2 took the ground away from under pytest-xdist 3.8, and nothing said so.
     (tmp_path / "test_grouped.py").write_text(_GROUPED, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "-p", "no:schemathesis"]
+    plugins = ["-p", "no:schemathesis", "-p", "no:django"]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", *plugins]
 
     # What this run's own processes were told is not meant for another run.
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}

@@ -66,10 +66,14 @@ class NotShown:
     why: str
 
 
+# Envoy reads a file, and secrets are never written to one in the clear.
+SECRET = NotShown("it holds a secret")
+
+
 def shown(word: str, any_bytes: bytes) -> Shown | NotShown:
-    """A resource of a type in SHOWN, read from its stored bytes."""
+    """A resource of a type in SHOWN, read from its bytes. What is stored sealed is `SECRET`, and need not be opened."""
     if holds_secrets(any_bytes):
-        return NotShown("it holds a secret")  # which would be written to a file in the clear
+        return SECRET
     message = _MESSAGES[word].FromString(AnyProto.FromString(any_bytes).value)
     if isinstance(message, Listener) and message.HasField("api_listener"):
         return NotShown("it is a listener for gRPC clients")

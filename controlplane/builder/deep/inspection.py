@@ -12,12 +12,13 @@ from pathlib import Path
 
 from django.conf import settings
 
-from controlplane.builder.deep.assembled import SHOWN, Shown, bootstrap, shown
+from controlplane.builder.deep.assembled import SECRET, SHOWN, Shown, bootstrap, shown
 from controlplane.builder.deep.envoy import EnvoyJudge, envoy_binary, envoy_version
 from controlplane.builder.deep.refusals import Inspection, Refusal, refusals_kept
 from controlplane.builder.stages.fallback import Resolution, resolve
 from controlplane.builder.stages.inspect import Answer, Search, Verdict, find_refused
 from controlplane.builder.stages.wording import NOT_CHECKED, refused_finding
+from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.heads import Head
 from controlplane.catalog.selectors import blobs_read
 from xdscore.findings import Finding, Severity
@@ -174,9 +175,9 @@ class _Asking:
     def _read(self, keys: Sequence[EntryKey]) -> None:
         """Read what Envoy is to be shown. A context that may not be shown is nobody's news."""
         by_address = {self._address(key).hex(): key for key in keys if key not in self._shown}
-        for address, _kind, data in blobs_read(addresses=by_address):
+        for address, kind, data in blobs_read(addresses=by_address):
             key = by_address[address]
-            found = shown(key[0], data)
+            found = SECRET if kind is BlobKind.SECRET else shown(key[0], data)
             if isinstance(found, Shown):
                 self._shown[key] = found
             elif not self._heads[key].acknowledged:
