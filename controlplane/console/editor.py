@@ -4,6 +4,7 @@ Works as a plain form; with scripts the same addresses answer parts of the page 
 hold secrets is never sent back.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -41,7 +42,7 @@ class Form:
     owner: str = ""
 
 
-class EditorPage(Page):
+class EditorPage(Page, ABC):
     """Shared by new resources and old ones."""
 
     template = "resources/edit.html"
@@ -49,9 +50,9 @@ class EditorPage(Page):
     kind: ResourceType | None = None
     name: str = ""
 
+    @abstractmethod
     def stored(self) -> Form:
         """What the form starts with."""
-        raise NotImplementedError
 
     def subject_checked(self) -> None:
         """Raises NotFound where the address names no resource."""
