@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
 from adsserver.config import AdsConfigError, host_and_port
 
 _HEAD_LIMIT_BYTES = 8 * 1024
@@ -104,9 +106,23 @@ class StatusHttp:
                 status = HTTPStatus.OK if readiness.ready else HTTPStatus.SERVICE_UNAVAILABLE
                 return _response(status, _JSON, readiness.as_json())
             case b"/metrics":
-                return _response(HTTPStatus.OK, _METRICS, self._metrics())
+                return _response(HTTPStatus.OK, _METRICS, self._metrics() + readiness_metrics(self._readiness()))
             case _:
                 return _response(HTTPStatus.NOT_FOUND, _TEXT, b"Here are /healthz, /readyz and /metrics.\n")
+
+
+def readiness_metrics(readiness: Readiness) -> bytes:
+    """What /readyz says, as figures: alerts go by them."""
+    registry = CollectorRegistry()
+    ready = Gauge("parley_ads_ready", "1 when clients should be sent here.", registry=registry)
+    ready.set(readiness.ready)
+    degraded = Gauge(
+        "parley_ads_degraded",
+        "1 when it serves, and something is wrong all the same; /readyz says what.",
+        registry=registry,
+    )
+    degraded.set(bool(readiness.warnings))
+    return generate_latest(registry)
 
 
 def _response(status: HTTPStatus, content_type: str, body: bytes) -> bytes:

@@ -96,6 +96,17 @@ def held_names(*, environment_key: str) -> Mapping[tuple[str, str], HeldName]:
     return {(row.type, row.name): _held_name(row) for row in rows}
 
 
+def held_count() -> int:
+    """How many names are held back now, in all environments."""
+    return HeldResource.objects.count()
+
+
+def environments_failing() -> int:
+    """How many environments there are whose newest build failed: what was written there is not served."""
+    newest = Build.objects.filter(environment=models.OuterRef("environment")).order_by("-pk").values("pk")[:1]
+    return Build.objects.filter(pk=models.Subquery(newest), outcome=BuildOutcome.FAILED).count()
+
+
 def held_name(*, environment_key: str, word: str, name: str) -> HeldName | None:
     """Why one name is not served as written; None when it is, or was not among the first (`recording.MAX_HELD`)."""
     row = HeldResource.objects.filter(environment__key=environment_key, type=word, name=name).first()

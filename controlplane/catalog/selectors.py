@@ -87,6 +87,11 @@ def oldest_waiting() -> datetime | None:
     return min((change.at for change in waiting if change is not None), default=None)
 
 
+def quarantine_count() -> int:
+    """How many revisions are in quarantine now, in all environments."""
+    return Quarantine.objects.filter(released_at=None).count()
+
+
 def environment_generations(*, environment_id: int) -> tuple[int, int]:
     """(generation, built_generation); (0, 0) when the environment is gone."""
     row = Environment.objects.filter(pk=environment_id).values_list("generation", "built_generation").first()

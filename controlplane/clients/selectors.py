@@ -197,6 +197,13 @@ def type_states(*, environment_key: str) -> Mapping[str, Mapping[SubscriptionSta
     return states
 
 
+def subscription_counts() -> Mapping[SubscriptionState, int]:
+    """Of all types and environments, how many subscriptions of open streams are in which state."""
+    rows = Subscription.objects.filter(stream__closed_at=None).values_list("state")
+    counts = dict(rows.annotate(count=Count("stream_id")))
+    return {state: counts.get(state.value, 0) for state in SubscriptionState}
+
+
 def replica_list() -> tuple[ReplicaView, ...]:
     """The ADS processes of the last day, those seen last first."""
     seen = Replica.objects.filter(seen_at__gte=database_now() - timedelta(days=1))

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.db.models import Q
 
-from controlplane.journal.models import AuditEvent
+from controlplane.journal.models import AuditEvent, DomainEvent
 
 
 def audit_list(
@@ -33,3 +33,8 @@ def audit_list(
     if before is not None:
         rows = rows.filter(pk__lt=before)
     return tuple(rows.order_by("-pk")[:limit])
+
+
+def oldest_event_waiting() -> datetime | None:
+    """When the oldest event happened of which no notification was made; None when none waits."""
+    return DomainEvent.objects.filter(handled_at=None).order_by("id").values_list("at", flat=True).first()

@@ -113,6 +113,20 @@ def notification_list(
     )
 
 
+def oldest_delivery_due() -> datetime | None:
+    """When the notification that has waited longest should have been tried; None when none waits.
+
+    What waits for a paused channel waits for a person and does not count.
+    """
+    due = Delivery.objects.filter(state=DeliveryState.PENDING.value, channel__paused_at=None)
+    return due.order_by("next_at").values_list("next_at", flat=True).first()
+
+
+def channels_paused() -> int:
+    """How many channels are sent nothing, since too many tries in a row went wrong or a person paused them."""
+    return Channel.objects.exclude(paused_at=None).count()
+
+
 def _channel(row: Channel) -> ChannelView:
     return ChannelView(
         str(row.public_id),

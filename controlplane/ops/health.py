@@ -5,11 +5,15 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from controlplane.broker_probe import probe
 from controlplane.builder.condition import builder_state
+from controlplane.ops.condition_metrics import ConditionCollector
 
+# The figures of the whole installation, beside those of this process.
+_condition = CollectorRegistry()
+_condition.register(ConditionCollector())
 _migrated = False  # once all migrations were seen applied; they are never taken back under a running process
 
 
@@ -41,7 +45,7 @@ def readyz(_request: HttpRequest) -> HttpResponse:
 @never_cache
 def metrics(_request: HttpRequest) -> HttpResponse:
     """Prometheus text."""
-    return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
+    return HttpResponse(generate_latest() + generate_latest(_condition), content_type=CONTENT_TYPE_LATEST)
 
 
 def _tables_current() -> bool:

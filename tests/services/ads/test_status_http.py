@@ -69,7 +69,16 @@ async def test_metrics__asked__text_of_prometheus(ready: Ready) -> None:
     head, body = await send(ready.port, b"GET /metrics HTTP/1.1\r\n\r\n")
 
     assert b"Content-Type: text/plain; version=0.0.4" in head
-    assert body == b"parley_up 1\n"
+    assert body.startswith(b"parley_up 1\n")
+    assert {b"parley_ads_ready 0.0", b"parley_ads_degraded 0.0"} <= set(body.splitlines())
+
+
+async def test_metrics__serves_without_its_database__ready_and_degraded(ready: Ready) -> None:
+    ready.readiness = Readiness((), ("degraded: no database",))
+
+    _, body = await get(ready.port, "/metrics")
+
+    assert {b"parley_ads_ready 1.0", b"parley_ads_degraded 1.0"} <= set(body.splitlines())
 
 
 async def test_head__of_a_page__has_no_body(ready: Ready) -> None:

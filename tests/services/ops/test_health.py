@@ -37,8 +37,10 @@ def test_readyz__written_to__is_refused(client: Client) -> None:
     assert client.post("/readyz").status_code == 405
 
 
-def test_metrics__scraped__is_prometheus_text(client: Client) -> None:
+@pytest.mark.django_db
+def test_metrics__scraped__tells_of_this_process_and_of_the_installation(client: Client) -> None:
     answer = client.get("/metrics")
 
     assert answer.status_code == 200
-    assert b"# HELP " in answer.content
+    assert b"\nprocess_resident_memory_bytes " in answer.content
+    assert b"\nparley_database_up " in answer.content
