@@ -21,6 +21,7 @@ from adsserver.metrics import Metrics
 from adsserver.ports import Contents, Directory, Facts, FleetStatus
 from adsserver.servicers.csds import StatusServicer
 from adsserver.servicers.methods import method_table
+from adsserver.servicers.refusal_log import RefusalLog
 from adsserver.servicers.stream import Shared
 from adsserver.tls import server_credentials
 from adsserver.wire import Encoder
@@ -64,6 +65,7 @@ class AdsServer:
             counts=StreamCounts(limits),
             denied=DeniedNames(limits),
             parsers=self._parsers,
+            refusals=RefusalLog(),
         )
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # grpc-stubs do not know it
         self._status = StatusServicer(fleet, self._shared.admission, limits)
@@ -134,6 +136,7 @@ class AdsServer:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._parsers.shutdown(wait=False)
+        self._shared.refusals.tell()
 
     async def _watch_answers(self) -> None:
         """Count the streams whose clients leave a response without an answer: a signal, no action (B13, I3a)."""

@@ -315,8 +315,7 @@ class ByName(SubStream):
     def _new_to_client(self, entry: Entry) -> tuple[NamedContent, ...]:
         return tuple(m for m in entry.resources if not same(entry.before.get(m.name, ABSENT), m.content))
 
-    def _rejected(self, entry: Entry, nack: Nack) -> tuple[NamedContent, ...]:
-        changed = self._new_to_client(entry)
+    def _rejected(self, entry: Entry, nack: Nack, changed: tuple[NamedContent, ...]) -> tuple[NamedContent, ...]:
         suspects = blamed(self.kind, entry, changed, nack)
         for member in changed:
             # What is on its way once more is judged by the answer to that.

@@ -179,11 +179,15 @@ class FullState(SubStream):
 
     def _new_to_client(self, entry: Entry) -> tuple[NamedContent, ...]:
         acknowledged = self._acknowledged_body.named
-        return tuple(m for m in entry.resources if not same(_content(acknowledged.get(m.name)), m.content))
+        # Most members are the acknowledged objects themselves, which need no comparison.
+        return tuple(
+            member
+            for member in entry.resources
+            if (before := acknowledged.get(member.name)) is not member and not same(_content(before), member.content)
+        )
 
-    def _rejected(self, entry: Entry, nack: Nack) -> tuple[NamedContent, ...]:
+    def _rejected(self, entry: Entry, nack: Nack, changed: tuple[NamedContent, ...]) -> tuple[NamedContent, ...]:
         acknowledged = self._acknowledged_body.named
-        changed = self._new_to_client(entry)
         named = named_by(self.kind, entry, changed, nack)
         suspects = named or self._unproven(changed) or changed
         self._look_closer(entry, suspects, guessed=not named and len(changed) > 1)

@@ -4,6 +4,8 @@ First comes what changed since this client's last ACK; the text only narrows it.
 never blamed.
 """
 
+from functools import lru_cache
+
 from adsserver.engine.events import Nack, NamedContent
 from adsserver.engine.ledger import Entry
 from xdscore.evidence import Evidence
@@ -11,6 +13,11 @@ from xdscore.nacktext import attribute
 from xdscore.resource_types import ResourceType
 
 Group = tuple[str, ...]
+
+# Texts whose reading is remembered, and how long one may be. A fleet that refuses a response says much the same about
+# it: each text is read once, not once for each client (reliability F19).
+_MAX_READ_TEXTS = 128
+_MAX_READ_CHARS = 4_096
 
 
 class Resends:
@@ -66,10 +73,20 @@ def named_by(
     kind: ResourceType, entry: Entry, changed: tuple[NamedContent, ...], nack: Nack
 ) -> tuple[NamedContent, ...]:
     """Of `changed`, those that the text names; none when it names nobody."""
-    names = [member.name for member in entry.resources]
-    attribution = attribute(nack.message, type_url=kind.url, names=names)
-    named = {*attribution.names, *(names[index] for index in attribution.indexes if 0 <= index < len(names))}
+    # What a client says of a secret is read and let go (architecture decision 8).
+    remembered = len(nack.message) <= _MAX_READ_CHARS and not kind.secret
+    read = _names_in_known_text if remembered else _names_in
+    named = read(nack.message, kind.url, tuple(member.name for member in entry.resources))
     return tuple(member for member in changed if member.name in named)
+
+
+def _names_in(message: str, type_url: str, names: tuple[str, ...]) -> frozenset[str]:
+    """Of the resources of a response, those that a text names or points at."""
+    attribution = attribute(message, type_url=type_url, names=names)
+    return frozenset((*attribution.names, *(names[index] for index in attribution.indexes)))
+
+
+_names_in_known_text = lru_cache(_MAX_READ_TEXTS)(_names_in)
 
 
 def groups_to_resend(changed: tuple[NamedContent, ...], suspects: tuple[NamedContent, ...]) -> list[Group]:

@@ -93,8 +93,8 @@ class SubStream(ABC):
         """What of this response differs from what the client acknowledged last (reliability N2)."""
 
     @abstractmethod
-    def _rejected(self, entry: Entry, nack: Nack) -> tuple[NamedContent, ...]:
-        """The client rejected this response; gives back whom the NACK blames."""
+    def _rejected(self, entry: Entry, nack: Nack, changed: tuple[NamedContent, ...]) -> tuple[NamedContent, ...]:
+        """The client rejected this response, of which `changed` was new to it; gives back whom the NACK blames."""
 
     def answered(self, nonce: str, nack: Nack | None) -> tuple[Fact, ...]:
         """The client answers a response: an ACK or, only with an error, a NACK (B2). Versions prove nothing."""
@@ -109,6 +109,7 @@ class SubStream(ABC):
         if nack is None:
             self._acknowledged(entry)
             return (Acknowledged(self.kind, nonce, entry.version, entry.resources, entry.errors, entry.removed),)
-        evidence = evidence_of(entry, self._new_to_client(entry))
-        suspects = self._rejected(entry, nack)
+        changed = self._new_to_client(entry)
+        evidence = evidence_of(entry, changed)
+        suspects = self._rejected(entry, nack, changed)
         return (Rejected(self.kind, nonce, entry.version, nack, entry.resources, suspects, evidence),)

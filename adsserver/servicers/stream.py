@@ -38,6 +38,7 @@ from adsserver.servicers.ends import (
     StreamEndError,
     lost,
 )
+from adsserver.servicers.refusal_log import RefusalLog
 from adsserver.servicers.unsupported import TooManyTypesError, UnsupportedTypes
 from adsserver.wire import (
     Encoder,
@@ -84,6 +85,7 @@ class Shared:
     counts: StreamCounts
     denied: DeniedNames
     parsers: Executor
+    refusals: RefusalLog
     open: set["Stream"] = field(default_factory=set)
 
 
@@ -322,16 +324,7 @@ class Stream:
                 metrics.acks[fact.kind.word].inc()
             case Rejected():
                 metrics.nacks[fact.kind.word].inc()
-                # The text is foreign and may quote content: it is stored with the fact, not logged (reliability N8).
-                log.warning(
-                    "stream.nacked",
-                    stream=info.id,
-                    node_id=info.node_id,
-                    type=fact.kind.word,
-                    nonce=fact.nonce,
-                    resources=len(fact.resources),
-                    suspects=len(fact.suspects),
-                )
+                self._shared.refusals.refused(info, fact)
             case Violated():
                 metrics.violations.inc()
                 log.info("stream.violated", stream=info.id, node_id=info.node_id, rule=fact.rule)

@@ -56,7 +56,7 @@ def nack_storm(parameters: Parameters) -> Iterator[Measurement]:
                 _await(lambda answers=clients * (round_ + 1): fleet.refused().total() >= answers)  # type: ignore[misc]
                 time.sleep(max(0.0, due - time.monotonic()))
                 meter.look()
-            yield from meter.measured()
+            yield from meter.measured(clients * changes)
             yield from _outcome(fleet, changes)
 
 
@@ -93,13 +93,18 @@ class _Meter:
         self._looked = time.monotonic()
         self._resident.append(self._ads.resident_mib())
 
-    def measured(self) -> Iterator[Measurement]:
-        """What the storm cost. The database's writes are those of everybody: also of the changes and their builds."""
+    def measured(self, refused: int) -> Iterator[Measurement]:
+        """What the storm of so many refusals cost. The database's writes are those of everybody: also of the changes
+        and their builds. A busy machine stretches the time and so flatters a share of it; the processor's time for one
+        refusal says what it costs all the same.
+        """
         took = self._looked - self._began
         third = max(len(self._resident) // 3, 1)
         grown = max(self._resident[-third:]) - max(self._resident[:third])
         writes = self._commits.count() - self._writes
-        yield Measurement("processor time of ADS", "cores", ((self._ads.cpu_s() - self._cpu_s) / took,), at_most=0.5)
+        cpu_s = self._ads.cpu_s() - self._cpu_s
+        yield Measurement("processor time of ADS", "cores", (cpu_s / took,), at_most=0.5)
+        yield Measurement("processor time of ADS for each refused response", "ms", (cpu_s / refused * 1000,))
         yield Measurement("database writes of all processes", "/s", (writes / took,), at_most=10)
         yield Measurement("memory of ADS, last third over first", "MiB", (grown,), at_most=5)
         yield Measurement("time that this took", "s", (took,))

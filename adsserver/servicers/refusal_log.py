@@ -1,0 +1,99 @@
+"""Says in the log what clients refuse: each content at once, and how often since every few seconds.
+
+A fleet refuses a response within a second, and a line for each client costs more than everything else a NACK costs and
+tells nobody more (reliability F19). Each NACK is kept as a fact of its own all the same; the log is not where they are
+counted.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from adsserver.engine.events import Rejected
+from adsserver.ports import StreamInfo
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+_PERIOD_S: Final = 10.0
+# What a line shows, and by what two refusals are told apart.
+_SHOWN_NAMES: Final = 3
+# Contents told apart in one period; those beyond it are only counted.
+_MAX_CONTENTS: Final = 256
+
+# Environment, type, the first suspects with their versions, and how many there are. Nothing that a client can choose.
+_Content = tuple[str, str, tuple[tuple[str, str], ...], int]
+
+
+@dataclass(slots=True)
+class _Repeats:
+    """Refusals of one content since its line was written."""
+
+    count: int = 0
+    streams: set[str] = field(default_factory=set)
+
+
+class RefusalLog:
+    """Of one process, used on the event loop only."""
+
+    def __init__(self) -> None:
+        self._repeats: dict[_Content, _Repeats] = {}
+        self._uncounted = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def refused(self, info: StreamInfo, fact: Rejected) -> None:
+        """A client refused a response. The text is foreign and may quote content: it is stored with the fact and told
+        with the incident, not here (reliability N8).
+        """
+        first = tuple((member.name, member.content.version) for member in fact.suspects[:_SHOWN_NAMES])
+        content = (info.environment, fact.kind.word, first, len(fact.suspects))
+        repeats = self._repeats.get(content)
+        if repeats is not None:
+            repeats.count += 1
+            repeats.streams.add(info.id)
+            return
+        if len(self._repeats) >= _MAX_CONTENTS:
+            self._uncounted += 1
+            return
+        self._repeats[content] = _Repeats()
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_PERIOD_S, self.tell)
+        log.warning(
+            "stream.nacked",
+            stream=info.id,
+            node_id=info.node_id,
+            environment=info.environment,
+            type=fact.kind.word,
+            nonce=fact.nonce,
+            code=fact.nack.code,
+            resources=len(fact.resources),
+            suspects=len(fact.suspects),
+            names=_names(content),
+        )
+
+    def tell(self) -> None:
+        """Say how often each content was refused since its line, and begin anew; also when the process stops."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for content, repeats in self._repeats.items():
+            if repeats.count:
+                environment, word, _, suspects = content
+                log.warning(
+                    "stream.nacked_again",
+                    environment=environment,
+                    type=word,
+                    suspects=suspects,
+                    names=_names(content),
+                    times=repeats.count,
+                    streams=len(repeats.streams),
+                )
+        if self._uncounted:
+            log.warning("stream.nacked_more", times=self._uncounted)
+        self._repeats.clear()
+        self._uncounted = 0
+
+
+def _names(content: _Content) -> str:
+    return ", ".join(name for name, _ in content[2])
