@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+from envoy.config.cluster.v3 import cluster_pb2
+from envoy.service.discovery.v3 import discovery_pb2
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import Message
 from prometheus_client import CollectorRegistry
@@ -20,7 +22,7 @@ from adsserver.server import AdsServer
 from controlplane.accounts.token_text import client_token_text, token_digest
 from tests.support.ads_fleet import MemoryFleet
 from xdscore.access import AccessTable, Effect
-from xdscore.resource_types import CLUSTER, ResourceType, by_url
+from xdscore.resource_types import ResourceType, by_url
 from xdscore.selectors import EnvironmentChoice
 from xdscore.snapshot import (
     Content,
@@ -43,15 +45,18 @@ class MemoryContents:
         self.asked: dict[bytes, int] = {}
 
     def add(self, message: Message) -> Content:
-        """Keep a resource; its content."""
+        """Keep a resource; its content. What no message can say, bytes that cannot be read, comes in a `Resource`."""
         packed = AnyMessage()
-        packed.Pack(message, deterministic=True)
+        if isinstance(message, discovery_pb2.Resource):
+            packed = message.resource
+        else:
+            packed.Pack(message, deterministic=True)
         data = packed.SerializeToString(deterministic=True)
         address = content_hash(data)
         self.blobs[address] = data
         eds_name = ""
-        if packed.type_url == CLUSTER.url:
-            eds_name = message.eds_cluster_config.service_name or message.name  # type: ignore[attr-defined]
+        if isinstance(message, cluster_pb2.Cluster):
+            eds_name = message.eds_cluster_config.service_name or message.name
         return Content(address, address.hex()[:16], len(data), eds_name)
 
     def any_bytes(self, content: Content) -> bytes:
@@ -131,6 +136,8 @@ class Catalogue:
 
 def name_of(message: Message) -> tuple[str, str]:
     """(type word, resource name) of a message."""
+    if isinstance(message, discovery_pb2.Resource):
+        return by_url[message.resource.type_url].word, message.name
     kind = by_url["type.googleapis.com/" + message.DESCRIPTOR.full_name]
     return kind.word, str(getattr(message, kind.name_field))
 

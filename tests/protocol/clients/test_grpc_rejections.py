@@ -1,15 +1,17 @@
 """gRPC's own xDS client refuses something, or forgets an error: what it is sent, and what goes on (B7, F9, F10; N3)."""
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 
 import pytest
 from envoy.config.cluster.v3 import cluster_pb2
+from envoy.service.discovery.v3 import discovery_pb2
+from google.protobuf.any_pb2 import Any
 from google.protobuf.message import Message
 
-from tests.support.ads import config
+from tests.support.ads import config, name_of
 from tests.support.ads_thread import AdsThread, serving_ads
 from tests.support.backends import grpc_backend
 from tests.support.grpc_client import GrpcClient, grpc_client, simple_bootstrap
@@ -44,7 +46,7 @@ def client_of(ads: AdsThread, environment: str, features: Sequence[str] = ()) ->
 
 def web(clusters: Sequence[Message], port: int) -> list[Message]:
     """A target `web` that may go to any of these clusters."""
-    names = [str(cluster.name) for cluster in clusters]  # type: ignore[attr-defined]
+    names = [name_of(cluster)[1] for cluster in clusters]
     made = route("web", "unused")
     weighted = made.virtual_hosts[0].routes[0].route.weighted_clusters.clusters
     for name in names:
@@ -52,11 +54,22 @@ def web(clusters: Sequence[Message], port: int) -> list[Message]:
     return [api_listener("web", "web"), made, *clusters, *(assignment(name, port) for name in names)]
 
 
-def refused(name: str, seconds: int = 1) -> cluster_pb2.Cluster:
-    """A cluster of a load balancing policy that C-core does not have: it refuses this one, and names it."""
-    cluster = eds_cluster(name, f"{seconds}s")
+def refused(name: str) -> cluster_pb2.Cluster:
+    """A cluster of a load balancing policy that C-core does not have."""
+    cluster = eds_cluster(name)
     cluster.lb_policy = cluster_pb2.Cluster.MAGLEV
     return cluster
+
+
+def undecodable(name: str) -> discovery_pb2.Resource:
+    """A cluster whose bytes end in the middle of a field."""
+    cluster = Any(type_url=CLUSTER.url, value=eds_cluster(name).SerializeToString()[:-1])
+    return discovery_pb2.Resource(name=name, resource=cluster)
+
+
+# C-core knows the name of either, uses the rest of the response, and refuses this one.
+HOW: Mapping[str, Callable[[str], Message]] = {"decode": undecodable, "apply": refused}
+every_way = pytest.mark.parametrize("how", HOW)
 
 
 def versions(client: GrpcClient) -> dict[str, str]:
@@ -69,22 +82,33 @@ def states(client: GrpcClient) -> dict[str, str]:
 
 
 def test_rejected__cluster__is_sent_once_in_5_s_and_the_fix_at_once(ads: AdsThread, backend: int) -> None:
-    ads.publish("once", *web([eds_cluster("a")], backend))
-    with client_of(ads, "once") as client:
-        assert client.call("xds:///web").code == "OK"
+    for how in HOW:
+        ads.publish(how, *web([eds_cluster("a")], backend))
+    with ExitStack() as stack:
+        clients = {how: stack.enter_context(client_of(ads, how)) for how in HOW}
+        assert {how: client.call("xds:///web").code for how, client in clients.items()} == dict.fromkeys(HOW, "OK")
 
-        ads.publish("once", *web([refused("a")], backend))
-        eventually(lambda: states(client), lambda got: got == {"a": "NACKED"}, within_s=SOON_S)
+        for how, client in clients.items():
+            ads.publish(how, *web([HOW[how]("a")], backend))
+            eventually(partial(states, client), lambda got: got == {"a": "NACKED"}, within_s=SOON_S)
         time.sleep(5)
-        (rejection,) = ads.rejections("once")
-        sent = sum(rejection.suspects[0] in response.resources for _, response in ads.responses("once"))
-        still = client.call("xds:///web").code
+        sent = {how: times_sent(ads, how) for how in HOW}
+        still = {how: client.call("xds:///web").code for how, client in clients.items()}
 
-        ads.publish("once", *web([eds_cluster("a", "9s")], backend))
-        eventually(lambda: states(client), lambda got: got == {"a": "ACKED"}, within_s=SOON_S)
+        for how, client in clients.items():
+            ads.publish(how, *web([eds_cluster("a", "9s")], backend))
+            eventually(partial(states, client), lambda got: got == {"a": "ACKED"}, within_s=SOON_S)
 
+    assert sent == dict.fromkeys(HOW, 1)
     # Without fail_on_data_errors a client goes on with what it has.
-    assert (sent, still) == (1, "OK")
+    assert still == dict.fromkeys(HOW, "OK")
+
+
+def times_sent(ads: AdsThread, environment: str) -> int:
+    """How many responses held what was rejected."""
+    (rejection,) = ads.rejections(environment)
+    (suspect,) = rejection.suspects
+    return sum(suspect in response.resources for _, response in ads.responses(environment))
 
 
 def test_rejected__cluster_of_a_client_that_drops_what_it_refuses__is_used_again_once_taken_back(
@@ -101,10 +125,15 @@ def test_rejected__cluster_of_a_client_that_drops_what_it_refuses__is_used_again
         eventually(lambda: client.call("xds:///web").code, lambda code: code == "OK", within_s=SOON_S)
 
 
-def test_rejected__one_of_20_clusters__the_other_19_go_on_also_on_a_new_stream(ads: AdsThread, backend: int) -> None:
+@every_way
+def test_rejected__one_of_20_clusters__the_other_19_go_on_also_on_a_new_stream(
+    ads: AdsThread, backend: int, how: str
+) -> None:
+    environment = f"twenty-{how}"
+
     def publish(seconds: int, bad: Message, proven: Sequence[Message] = ()) -> None:
         clusters = [bad if name == BAD else eds_cluster(name, f"{seconds}s") for name in NAMES]
-        ads.publish("twenty", *web(clusters, backend), proven=proven)
+        ads.publish(environment, *web(clusters, backend), proven=proven)
 
     def all_but_bad_are(client: GrpcClient, state: str, before: dict[str, str]) -> bool:
         good = {name for name in NAMES if name != BAD}
@@ -112,18 +141,18 @@ def test_rejected__one_of_20_clusters__the_other_19_go_on_also_on_a_new_stream(a
         return all(found[name] == state and versions(client)[name] != before[name] for name in good)
 
     publish(1, eds_cluster(BAD))
-    with client_of(ads, "twenty") as client:
+    with client_of(ads, environment) as client:
         assert client.call("xds:///web").code == "OK"
         for seconds in (2, 3):
             before = versions(client)
-            publish(seconds, refused(BAD))
+            publish(seconds, HOW[how](BAD))
             eventually(partial(all_but_bad_are, client, "ACKED", before), within_s=SOON_S)
 
-        publish(3, refused(BAD), proven=[eds_cluster(BAD)])
+        publish(3, HOW[how](BAD), proven=[eds_cluster(BAD)])
         ads.restart()
-        eventually(lambda: len(ads.streams("twenty")), lambda count: count > 1, within_s=RECONNECTED_S)
+        eventually(lambda: len(ads.streams(environment)), lambda count: count > 1, within_s=RECONNECTED_S)
         before = versions(client)
-        publish(4, refused(BAD), proven=[eds_cluster(BAD)])
+        publish(4, HOW[how](BAD), proven=[eds_cluster(BAD)])
         eventually(partial(all_but_bad_are, client, "ACKED", before), within_s=SOON_S)
 
         assert client.call("xds:///web").code == "OK"

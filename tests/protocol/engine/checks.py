@@ -100,6 +100,7 @@ class Checker:
     poison: set[str]
     names_culprits: bool
     reads_errors: bool
+    drops_refused: bool
     halves: dict[ResourceType, Half]
     nonces: set[str]
     version_of: dict[object, str]
@@ -389,7 +390,8 @@ class Checker:
                 continue
             version = decision.content.version
             if version in self.poison:
-                self._check_stand_in(half, name, decision)
+                if not self.drops_refused:
+                    self._check_stand_in(half, name, decision)
                 continue
             assert name not in half.errors, "T5, F11"
             assert half.held.get(name) == version, f"I7, N5: {half.kind.word} {name} has its content"

@@ -26,7 +26,8 @@ class ModelClient(Checker):
     """One client on one stream after another.
 
     `poison`: the versions it cannot use; `names_culprits`: whether its NACKs say which. `reads_errors`: clients from
-    before TP3 do not (T9). `legacy_wildcard`: it asks for everything by an empty list, where that is possible (C2, C5).
+    before TP3 do not (T9). `drops_refused`: it has no copy left of what it refuses (A88, fail_on_data_errors).
+    `legacy_wildcard`: it asks for everything by an empty list, where that is possible (C2, C5).
     """
 
     def __init__(self, world: World, variant: Variant, kinds: Iterable[ResourceType]) -> None:
@@ -38,6 +39,7 @@ class ModelClient(Checker):
         self.names_culprits = True
         self.uses_valid_part = True
         self.reads_errors = True
+        self.drops_refused = False
         self.legacy_wildcard = False
         self.halves = {kind: Half(kind) for kind in kinds}
         self.nonces: set[str] = set()
@@ -161,6 +163,8 @@ class ModelClient(Checker):
     def _apply(self, half: Half, response: Respond, bad: set[str]) -> None:
         if not self.reads_errors:
             response = replace(response, errors=())
+        if self.drops_refused:
+            half.held = {name: version for name, version in half.held.items() if name not in bad}
         if bad and not self.uses_valid_part:
             return
         got = {m.name: m.content.version for m in response.resources if half.covers(m.name) and m.name not in bad}

@@ -37,9 +37,15 @@ class Stream(RuleBasedStateMachine):
         known=st.lists(st.tuples(words, names), max_size=3),
         before_tp3=st.booleans(),
         legacy=st.booleans(),
+        drops=st.booleans(),
     )
     def start(
-        self, served: list[tuple[str, str, str]], known: list[tuple[str, str]], before_tp3: bool, legacy: bool
+        self,
+        served: list[tuple[str, str, str]],
+        known: list[tuple[str, str]],
+        before_tp3: bool,
+        legacy: bool,
+        drops: bool,
     ) -> None:
         self.world = World()
         for word, name, version in served:
@@ -48,6 +54,7 @@ class Stream(RuleBasedStateMachine):
             self.world.remove(by_word[word], name)
         self.client = ModelClient(self.world, self.variant, KINDS)
         self.client.reads_errors, self.client.legacy_wildcard = not before_tp3, legacy
+        self.client.drops_refused = drops
 
     @rule(word=words, wanted=name_sets, star=st.booleans())
     def subscribe(self, word: str, wanted: frozenset[str], star: bool) -> None:
@@ -79,6 +86,14 @@ class Stream(RuleBasedStateMachine):
     @rule(word=words, name=names, version=versions)
     def dislike(self, word: str, name: str, version: str) -> None:
         self.client.dislike(f"{word}-{name}-{version}")
+
+    @rule(word=words, name=names, change=st.permutations(["v1", "v2"]))
+    def refuse_and_take_back(self, word: str, name: str, change: list[str]) -> None:
+        good, bad = (f"{word}-{name}-{version}" for version in change)
+        self.client.dislike(bad)
+        for version in (good, bad, good):
+            self.world.serve(by_word[word], name, version)
+            self.rest()
 
     @rule(culprits=st.booleans(), partly=st.booleans())
     def temper(self, culprits: bool, partly: bool) -> None:
