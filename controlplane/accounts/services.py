@@ -43,7 +43,7 @@ def api_token_create(
 
 
 @transaction.atomic
-def api_token_revoke(*, token: ApiToken, actor: Principal, request_id: str = "") -> None:
+def api_token_revoke(*, token: ApiToken, actor: Principal, reason: str = "", request_id: str = "") -> None:
     """End a token now; a second call changes nothing."""
     if token.revoked_at is None:
         token.revoked_at = timezone.now()
@@ -53,7 +53,7 @@ def api_token_revoke(*, token: ApiToken, actor: Principal, request_id: str = "")
             verb="token.revoked",
             subject=token.prefix,
             request_id=request_id,
-            detail={"name": token.name},
+            detail={"name": token.name, "reason": reason},
         )
 
 
@@ -78,12 +78,12 @@ def client_token_create(
 
 
 @transaction.atomic
-def client_token_revoke(*, token: ClientToken, actor: Principal, request_id: str = "") -> None:
+def client_token_revoke(*, token: ClientToken, actor: Principal, reason: str = "", request_id: str = "") -> None:
     """End a data plane's token now, and with it its open streams; a second call changes nothing."""
     if token.revoked_at is None:
         token.revoked_at = timezone.now()
         token.save(update_fields=["revoked_at"])
-        _client_token_changed("client-token.revoked", token, actor, request_id)
+        _client_token_changed("client-token.revoked", token, actor, request_id, reason)
 
 
 def environment_forget(*, environment: str, actor: Principal, request_id: str = "") -> None:
@@ -104,14 +104,14 @@ def environment_forget(*, environment: str, actor: Principal, request_id: str = 
             api_token_revoke(token=api_token, actor=actor, request_id=request_id)
 
 
-def _client_token_changed(verb: str, token: ClientToken, actor: Principal, request_id: str) -> None:
+def _client_token_changed(verb: str, token: ClientToken, actor: Principal, request_id: str, reason: str = "") -> None:
     audit_record(
         actor=actor.name,
         verb=verb,
         subject=str(token.pk),
         environment=token.environment,
         request_id=request_id,
-        detail={"subject": token.subject, "hint": token.hint},
+        detail={"subject": token.subject, "hint": token.hint, "reason": reason},
     )
     # ADS looks for new tokens when it looks for new snapshots; the hint only makes that soon (law 4).
     transaction.on_commit(lambda: hint_published(token.environment))

@@ -37,7 +37,8 @@ from controlplane.accounts.principal import Role
 from controlplane.console.access_words import matcher_line, matchers_of, rule_sentence
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, paged
-from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
+from controlplane.console.posted import number_of
+from controlplane.errors import ControlPlaneError, InputInvalid
 from controlplane.explain.selectors import rules_review
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
@@ -154,7 +155,7 @@ class AccessPage(Page):
         return {"result": result, "kind": by_word[case.type]}
 
     def _move(self, given: QueryDict, environment_key: str) -> str:
-        number = _number(given)
+        number = number_of(given, "id")
         rule_move(
             environment_key=environment_key,
             rule_id=number,
@@ -165,7 +166,7 @@ class AccessPage(Page):
         return f"rule-{number}"
 
     def _switch(self, given: QueryDict, environment_key: str) -> str:
-        before = rule_get(environment_key=environment_key, rule_id=_number(given))
+        before = rule_get(environment_key=environment_key, rule_id=number_of(given, "id"))
         draft = replace(before.draft, enabled=not before.draft.enabled)
         self._say(
             rule_update(
@@ -180,7 +181,7 @@ class AccessPage(Page):
         return f"rule-{before.id}"
 
     def _delete(self, given: QueryDict, environment_key: str) -> str:
-        number = _number(given)
+        number = number_of(given, "id")
         self._say(
             rule_delete(
                 environment_key=environment_key, rule_id=number, actor=self.principal, request_id=self.request_id
@@ -234,7 +235,7 @@ class AccessPage(Page):
     def _case_delete(self, given: QueryDict, environment_key: str) -> str:
         case_delete(
             environment_key=environment_key,
-            case_id=_number(given),
+            case_id=number_of(given, "id"),
             actor=self.principal,
             request_id=self.request_id,
         )
@@ -253,7 +254,7 @@ class RulePage(Page):
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
         """The form, filled with the rule or with what the address says."""
         if "id" in request.GET:
-            rule = rule_get(environment_key=environment_key, rule_id=_number(request.GET))
+            rule = rule_get(environment_key=environment_key, rule_id=number_of(request.GET, "id"))
             return self._page(rule.draft, rule.id)
         given = request.GET
         effect = _EFFECTS.get(given.get("effect", ""), Effect.ALLOW)
@@ -262,7 +263,7 @@ class RulePage(Page):
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
         """Keep it."""
-        number = _number(request.POST) if request.POST.get("id") else 0
+        number = number_of(request.POST, "id") if request.POST.get("id") else 0
         draft, first = _draft_of(request.POST), request.POST.get("place") == "first"
         try:
             if number:
@@ -336,10 +337,3 @@ def _case_of(given: QueryDict) -> Case:
         node_cluster=given.get("cluster", "").strip()[:_MAX_FACT_CHARS],
     )
     return Case(facts, kind.word, name, _EFFECTS.get(given.get("expect", ""), Effect.ALLOW))
-
-
-def _number(given: QueryDict) -> int:
-    text = given.get("id", "")
-    if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise NotFound("There is no such rule or case.")
-    return int(text)

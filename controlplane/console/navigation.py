@@ -1,15 +1,25 @@
 """What every page offers: the places to go, and the environments to go there in."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 from django.http import HttpRequest
 from django.urls import reverse
 
-from controlplane.accounts.principal import Principal
+from controlplane.accounts.principal import Principal, Role
 from controlplane.catalog.selectors import EnvironmentState, environment_list
 
 _REMEMBERED: Final = "environment"
+
+
+class Reach(Enum):
+    """How much somebody must administer for a place to be of use to them."""
+
+    NOTHING = "nothing"
+    SOMETHING = "an environment"
+    EVERYTHING = "all environments"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +31,7 @@ class Place:
     route: str
     of_environment: bool = True
     also: tuple[str, ...] = ()
+    administers: Reach = Reach.NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +66,8 @@ GROUPS: Final = (
         "Administration",
         (
             Place("Environments", "server", "environments", of_environment=False, also=("environment",)),
+            Place("Tokens", "key", "tokens", of_environment=False, administers=Reach.SOMETHING),
+            Place("Users", "users", "users", of_environment=False, also=("user",), administers=Reach.EVERYTHING),
             Place("Audit", "history", "audit", of_environment=False),
             Place("Setup guide", "plug", "setup"),
         ),
@@ -97,14 +110,28 @@ def surroundings(request: HttpRequest, principal: Principal, current: Environmen
     remembered = request.session.get(_REMEMBERED, "")
     chosen = current or next((state for state in seen if state.key == remembered), seen[0] if seen else None)
     route = request.resolver_match.url_name if request.resolver_match is not None else None
+    reaches = _reaches(principal, seen)
     groups = tuple(
         LinkGroup(
-            group.label, tuple(_link(place, chosen, route or "") for place in group.places if _leads(place, chosen))
+            group.label,
+            tuple(
+                _link(place, chosen, route or "")
+                for place in group.places
+                if _leads(place, chosen) and place.administers in reaches
+            ),
         )
         for group in GROUPS
     )
     switches = tuple(_switch(request, state, chosen) for state in seen)
     return Surroundings(tuple(group for group in groups if group.links), chosen, switches)
+
+
+def _reaches(principal: Principal, seen: Sequence[EnvironmentState]) -> set[Reach]:
+    """What somebody has of all there is to administer."""
+    if principal.may(Role.ADMIN, None):
+        return set(Reach)
+    some = any(principal.may(Role.ADMIN, state.key) for state in seen)
+    return {Reach.NOTHING, Reach.SOMETHING} if some else {Reach.NOTHING}
 
 
 def _leads(place: Place, chosen: EnvironmentState | None) -> bool:

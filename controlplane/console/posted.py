@@ -2,11 +2,12 @@
 
 from typing import Final
 
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 
-from controlplane.errors import InputInvalid
+from controlplane.errors import InputInvalid, NotFound
 
 MAX_REASON_CHARS: Final = 400
+_MAX_DIGITS: Final = 18  # within a 64-bit column
 
 
 def reason_of(request: HttpRequest) -> str:
@@ -19,3 +20,11 @@ def reason_of(request: HttpRequest) -> str:
             f"A reason is one line of at most {MAX_REASON_CHARS} printable characters. Nothing was changed."
         )
     return reason
+
+
+def number_of(given: QueryDict, field: str) -> int:
+    """The id of a row. Raises NotFound: no row has what is not a number for its id."""
+    text = given.get(field, "")
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
+        raise NotFound("What this is about does not exist. Nothing was changed.")
+    return int(text)

@@ -72,6 +72,14 @@ LOOKS: Final[dict[str, Look]] = {
     "deny": Look("bad", "lock", "deny"),
     "hide": Look("warn", "eye-off", "hide"),
     "off": Look("quiet", "player-pause", "not in force"),
+    # A token, and somebody who signs in
+    "good": Look("good", "circle-check", "good"),
+    "ending": Look("warn", "clock", "ends soon"),
+    "expired": Look("quiet", "clock", "expired"),
+    "revoked": Look("quiet", "ban", "ended"),
+    "misled": Look("warn", "alert-triangle", "selectors lead it elsewhere"),
+    "active": Look("good", "circle-check", "may sign in"),
+    "disabled": Look("quiet", "lock", "may not sign in"),
     # A rung of Explain
     "pass": Look("good", "check", "pass"),
     "fail": Look("bad", "x", "fail"),

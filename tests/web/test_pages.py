@@ -37,6 +37,10 @@ NEEDS: dict[str, Role | None] = {
     "clients": Role.VIEWER,
     "client": None,
     "audit": None,
+    "tokens": None,
+    "users": None,
+    "user": None,
+    "account": None,
     "setup": Role.VIEWER,
     "access": Role.VIEWER,
     "access-rule": Role.ACCESS_EDITOR,
@@ -72,6 +76,7 @@ def _path(route: str, *, environment: str = "default", change: str = "") -> str:
         ("<str:incident_id>", "00000000-0000-4000-8000-000000000000"),
         ("<str:client_id>", "absent"),
         ("<str:code>", "XDS2002"),
+        ("<int:user_id>", "1"),
     ):
         pattern = pattern.replace(part, value)
     assert "<" not in pattern, f"say in this test what stands for {pattern}"

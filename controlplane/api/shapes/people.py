@@ -1,17 +1,15 @@
 """Tokens and the audit log."""
 
-import re
 from typing import Any
 
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from controlplane.accounts.principal import Role
+from controlplane.accounts.token_rules import MAX_SCOPES, MAX_TOKEN_NAME_CHARS, subject_problem
 from controlplane.api.fields import StrictSerializer, Text, Time
 
 _ROLES = [role.value for role in Role]
-_MAX_SCOPES = 100
-_SUBJECT = r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}"
 
 
 class ScopeIn(StrictSerializer):
@@ -31,8 +29,8 @@ class ScopeOut(serializers.Serializer[Any]):
 class TokenIn(StrictSerializer):
     """A new token."""
 
-    name = Text(max_length=143)  # the audit log's column, less "token:"
-    scopes = serializers.ListField(child=ScopeIn(), max_length=_MAX_SCOPES)
+    name = Text(max_length=MAX_TOKEN_NAME_CHARS)
+    scopes = serializers.ListField(child=ScopeIn(), max_length=MAX_SCOPES)
     expires_at = Time(required=False, allow_null=True, default=None)
 
     def validate_scopes(self, value: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -62,18 +60,13 @@ class TokenMadeOut(TokenOut):
 
 
 class SubjectField(Text):
-    """Whom a token of a data plane names. A SPIFFE ID is proven by a certificate and by nothing else; a star would be
-    read as a pattern.
-    """
+    """Whom a token of a data plane names."""
 
     def to_internal_value(self, data: object) -> str:
         """The subject."""
         subject = super().to_internal_value(data)
-        if not re.fullmatch(_SUBJECT, subject) or subject.lower().startswith("spiffe:"):
-            raise ValidationError(
-                "A subject has 1 to 255 letters, digits and the characters . _ : / @ -, begins with a letter or digit, "
-                "and is no SPIFFE ID."
-            )
+        if problem := subject_problem(subject):
+            raise ValidationError(problem)
         return subject
 
 

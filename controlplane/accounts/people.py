@@ -1,0 +1,224 @@
+"""People and their roles: who there is, and how that changes. Every change says why and stands in the audit log.
+
+Two rules keep a house from locking itself out or being taken over. Nobody ends their own rights, so that whoever
+administers stays; and the account of a superuser is changed by superusers alone, for whoever sets somebody's password
+can become them.
+"""
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.contrib.auth.models import User
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+
+from controlplane.accounts.models import RoleGrant
+from controlplane.accounts.principal import Principal, Role
+from controlplane.errors import Conflict, Forbidden, InputInvalid, NotFound
+from controlplane.journal.services import audit_record
+
+_PASSWORD_BYTES: Final = 15  # 20 characters that nobody guesses
+_MAX_ID: Final = 2**63
+_MAX_NAME_CHARS: Final = 150  # the column
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A role somebody has. `environment` is empty for all of them; `group` names the group it comes by, if it does."""
+
+    id: int
+    role: str
+    environment: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who may sign in."""
+
+    id: int
+    username: str
+    active: bool
+    superuser: bool
+    joined: datetime
+    last_login: datetime | None
+    grants: tuple[Grant, ...]
+
+
+def people_list(*, text: str = "") -> QuerySet[User]:
+    """Everybody, by name; those whose name contains `text`. Two more queries for the roles, however many there are."""
+    people = User.objects.order_by("username").prefetch_related("role_grants", "groups__role_grants")
+    return people.filter(username__icontains=text) if text else people
+
+
+def person_get(*, user_id: int) -> Person:
+    """Raises NotFound."""
+    return person_of(_user(user_id))
+
+
+def person_of(user: User) -> Person:
+    """A row as a value."""
+    own = [(grant, "") for grant in user.role_grants.all()]
+    through = [(grant, group.name) for group in user.groups.all() for grant in group.role_grants.all()]
+    grants = [Grant(grant.pk, grant.role, grant.environment, group) for grant, group in (*own, *through)]
+    grants.sort(key=lambda grant: (grant.environment, grant.role, grant.group))
+    return Person(
+        user.pk,
+        user.get_username(),
+        user.is_active,
+        user.is_superuser,
+        user.date_joined,
+        user.last_login,
+        tuple(grants),
+    )
+
+
+@transaction.atomic
+def person_create(*, username: str, actor: Principal, reason: str, request_id: str = "") -> tuple[Person, str]:
+    """Somebody new, without any role, and their first password, which is stored nowhere. Raises InputInvalid or
+    Conflict.
+    """
+    try:
+        User.username_validator(username)
+    except ValidationError:
+        username = ""
+    if not 0 < len(username) <= _MAX_NAME_CHARS:
+        raise InputInvalid(
+            f"A user name has 1 to {_MAX_NAME_CHARS} letters, digits and the characters @ . + - _. Nothing was changed."
+        )
+    password = secrets.token_urlsafe(_PASSWORD_BYTES)
+    try:
+        with transaction.atomic():
+            user = User.objects.create_user(username=username, password=password)
+    except IntegrityError:
+        raise Conflict(f"There is somebody called '{username}' already. Nothing was changed.") from None
+    _record("user.created", user, actor, reason, request_id)
+    return person_of(user), password
+
+
+@transaction.atomic
+def person_enable(
+    *, user_id: int, enabled: bool, actor: Principal, by_superuser: bool, reason: str, request_id: str = ""
+) -> Person:
+    """Let somebody sign in, or not any more: their sessions end with their next request. A second call changes nothing.
+    Raises NotFound, Forbidden or Conflict.
+    """
+    user = _user(user_id)
+    _check(user, actor, by_superuser)
+    if not enabled and user.get_username() == actor.name:
+        raise Conflict("Nobody turns off themselves: somebody else has to. Nothing was changed.")
+    if user.is_active != enabled:
+        user.is_active = enabled
+        user.save(update_fields=["is_active"])
+        _record("user.enabled" if enabled else "user.disabled", user, actor, reason, request_id)
+    return person_of(user)
+
+
+@transaction.atomic
+def person_password_renew(
+    *, user_id: int, actor: Principal, by_superuser: bool, reason: str, request_id: str = ""
+) -> tuple[Person, str]:
+    """A new password for somebody who lost theirs; their sessions end. Raises NotFound or Forbidden."""
+    user = _user(user_id)
+    _check(user, actor, by_superuser)
+    password = secrets.token_urlsafe(_PASSWORD_BYTES)
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    _record("user.password-renewed", user, actor, reason, request_id)
+    return person_of(user), password
+
+
+@transaction.atomic
+def password_change(*, user_id: int, old: str, new: str, again: str, request_id: str = "") -> User:
+    """Somebody's own password; the account as it is now. Raises InputInvalid with everything that is wrong with it."""
+    user = _user(user_id)
+    problems = [] if user.check_password(old) else ["The old password is another one."]
+    if new != again:
+        problems.append("The two new passwords differ.")
+    try:
+        validate_password(new, user)
+    except ValidationError as error:
+        problems += error.messages
+    if problems:
+        raise InputInvalid(f"{' '.join(problems)} Nothing was changed.")
+    user.set_password(new)
+    user.save(update_fields=["password"])
+    audit_record(actor=user.get_username(), verb="user.password-changed", subject=str(user), request_id=request_id)
+    return user
+
+
+@transaction.atomic
+def role_give(
+    *,
+    user_id: int,
+    role: Role,
+    environment: str,
+    actor: Principal,
+    by_superuser: bool,
+    reason: str,
+    request_id: str = "",
+) -> Person:
+    """Give somebody a role in an environment that exists, or in all of them when it is empty. A second call changes
+    nothing. Raises NotFound or Forbidden.
+    """
+    user = _user(user_id)
+    _check(user, actor, by_superuser)
+    made = RoleGrant.objects.get_or_create(user=user, group=None, environment=environment, role=role.value)[1]
+    if made:
+        _record("role.granted", user, actor, reason, request_id, environment=environment, role=role.value)
+    return person_get(user_id=user_id)
+
+
+@transaction.atomic
+def role_take(
+    *, user_id: int, grant_id: int, actor: Principal, by_superuser: bool, reason: str, request_id: str = ""
+) -> Person:
+    """Take a role of their own from somebody; a second call changes nothing. Raises NotFound, Forbidden or Conflict."""
+    user = _user(user_id)
+    _check(user, actor, by_superuser)
+    grant = RoleGrant.objects.filter(pk=grant_id, user=user).first() if grant_id < _MAX_ID else None
+    if grant is not None:
+        if user.get_username() == actor.name and grant.role == Role.ADMIN.value:
+            raise Conflict("Nobody takes their own right to administer: somebody else has to. Nothing was changed.")
+        _record("role.taken", user, actor, reason, request_id, environment=grant.environment, role=grant.role)
+        grant.delete()
+    return person_get(user_id=user_id)
+
+
+def _user(user_id: int) -> User:
+    user = people_list().filter(pk=user_id).first() if user_id < _MAX_ID else None
+    if user is None:
+        raise NotFound(f"There is no user {user_id}.")
+    return user
+
+
+def _check(user: User, actor: Principal, by_superuser: bool) -> None:
+    if user.is_superuser and not by_superuser:
+        raise Forbidden(
+            f"{user.get_username()} is a superuser: only superusers change that account; {actor.name} is none."
+        )
+
+
+def _record(
+    verb: str,
+    user: User,
+    actor: Principal,
+    reason: str,
+    request_id: str,
+    *,
+    environment: str = "",
+    role: str = "",
+) -> None:
+    detail = {"reason": reason, **({"role": role} if role else {})}
+    audit_record(
+        actor=actor.name,
+        verb=verb,
+        subject=user.get_username(),
+        environment=environment,
+        request_id=request_id,
+        detail=detail,
+    )

@@ -1,0 +1,113 @@
+"""Who may make, see and end which tokens: the rule that REST and the pages share.
+
+An administrator of an environment makes and ends the tokens of that environment, and no others. A data plane's token
+that is good in any environment is for administrators of all: who may choose the subject freely could otherwise become a
+client of somebody else's environment (resolutions U6).
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from controlplane.accounts.models import ApiToken, ClientToken
+from controlplane.accounts.principal import Principal, Role, Scope
+from controlplane.accounts.selectors import api_token_list, client_token_list
+from controlplane.accounts.services import api_token_create, client_token_create
+from controlplane.accounts.token_rules import expiry_problem
+from controlplane.catalog.selectors import environment_list
+from controlplane.errors import Forbidden, InputInvalid, NotFound
+from xdscore.selectors import ClientFacts, EnvironmentChoice, choose_environment
+
+_MAX_ID = 2**63
+
+
+def api_tokens_of(principal: Principal) -> QuerySet[ApiToken]:
+    """The API tokens that the principal may administer, newest first."""
+    tokens = api_token_list()
+    if principal.may(Role.ADMIN, None):
+        return tokens
+    return tokens.filter(pk__in=[token.pk for token in tokens.only("pk", "scopes") if _administers(principal, token)])
+
+
+def api_token_of(principal: Principal, token_id: int) -> ApiToken:
+    """Raises NotFound in the same words for one that does not exist and one that is not to be known."""
+    token = api_token_list().filter(pk=token_id).first() if token_id < _MAX_ID else None
+    if token is None or not _administers(principal, token):
+        raise NotFound(f"There is no token {token_id}.")
+    return token
+
+
+def api_token_issue(
+    *, name: str, scopes: Sequence[Scope], actor: Principal, expires_at: datetime | None, request_id: str
+) -> tuple[ApiToken, str]:
+    """A new token and its plaintext. Raises Forbidden for a scope that the actor does not administer, InputInvalid for
+    an environment that does not exist or an end that has passed.
+    """
+    for scope in scopes:
+        if not actor.may(Role.ADMIN, scope.environment):
+            where = f"environment '{scope.environment}'" if scope.environment is not None else "all environments"
+            raise Forbidden(f"A token for {where} needs the role admin there; {actor.name} does not have it.")
+    _environments_check([scope.environment for scope in scopes if scope.environment is not None])
+    _expiry_check(expires_at)
+    return api_token_create(name=name, scopes=scopes, actor=actor, expires_at=expires_at, request_id=request_id)
+
+
+def client_tokens_of(principal: Principal) -> QuerySet[ClientToken]:
+    """The data planes' tokens that the principal may administer, newest first."""
+    tokens = client_token_list()
+    if principal.may(Role.ADMIN, None):
+        return tokens
+    keys = [state.key for state in environment_list() if principal.may(Role.ADMIN, state.key)]
+    return tokens.filter(environment__in=keys)
+
+
+def client_token_of(principal: Principal, token_id: int) -> ClientToken:
+    """Raises NotFound in the same words for one that does not exist and one that is not to be known."""
+    token = client_token_list().filter(pk=token_id).first() if token_id < _MAX_ID else None
+    if token is None or not principal.may(Role.ADMIN, token.environment or None):
+        raise NotFound(f"There is no client token {token_id}.")
+    return token
+
+
+def client_token_issue(
+    *, subject: str, environment: str, actor: Principal, expires_at: datetime | None, request_id: str
+) -> tuple[ClientToken, str]:
+    """A new token of a data plane and its plaintext; `environment` empty: good in any. Raises as `api_token_issue`."""
+    if not actor.may(Role.ADMIN, environment or None):
+        where = f"environment '{environment}'" if environment else "any environment"
+        raise Forbidden(f"A token for {where} needs the role admin there; {actor.name} does not have it.")
+    _environments_check([environment] if environment else [])
+    _expiry_check(expires_at)
+    return client_token_create(
+        subject=subject, environment=environment, actor=actor, expires_at=expires_at, request_id=request_id
+    )
+
+
+def environment_choices() -> tuple[EnvironmentChoice, ...]:
+    """What decides where the bearer of a token is led."""
+    return tuple(state.choice for state in environment_list())
+
+
+def client_token_usable(token: ClientToken, choices: tuple[EnvironmentChoice, ...]) -> bool:
+    """Whether it has not ended, and the selectors lead its subject to the environment it is good for."""
+    ended = token.revoked_at is not None or (token.expires_at is not None and token.expires_at <= timezone.now())
+    leads_to = choose_environment(ClientFacts(identity=token.subject), choices)
+    return not ended and token.environment in {"", leads_to}
+
+
+def _administers(principal: Principal, token: ApiToken) -> bool:
+    return all(principal.may(Role.ADMIN, scope["environment"]) for scope in token.scopes)
+
+
+def _environments_check(keys: Sequence[str]) -> None:
+    known = {state.key for state in environment_list()}
+    for key in keys:
+        if key not in known:
+            raise InputInvalid(f"There is no environment '{key}'. Nothing was changed.")
+
+
+def _expiry_check(expires_at: datetime | None) -> None:
+    if problem := expiry_problem(expires_at, now=timezone.now()):
+        raise InputInvalid(f"{problem} Nothing was changed.")

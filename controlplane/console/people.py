@@ -1,0 +1,204 @@
+"""People: who may sign in, the roles each has where, and one's own account."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from controlplane.accounts.people import (
+    Person,
+    password_change,
+    people_list,
+    person_create,
+    person_enable,
+    person_get,
+    person_of,
+    person_password_renew,
+    role_give,
+    role_take,
+)
+from controlplane.accounts.principal import Role
+from controlplane.catalog.selectors import environment_list
+from controlplane.console.pages import Page
+from controlplane.console.paging import paged
+from controlplane.console.posted import number_of, reason_of
+from controlplane.errors import ControlPlaneError, InputInvalid
+
+ROLES: Final = (
+    (Role.VIEWER, "reads everything but secrets"),
+    (Role.EDITOR, "writes resources"),
+    (Role.ACCESS_EDITOR, "decides which clients may read what"),
+    (Role.OPERATOR, "rolls back, holds and quarantines"),
+    (Role.ADMIN, "does all of this, and makes tokens"),
+)
+_MAX_TEXT: Final = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A password at the only moment when it is told."""
+
+    username: str
+    password: str
+
+
+class UsersPage(Page):
+    """Everybody who may sign in. For administrators of all environments."""
+
+    template = "people/users.html"
+    needs = {"GET": Role.ADMIN, "POST": Role.ADMIN}
+
+    def get(self, request: HttpRequest, error: ControlPlaneError | None = None) -> HttpResponse:
+        """The list."""
+        text = request.GET.get("text", "").strip()[:_MAX_TEXT]
+        page = paged(request, people_list(text=text), person_of)
+        context = {"page": page, "text": text, "given": request.POST, "error": error}
+        return self.page(context, status=error.status if error else 200)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Somebody new; the page that follows tells their password once."""
+        try:
+            person, password = person_create(
+                username=request.POST.get("username", "").strip(),
+                actor=self.principal,
+                reason=reason_of(request),
+                request_id=self.request_id,
+            )
+        except ControlPlaneError as error:
+            return self.get(request, error)
+        return user_page(self, person, told=Told(person.username, password), status=201)
+
+
+class UserPage(Page):
+    """One person: their roles, and whether they may sign in."""
+
+    template = "people/user.html"
+    needs = {"GET": Role.ADMIN, "POST": Role.ADMIN}
+
+    def get(self, request: HttpRequest, user_id: int) -> HttpResponse:  # noqa: ARG002 - Django's
+        """The page."""
+        return user_page(self, person_get(user_id=user_id))
+
+    def post(self, request: HttpRequest, user_id: int) -> HttpResponse:
+        """Do one thing."""
+        action = request.POST.get("action", "")
+        try:
+            reason = reason_of(request)
+            if action == "password":
+                person, password = person_password_renew(
+                    user_id=user_id,
+                    actor=self.principal,
+                    by_superuser=self._by_superuser,
+                    reason=reason,
+                    request_id=self.request_id,
+                )
+                return user_page(self, person, told=Told(person.username, password))
+            messages.success(request, self._act(request, user_id, action, reason))
+        except ControlPlaneError as error:
+            return user_page(self, person_get(user_id=user_id), error=error, status=error.status)
+        return redirect("user", user_id)
+
+    @property
+    def _by_superuser(self) -> bool:
+        return bool(getattr(self.request.user, "is_superuser", False))
+
+    def _act(self, request: HttpRequest, user_id: int, action: str, reason: str) -> str:
+        if action in ("enable", "disable"):
+            person = person_enable(
+                user_id=user_id,
+                enabled=action == "enable",
+                actor=self.principal,
+                by_superuser=self._by_superuser,
+                reason=reason,
+                request_id=self.request_id,
+            )
+            return f"{person.username} may {'sign in' if person.active else 'not sign in any more'}."
+        if action == "give":
+            role, environment = _role_of(request)
+            role_give(
+                user_id=user_id,
+                role=role,
+                environment=environment,
+                actor=self.principal,
+                by_superuser=self._by_superuser,
+                reason=reason,
+                request_id=self.request_id,
+            )
+            return f"The role {role.value} holds from now on."
+        if action == "take":
+            role_take(
+                user_id=user_id,
+                grant_id=number_of(request.POST, "grant"),
+                actor=self.principal,
+                by_superuser=self._by_superuser,
+                reason=reason,
+                request_id=self.request_id,
+            )
+            return "The role is gone from now on."
+        raise InputInvalid("There is no such action. Nothing was changed.")
+
+
+class AccountPage(Page):
+    """What somebody may do, and their own password."""
+
+    template = "people/account.html"
+    needs = {"GET": None, "POST": None}
+
+    def get(self, request: HttpRequest, error: ControlPlaneError | None = None) -> HttpResponse:
+        """The page."""
+        person = person_get(user_id=int(request.user.pk or 0))
+        context = {"person": person, "roles": _roles(), "error": error}
+        return self.page(context, status=error.status if error else 200)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Change one's password; this session stays, all others end."""
+        given = request.POST
+        try:
+            user = password_change(
+                user_id=int(request.user.pk or 0),
+                old=given.get("old", ""),
+                new=given.get("new", ""),
+                again=given.get("again", ""),
+                request_id=self.request_id,
+            )
+        except ControlPlaneError as error:
+            return self.get(request, error)
+        update_session_auth_hash(request, user)
+        messages.success(request, "Your password is another one now; you are signed in here and nowhere else.")
+        return redirect("account")
+
+
+def user_page(
+    page: Page, person: Person, *, told: Told | None = None, error: ControlPlaneError | None = None, status: int = 200
+) -> HttpResponse:
+    """The page of one person."""
+    context = {
+        "person": person,
+        "own": person.username == page.principal.name,
+        "told": told,
+        "roles": _roles(),
+        "keys": [state.key for state in environment_list()],
+        "error": error,
+    }
+    answer = page.page(context, template=UserPage.template, status=status)
+    if told is not None:
+        answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+def _roles() -> list[tuple[str, str]]:
+    return [(role.value, may) for role, may in ROLES]
+
+
+def _role_of(request: HttpRequest) -> tuple[Role, str]:
+    """A role and where: "*" stands for all environments, which is the empty key. Raises InputInvalid."""
+    word, key = request.POST.get("role", ""), request.POST.get("environment", "")
+    roles = {role.value: role for role in Role}
+    if word not in roles:
+        raise InputInvalid("Choose a role. Nothing was changed.")
+    if key != "*" and key not in {state.key for state in environment_list()}:
+        raise InputInvalid("Choose an environment that exists. Nothing was changed.")
+    return roles[word], "" if key == "*" else key
