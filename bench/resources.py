@@ -58,12 +58,17 @@ def endpoints(number: int, *, extra: bool = False) -> dict[str, object]:
     }
 
 
+def route_name(number: int, part: int) -> str:
+    """The name of a route configuration."""
+    return f"routes-{number:06}-{part}"
+
+
 def route(number: int, part: int, clusters: tuple[int, int]) -> dict[str, object]:
     """A route configuration with one virtual host that splits between two clusters by path."""
     first, second = (cluster_name(each) for each in clusters)
     return {
         "@type": _TYPE + "envoy.config.route.v3.RouteConfiguration",
-        "name": f"routes-{number:06}-{part}",
+        "name": route_name(number, part),
         "virtual_hosts": [
             {
                 "name": "all",

@@ -79,12 +79,10 @@ def environments_due() -> tuple[int, ...]:
 
 def oldest_waiting() -> datetime | None:
     """When the oldest change was written that no build has covered; None when none waits."""
-    due = Environment.objects.filter(generation__gt=models.F("built_generation"))
-    waiting = (
-        Change.objects.filter(environment=environment_id, generation__gt=built).order_by("generation").first()
-        for environment_id, built in due.values_list("id", "built_generation")
-    )
-    return min((change.at for change in waiting if change is not None), default=None)
+    built = models.F("environment__built_generation")
+    waiting = Change.objects.filter(environment__generation__gt=built, generation__gt=built)
+    oldest: datetime | None = waiting.aggregate(oldest=models.Min("at"))["oldest"]
+    return oldest
 
 
 def quarantine_count() -> int:

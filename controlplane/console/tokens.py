@@ -185,7 +185,13 @@ def _fitting(rows: QuerySet[Row], column: str, text: str, state: str) -> QuerySe
 
 
 def _api_line(token: ApiToken) -> Line:
-    scopes = tuple(f"{scope['role']} in {scope['environment'] or 'all environments'}" for scope in token.scopes)
+    whole = {scope["environment"] for scope in token.scopes if scope["role"] == Role.ADMIN.value}
+    scopes = tuple(
+        f"{scope['role']} in {scope['environment'] or 'all environments'}"
+        for scope in token.scopes
+        # Who administers may act as everything else there, so that saying so adds nothing.
+        if scope["environment"] not in whole or scope["role"] == Role.ADMIN.value
+    )
     return Line(
         token.pk,
         token.name,

@@ -76,6 +76,8 @@ def known() -> dict[str, list[str]]:
         {"name": CANARY, "kind": "mail", "target": f"{CANARY}@example.com", "environments": ["default"]},
     )
     assert channel.status == 201, channel.content
+    user = get_user_model().objects.create_user(CANARY)
+    RoleGrant.objects.create(user=user, role="viewer", environment="default")
     incident = owner.get("incidents").json["results"][0]
     clients = owner.get("clients").json["results"]
     owner.patch(base, {"hold": CANARY, "node_ids": [f"{CANARY}*"], "selectors": [{"identity": f"{CANARY}*"}]})
@@ -91,6 +93,7 @@ def known() -> dict[str, list[str]]:
         "incident_id": [incident["id"]],
         "channel_id": [channel.json["id"]],
         "token_id": [str(token["id"]), str(client_token["id"])],
+        "user_id": [str(user.pk)],
         "group_key": ["g"],
         "rule_id": [str(rule.json["id"])],
         "case_id": ["1"],

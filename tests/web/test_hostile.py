@@ -13,13 +13,14 @@ from urllib.parse import quote
 import pytest
 import structlog
 from django.contrib import admin as django_admin
+from django.contrib.auth.models import Group
 from django.http.response import HttpResponseBase
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.urls.resolvers import RoutePattern
 
 from adsserver.store.facts import FactBuffer
-from controlplane.accounts.models import ApiToken, ClientToken
+from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Principal
 from controlplane.accounts.services import api_token_create, client_token_create
 from controlplane.builder.services import builds_sweep
@@ -40,7 +41,7 @@ from controlplane.notify.services.sending import slack_body, webhook_body
 from tests.services.incidents.fleet import held
 from tests.support.facts import rejected, respond, stream, subscribed
 from tests.support.manifests import cluster, parsed
-from tests.web.conftest import HOSTILE
+from tests.web.conftest import HOSTILE, USERS
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -84,6 +85,10 @@ def parts(two_environments: None) -> dict[str, str]:
     builds_sweep()
     api_token_create(name=NAME, scopes=ADMIN_SCOPES, actor=MALLORY)
     client_token_create(subject=NAME, environment="", actor=MALLORY)
+    user = USERS.objects.create_user(NAME[:150])
+    group = Group.objects.create(name=NAME[:150])
+    user.groups.add(group)
+    RoleGrant.objects.create(group=group, role="viewer", environment="default")
     channel_create(wanted=NewChannel("ops", ChannelKind.MAIL, "ops@example.org"), actor=SYSTEM)
     notifications_expand()
     return {
@@ -96,6 +101,7 @@ def parts(two_environments: None) -> dict[str, str]:
         "change_id": str(Change.objects.latest("id").public_id),
         "channel_id": str(Channel.objects.get().public_id),
         "token_id": str(ApiToken.objects.get().pk),
+        "user_id": str(user.pk),
         "epoch": "1",
         "revision": "1",
         "number": "1",

@@ -45,7 +45,7 @@ def last_event(verb: str) -> AuditEvent:
 
 
 def test_token__made__is_told_once_and_is_good_for_what_it_says(sign_in: SignIn) -> None:
-    browser = sign_in()
+    browser = sign_in(None, "")
 
     answer = browser.post("/tokens", {**API_FORM, "role-2": "viewer", "environment-2": "*"})
 
@@ -62,7 +62,7 @@ def test_token__made__is_told_once_and_is_good_for_what_it_says(sign_in: SignIn)
 
 
 def test_client_token__made__ads_would_take_it(sign_in: SignIn) -> None:
-    answer = sign_in().post("/tokens?kind=client", CLIENT_FORM)
+    answer = sign_in(None, "").post("/tokens?kind=client", CLIENT_FORM)
 
     assert client_token_is_valid(secret_in(answer.content.decode()))
     assert ClientToken.objects.get().expires_at is None
@@ -70,7 +70,7 @@ def test_client_token__made__ads_would_take_it(sign_in: SignIn) -> None:
 
 @pytest.mark.parametrize("kind", ["api", "client"])
 def test_token__ended__is_refused_from_then_on_and_the_log_says_why(kind: str, sign_in: SignIn) -> None:
-    browser = sign_in()
+    browser = sign_in(None, "")
     api, text = api_token_create(name="ci", scopes=(), actor=DANA)
     client, secret = client_token_create(subject="pay", environment="default", actor=DANA)
     row = api if kind == "api" else client
@@ -100,7 +100,7 @@ def test_token__ended__is_refused_from_then_on_and_the_log_says_why(kind: str, s
 def test_token__form_with_a_mistake__says_which_and_makes_nothing(
     form: dict[str, str], says: str, sign_in: SignIn
 ) -> None:
-    answer = sign_in().post("/tokens", form)
+    answer = sign_in(None, "").post("/tokens", form)
 
     assert answer.status_code in (404, 422)
     assert says in answer.content.decode()
@@ -125,7 +125,7 @@ def test_tokens__administrator_of_one_environment__sees_ends_and_makes_only_what
 
 
 def test_tokens__who_administers_nothing__is_refused_and_is_not_led_there(sign_in: SignIn) -> None:
-    browser = sign_in(Role.OPERATOR)
+    browser = sign_in(Role.OPERATOR, "default")
 
     assert "administers none" in page(browser, "/tokens", 403)
     assert 'href="/tokens"' not in page(browser, "/")
@@ -133,7 +133,7 @@ def test_tokens__who_administers_nothing__is_refused_and_is_not_led_there(sign_i
 
 
 def test_tokens__hostile_names_and_filters__are_shown_as_text(sign_in: SignIn) -> None:
-    browser = sign_in()
+    browser = sign_in(None, "")
     api_token_create(name=HOSTILE, scopes=(), actor=DANA)
 
     assert_harmless(page(browser, "/tokens"))
@@ -142,7 +142,7 @@ def test_tokens__hostile_names_and_filters__are_shown_as_text(sign_in: SignIn) -
 
 
 def test_user__added_and_given_a_role__signs_in_and_sees_that_environment(sign_in: SignIn) -> None:
-    browser = sign_in()
+    browser = sign_in(None, "")
 
     added = browser.post("/users", {"username": "eve", "reason": "joined payments"})
     user = USERS.objects.get(username="eve")
@@ -160,7 +160,7 @@ def test_user__added_and_given_a_role__signs_in_and_sees_that_environment(sign_i
 
 
 def test_user__turned_off__is_out_with_the_next_request_and_may_come_back(sign_in: SignIn) -> None:
-    user, browser, other = eve(), sign_in(), Client()
+    user, browser, other = eve(), sign_in(None, ""), Client()
     other.force_login(user)
     assert other.get("/account").status_code == 200
 
@@ -182,7 +182,7 @@ def test_user__role_taken__ends_at_once(sign_in: SignIn) -> None:
     other = Client()
     other.force_login(user)
 
-    sign_in().post(f"/users/{user.pk}", {"action": "take", "grant": str(grant.pk), "reason": "moved on"})
+    sign_in(None, "").post(f"/users/{user.pk}", {"action": "take", "grant": str(grant.pk), "reason": "moved on"})
 
     assert other.get("/e/prod/resources").status_code == 404
     assert last_event("role.taken").detail == {"reason": "moved on", "role": "viewer"}
@@ -192,7 +192,7 @@ def test_user__password_renewed__the_old_one_and_its_sessions_end(sign_in: SignI
     user, other = eve(), Client()
     other.login(username="eve", password="correct horse battery")
 
-    answer = sign_in().post(f"/users/{user.pk}", {"action": "password", "reason": "lost it"})
+    answer = sign_in(None, "").post(f"/users/{user.pk}", {"action": "password", "reason": "lost it"})
 
     user.refresh_from_db()
     assert other.get("/account").status_code == 302
@@ -243,7 +243,7 @@ def test_administrator__ends_their_own_rights__is_refused(sign_in: SignIn) -> No
 )
 def test_user__form_with_a_mistake__adds_nobody(form: dict[str, str], status: int, sign_in: SignIn) -> None:
     eve()
-    browser, before = sign_in(), USERS.objects.count()
+    browser, before = sign_in(None, ""), USERS.objects.count()
 
     assert browser.post("/users", form).status_code == status
     assert USERS.objects.count() == before
@@ -258,8 +258,8 @@ def test_users__administrator_of_one_environment__is_refused(path: str, sign_in:
 
 
 def test_user__who_is_not_there__is_not_found(sign_in: SignIn) -> None:
-    assert "There is no user 987654." in page(sign_in(), "/users/987654", 404)
-    assert page(sign_in(), f"/users/{2**64}", 404)
+    assert "There is no user 987654." in page(sign_in(None, ""), "/users/987654", 404)
+    assert page(sign_in(None, ""), f"/users/{2**64}", 404)
 
 
 def test_account__own_password__changes_and_only_this_session_stays() -> None:

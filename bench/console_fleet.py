@@ -1,0 +1,185 @@
+"""What a console has to show: a fleet as ADS processes report it, NACKs that became incidents, and what people did.
+
+Everything goes through the product's own doors: facts as an ADS process writes them, the digest, the services of each
+room. For scenarios, and for the test that counts the queries of every page. Loaded only once Django is set up.
+"""
+
+import string
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeVar
+
+from bench.filled import put
+from bench.resources import cluster, cluster_name, fleet, route_name
+from controlplane.access.services import case_create, group_create, rule_create
+from controlplane.access.values import Case, GroupDraft, RuleDraft
+from controlplane.accounts.people import person_create, role_give
+from controlplane.accounts.principal import SYSTEM, Role, Scope
+from controlplane.accounts.services import api_token_create, client_token_create
+from controlplane.builder.services import build
+from controlplane.catalog.selectors import environment_get, resource_list
+from controlplane.clients.facts import (
+    MAX_BATCH_KEYS,
+    NO_NAMES,
+    ClientFact,
+    FactBatch,
+    Interned,
+    NackFact,
+    ReplicaFact,
+    StreamFact,
+    SubscriptionFact,
+    SubscriptionState,
+    intern_contents,
+    intern_names,
+)
+from controlplane.clients.families import ClientFamily
+from controlplane.clients.identity import client_id
+from controlplane.clients.services import facts_write
+from controlplane.incidents.services import digest
+from xdscore.access import Effect
+from xdscore.client_groups import Trust
+from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE
+from xdscore.selectors import ClientFacts, Selector
+
+Item = TypeVar("Item")
+
+ENVIRONMENT: Final = "default"
+_REPLICA: Final = "0" * 32
+_PEOPLE: Final = 10  # at most: a password is hashed slowly, on purpose
+_PER_SET: Final = 10  # so many clients run the same workload, and ask for the same names
+_NAMES: Final = 200  # of endpoints, for each client; and half as many of routes
+_REFUSERS: Final = 3  # clients of a usual incident
+_REFUSERS_OF_FIRST: Final = 500  # one incident is that of a whole fleet
+
+
+def resources_write(*, resources: int, changes: int) -> None:
+    """So many resources in one change, then changes of one resource each; every one is built."""
+    put(list(fleet(resources)))
+    _build()
+    for number in range(changes):
+        put([cluster(number, timeout_s=2 + number % 50)])
+        _build()
+
+
+def clients_report(*, clients: int, resources: int) -> None:
+    """So many clients with an open stream each; a few refuse or owe an answer."""
+    clusters = max(resources // 6, 1)
+    for numbers in _batches(range(clients), MAX_BATCH_KEYS // 8):
+        sets = {number: _names_of(number, clusters) for number in numbers}
+        facts_write(
+            batch=FactBatch(
+                _replica(),
+                clients=tuple(_client(number) for number in numbers),
+                streams=tuple(
+                    StreamFact(f"{number:032x}", _id(number), "sotw", "ipv4:10.0.0.1:4000", 60.0) for number in numbers
+                ),
+                name_sets=(NO_NAMES, *{each.id: each for pair in sets.values() for each in pair}.values()),
+                subscriptions=tuple(each for number in numbers for each in _subscriptions(number, sets[number])),
+            )
+        )
+
+
+def incidents_make(*, incidents: int, clients: int) -> None:
+    """So many incidents, each in words of its own; the first is that of a large part of the fleet."""
+    rows = resource_list(environment_key=ENVIRONMENT, kind=CLUSTER).values_list("name", "head__version")
+    contents = tuple((name, version) for name, version in rows)
+    nacks = [
+        (number, client % clients)
+        for number in range(incidents)
+        for client in range(number, number + (_REFUSERS_OF_FIRST if number == 0 else _REFUSERS))
+    ]
+    for some in _batches(nacks, MAX_BATCH_KEYS):
+        lists = {number: intern_contents([contents[number % len(contents)]]) for number, _ in some}
+        facts_write(
+            batch=FactBatch(
+                _replica(),
+                content_lists=tuple({each.id: each for each in lists.values()}.values()),
+                nacks=tuple(
+                    _nack(number, client, contents[number % len(contents)][0], lists[number].id)
+                    for number, client in dict.fromkeys(some)
+                ),
+            )
+        )
+    while digest():
+        pass
+
+
+def people_act(*, count: int, first: int = 0) -> None:
+    """So many tokens, users, groups, rules and kept cases from this number on, which also fills the audit log."""
+    for number in range(first, first + count):
+        api_token_create(name=f"pipeline-{number}", scopes=(Scope(Role.EDITOR, ENVIRONMENT),), actor=SYSTEM)
+        client_token_create(subject=f"workload-{number}", environment=ENVIRONMENT, actor=SYSTEM)
+        group = GroupDraft(f"group-{number}", (Selector(node_id=f"node-{number}*"),), Trust.DECLARED)
+        group_create(environment_key=ENVIRONMENT, draft=group, actor=SYSTEM)
+        rule = RuleDraft(Effect.DENY, f"private-{number}-*", client_groups=(group.key,))
+        rule_create(environment_key=ENVIRONMENT, draft=rule, actor=SYSTEM)
+        case = Case(ClientFacts(node_id=f"node-{number}"), "cluster", f"private-{number}-x", Effect.DENY)
+        case_create(environment_key=ENVIRONMENT, case=case, blocking=False, actor=SYSTEM)
+    for number in range(first, first + min(count, _PEOPLE)):
+        person, _ = person_create(username=f"person-{number}", actor=SYSTEM, reason="joined")
+        role_give(
+            user_id=person.id, role=Role.VIEWER, environment="", actor=SYSTEM, by_superuser=True, reason="looks around"
+        )
+    _build()
+
+
+def heartbeat() -> None:
+    """The ADS process is still there; after a minute without a word its clients would count as gone."""
+    facts_write(batch=FactBatch(_replica()))
+
+
+def client_of(number: int) -> str:
+    """The public id of a client."""
+    return _id(number)
+
+
+def _batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _build() -> None:
+    build(environment_id=environment_get(key=ENVIRONMENT).id)
+
+
+def _replica() -> ReplicaFact:
+    return ReplicaFact(_REPLICA, "ads-1", 1, 3600.0)
+
+
+def _id(number: int) -> str:
+    return client_id(environment=ENVIRONMENT, identity="", node_id=f"node-{number}")
+
+
+def _client(number: int) -> ClientFact:
+    family = ClientFamily.ENVOY if number % 2 else ClientFamily.GRPC_CORE
+    return ClientFact(
+        _id(number), ENVIRONMENT, "", f"node-{number}", f"zone-{number % 7}", family, "envoy", "1.40.0", 60.0
+    )
+
+
+def _stream(number: int) -> StreamFact:
+    return StreamFact(f"{number:032x}", _id(number), "sotw", "ipv4:10.0.0.1:4000", 60.0)
+
+
+def _names_of(number: int, clusters: int) -> tuple[Interned, Interned]:
+    """(endpoints, routes) that a client asks for."""
+    first = number // _PER_SET * 17
+    numbers = [(first + each) % clusters for each in range(_NAMES)]
+    return intern_names(map(cluster_name, numbers)), intern_names(route_name(each, 0) for each in numbers[::2])
+
+
+def _subscriptions(number: int, names: tuple[Interned, Interned]) -> Iterator[SubscriptionFact]:
+    state, age = SubscriptionState.ACKED, 50.0
+    if number % 20 == 0:
+        state = SubscriptionState.NACKED
+    elif number % 50 == 1:
+        state = SubscriptionState.SENT
+    stream = f"{number:032x}"
+    yield SubscriptionFact(stream, CLUSTER.word, NO_NAMES.id, True, state, "v2", age, "v1", age)
+    for kind, each in zip((ENDPOINT, ROUTE), names, strict=True):
+        yield SubscriptionFact(stream, kind.word, each.id, False, SubscriptionState.ACKED, "v1", age, "v1", age)
+
+
+def _nack(number: int, client: int, name: str, contents: str) -> NackFact:
+    # Numbers are noise to the fingerprint, so that each incident has letters of its own.
+    word = "".join(string.ascii_lowercase[int(digit)] for digit in str(number))
+    text = f"Error adding/updating cluster(s) {name}: Invalid filter {word}: unknown"
+    return NackFact(_id(client), f"{client:032x}", CLUSTER.word, "v2", 13, text, contents, contents, 1, 10.0)

@@ -1,0 +1,88 @@
+"""Every page of the console with the questions that cost most, for whoever measures them or counts their queries.
+
+A test holds this table against the table of paths: a page that is missing here fails it. Loaded only once Django is
+set up.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from django.contrib.auth.models import User
+
+from bench.console_fleet import ENVIRONMENT, client_of
+from bench.resources import cluster_name
+from controlplane.catalog.change_log import change_list
+from controlplane.catalog.selectors import environment_get
+from controlplane.incidents.models import Incident
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What stands in the paths."""
+
+    env: str
+    epoch: int
+    change: str
+    incident: str
+    client: str
+    name: str
+    user: int
+
+
+# By the name of its path; a page of several parts has an entry for each. What is not here by itself: `login`, `logout`
+# and `theme` show no data.
+WITHOUT_DATA: Final = frozenset({"login", "logout", "theme"})
+_OF_NAME: Final = "type=cluster&name={name}"
+PAGES: Final[Mapping[str, tuple[str, ...]]] = {
+    "home": ("/",),
+    "explain": ("/x?e={env}&t=cluster&n={name}", "/x?e={env}&t=cluster&n={name}&c={client}&at={epoch}"),
+    "search": ("/search?q=service", "/search?q=nothing+is+called+so", "/search?q=node-"),
+    "code": ("/codes/XDS2002",),
+    "incidents": ("/e/{env}/incidents", "/e/{env}/incidents?state=all&q=filter"),
+    "incident": ("/incidents/{incident}",),
+    "clients": ("/e/{env}/clients", "/e/{env}/clients?state=refusing", "/e/{env}/clients?q=node-1&page=2"),
+    "client": ("/clients/{client}",),
+    "access": ("/e/{env}/access", "/e/{env}/access?name={name}&type=cluster&node_id=node-1"),
+    "access-rule": ("/e/{env}/access/rule",),
+    "setup": ("/e/{env}/setup", "/e/{env}/setup?part=ticks"),
+    "audit": ("/audit", "/audit?environment={env}&actor=parley"),
+    "tokens": ("/tokens", "/tokens?kind=client&text=workload&state=good"),
+    "users": ("/users", "/users?text=person"),
+    "user": ("/users/{user}",),
+    "account": ("/account",),
+    "environments": ("/environments",),
+    "environment": ("/e/{env}",),
+    "resources": ("/e/{env}/resources", "/e/{env}/resources?type=endpoint&name=service", "/e/{env}/resources?page=3"),
+    "resource-new": ("/e/{env}/resources/new",),
+    "resource": tuple(
+        f"/e/{{env}}/resource?{_OF_NAME}&tab={tab}" for tab in ("current", "history", "links", "clients", "access")
+    ),
+    "resource-edit": (f"/e/{{env}}/resource/edit?{_OF_NAME}",),
+    "import": ("/e/{env}/import",),
+    "export": ("/e/{env}/export?type=cluster&name={name}",),
+    "changes": ("/e/{env}/changes", "/e/{env}/changes?text=service"),
+    "change": ("/changes/{change}", "/changes/{change}?part=progress"),
+    "snapshots": ("/e/{env}/snapshots",),
+    "snapshot": ("/e/{env}/snapshots/{epoch}",),
+    "compare": ("/e/{env}/compare?from=1&to=live", "/e/{env}/compare?from=1&to={epoch}"),
+    "rollback": ("/e/{env}/rollback?to=1",),
+    "builds": ("/e/{env}/builds",),
+}
+
+
+def subject_now() -> Subject:
+    """What the pages are asked about: the newest change, the incident with the most clients."""
+    incident = Incident.objects.order_by("-nacked", "pk").values_list("public_id", flat=True).first()
+    change = change_list(environment_key=ENVIRONMENT)[0]
+    user = User.objects.order_by("pk").values_list("pk", flat=True)[0]
+    epoch = environment_get(key=ENVIRONMENT).epoch
+    return Subject(ENVIRONMENT, epoch, str(change.public_id), str(incident), client_of(1), cluster_name(0), user)
+
+
+def addresses(subject: Subject) -> Iterator[tuple[str, str]]:
+    """(as it stands in the table, the address) of each."""
+    given = asdict(subject)
+    for templates in PAGES.values():
+        for template in templates:
+            yield template, template.format(**given)

@@ -1,0 +1,55 @@
+"""What each page of the console costs the server with a large fleet (issue 8: at most 300 ms with a bounded number of
+queries).
+"""
+
+import time
+from collections.abc import Iterator
+
+from bench.filled import filled
+from bench.registry import Measurement, Parameters, scenario
+
+_AT_MOST_MS = 300
+_PEOPLE = 60
+
+
+@scenario(
+    "console",
+    "Server time of every page of the console, and its queries",
+    parameters={"resources": 10_000, "clients": 5_000, "incidents": 1_000, "changes": 60, "repeat": 5},
+)
+def console(parameters: Parameters) -> Iterator[Measurement]:
+    """One measurement for each address; a page's first answer, which fills caches of the process, does not count."""
+    with filled(0):
+        from django.contrib.auth.models import User  # noqa: PLC0415
+        from django.db import connection  # noqa: PLC0415
+        from django.test import Client  # noqa: PLC0415
+        from django.test.utils import CaptureQueriesContext  # noqa: PLC0415
+
+        from bench import console_fleet  # noqa: PLC0415
+        from bench.console_pages import addresses, subject_now  # noqa: PLC0415
+
+        began = time.perf_counter()
+        console_fleet.resources_write(resources=parameters["resources"], changes=parameters["changes"])
+        console_fleet.clients_report(clients=parameters["clients"], resources=parameters["resources"])
+        console_fleet.incidents_make(incidents=parameters["incidents"], clients=parameters["clients"])
+        console_fleet.people_act(count=_PEOPLE)
+        yield Measurement("filling the installation", "s", (time.perf_counter() - began,))
+        browser = Client(SERVER_NAME="127.0.0.1")
+        browser.force_login(User.objects.filter(is_superuser=True)[0])
+        most = 0
+        for _, address in addresses(subject_now()):
+            console_fleet.heartbeat()
+            with CaptureQueriesContext(connection) as queries:
+                answer = browser.get(address)
+                b"".join(answer)
+            asked = len(queries)  # now: the next request empties the log
+            if answer.status_code != 200:
+                raise RuntimeError(f"{address} is answered with {answer.status_code}")
+            most = max(most, asked)
+            took = []
+            for _ in range(parameters["repeat"]):
+                began = time.perf_counter()
+                b"".join(browser.get(address))
+                took.append((time.perf_counter() - began) * 1000)
+            yield Measurement(f"{address} ({asked} queries)", "ms", tuple(took), at_most=_AT_MOST_MS)
+        yield Measurement("queries of a page, at most", "queries", (most,))
