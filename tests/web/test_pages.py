@@ -1,4 +1,4 @@
-"""Every page, found by the table of paths: only for whoever may, and nothing of others (what they cost: test_page_costs)."""
+"""Every page, found by the table of paths: only for whoever may, nothing of others (costs: test_page_costs)."""
 
 from collections.abc import Iterator
 
