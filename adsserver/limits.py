@@ -18,24 +18,6 @@ class RefusedStreamError(Exception):
     """The stream is refused before any response (reliability F15). The text is sent (RESOURCE_EXHAUSTED)."""
 
 
-class TokenBucket:
-    """`rate_per_s` on average, `burst` at once. Who must wait does not read, so the transport slows the sender down."""
-
-    __slots__ = ("_burst", "_level", "_rate", "_seen")
-
-    def __init__(self, rate_per_s: float, burst: float, now: float) -> None:
-        self._rate = rate_per_s
-        self._burst = burst
-        self._level = burst
-        self._seen = now
-
-    def take(self, now: float) -> float:
-        """Take one; the seconds to wait before it may be used."""
-        self._level = min(self._burst, self._level + (now - self._seen) * self._rate) - 1
-        self._seen = now
-        return max(0.0, -self._level / self._rate)
-
-
 class LoopLag:
     """How late the event loop runs what is due, in seconds, sampled all the time."""
 

@@ -29,6 +29,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "controlplane.api.middleware.RequestMiddleware",  # first: even a refusal by the next ones has an id
+    "controlplane.api.turns.TurnsMiddleware",  # before whatever takes a thread or a connection
     "django.middleware.security.SecurityMiddleware",
     "controlplane.static_files.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -133,6 +134,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "controlplane.api.schema.idempotency_described",
         "controlplane.api.schema.manifests_described",
+        "controlplane.api.schema.retry_after_described",
         "controlplane.api.schema.examples_described",
     ],
     "SWAGGER_UI_DIST": "SIDECAR",  # works offline, and under a strict content security policy

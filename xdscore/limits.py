@@ -131,6 +131,10 @@ class Limits:
     user_requests_per_s: int = _limit(20, "requests/s", 1, 100_000, "REST requests of one person.", "(e)")
     token_requests_per_s: int = _limit(50, "requests/s", 1, 100_000, "REST requests of one API token.", "(e)")
     token_burst: int = _limit(200, "requests", 1, 1_000_000, "Requests of a token before that rate applies.", "(e)")
+    writes_at_once: int = _limit(
+        8, "requests", 1, 1_000, "Requests that write which one web process works on at once.", "F28"
+    )
+    writes_waiting: int = _limit(1_000, "requests", 1, 100_000, "Requests that write which may wait for that.", "F28")
     logins_per_min: int = _limit(5, "attempts/min", 1, 10_000, "Attempts to log in.", "(e)")
     change_wait_s: int = _limit(60, "s", 1, 600, "Longest `?wait=` of a request.", "U25")
     change_waiters: int = _limit(200, "requests", 1, 100_000, "Requests that may wait at once.", "U25")

@@ -1,11 +1,11 @@
 """The REST API over HTTP. Every refusal becomes a CommandError with the exit status of its kind (ux.md section 5).
 
-A request that the server asks to send again (429, 503 with Retry-After) is sent again a few times; one that nobody
-answered is not: whoever runs the command knows better whether to wait.
+A request that the server asks to send again (429, 503 with Retry-After) is sent again a few times, which is said; one
+that nobody answered is not: whoever runs the command knows better whether to wait.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -27,8 +27,9 @@ Parameters = Mapping[str, str | int | bool | None]
 class Api:
     """One server, one token."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, say: Callable[[str], None] = lambda _: None) -> None:
         self.context = context
+        self._say = say
         headers = {"User-Agent": f"xdsctl/{__version__}", "Accept": "application/json"}
         if context.token:
             headers["Authorization"] = f"Bearer {context.token}"
@@ -87,10 +88,12 @@ class Api:
         self, method: str, path: str, query: httpx.QueryParams, body: object, headers: Mapping[str, str]
     ) -> httpx.Response:
         response = self._once(method, path, query, body, headers)
-        for _ in range(_TRIES - 1):
+        for number in range(2, _TRIES + 1):
             pause = _pause(response)
             if pause is None:
                 break
+            detail = _problem(response).get("detail") or response.reason_phrase
+            self._say(f"{response.status_code}: {detail} Trying again in {pause:g} s ({number} of {_TRIES}).")
             time.sleep(pause)
             response = self._once(method, path, query, body, headers)
         if response.is_success:

@@ -29,7 +29,7 @@ class Session:
     def api(self) -> Api:
         """The server. Raises UsageError when none is named."""
         if self._api is None:
-            self._api = Api(self.context)
+            self._api = Api(self.context, self.printer.say)
         return self._api
 
     @property

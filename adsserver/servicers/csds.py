@@ -16,12 +16,13 @@ import grpc
 import structlog
 
 from adsserver.identity import Caller, bearer_token
-from adsserver.limits import Admission, RefusedStreamError, TokenBucket
+from adsserver.limits import Admission, RefusedStreamError
 from adsserver.ports import FleetStatus, FleetUnavailableError, Reader
 from adsserver.servicers.ends import BROKEN, DRAINING, TOO_SLOW, End, StreamEndError
 from adsserver.servicers.stream import Context
 from adsserver.status_wire import BadStatusRequestError, TooMuchStatusError, answer
 from xdscore.limits import Limits
+from xdscore.token_bucket import TokenBucket
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 

@@ -22,7 +22,7 @@ from adsserver.engine.publication import Publication
 from adsserver.engine.session import EngineSettings, Session
 from adsserver.hub import Hub
 from adsserver.identity import Caller, NodeError, first_node, same_node
-from adsserver.limits import Admission, DeniedNames, RefusedStreamError, StreamCounts, TokenBucket
+from adsserver.limits import Admission, DeniedNames, RefusedStreamError, StreamCounts
 from adsserver.metrics import UNKNOWN_TYPE, Metrics
 from adsserver.ports import Facts, StreamInfo
 from adsserver.servicers.ends import (
@@ -53,6 +53,7 @@ from xdscore.errors import StatusCode
 from xdscore.limits import Limits
 from xdscore.resource_types import ResourceType
 from xdscore.selectors import ClientFacts
+from xdscore.token_bucket import TokenBucket
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
 

@@ -8,7 +8,9 @@ from rest_framework.request import Request
 
 from controlplane.accounts.principal import Principal
 from controlplane.accounts.selectors import token_principal, user_principal
+from controlplane.accounts.token_text import token_digest
 from controlplane.api.errors import Unauthenticated
+from controlplane.api.rates import token_admit, user_admit
 
 _SCHEME: Final = "bearer"
 _MAX_TOKEN_CHARS: Final = 200  # ours have 50; nothing longer is worth a hash and a read
@@ -19,7 +21,7 @@ class BearerToken(BaseAuthentication):
     """`Authorization: Bearer parley_…`."""
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, Principal] | None:
-        """The token's principal; None when the request carries no Authorization. Raises Unauthenticated."""
+        """The token's principal; None when the request carries no Authorization. Raises Unauthenticated, Busy."""
         header = request.headers.get("Authorization")
         if header is None:
             return None
@@ -30,6 +32,7 @@ class BearerToken(BaseAuthentication):
         principal = token_principal(token) if len(token) <= _MAX_TOKEN_CHARS and token.isascii() else None
         if principal is None:
             raise Unauthenticated(f"The token is unknown, expired or revoked. {_HINT}")
+        token_admit(request._request, token_digest(token))  # noqa: SLF001  what outlives DRF's own request
         return AnonymousUser(), principal
 
 
@@ -37,13 +40,16 @@ class SignedIn(SessionAuthentication):
     """The console's session. Whatever writes must also carry the CSRF token, in the X-CSRFToken header."""
 
     def authenticate(self, request: Request) -> tuple[Any, Any] | None:
-        """The user and their principal; None when nobody is signed in. Raises PermissionDenied for a forgery."""
+        """The user and their principal; None when nobody is signed in. Raises PermissionDenied for a forgery, Busy."""
         found = super().authenticate(request)
         if found is None:
             return None
         user, _none = found
         principal = user_principal(user)
-        return (user, principal) if principal is not None else None
+        if principal is None:
+            return None
+        user_admit(request._request, principal.name)  # noqa: SLF001  as above
+        return user, principal
 
     def enforce_csrf(self, request: Request) -> None:
         """Checked on Django's request: DRF's would parse the body to look for the token in a form."""

@@ -101,6 +101,18 @@ def one_manifest(request: Request) -> Manifest:
     return manifests[0]
 
 
+def bulk_within_limit(document: Document, field: str) -> None:
+    """Refuse a list of more items than any request but apply may have, before anything is done for each of them. Raises
+    InputTooLarge.
+    """
+    items = document.tree.get(field) if isinstance(document.tree, dict) else None
+    limit = _limits().bulk_items
+    if isinstance(items, list) and len(items) > limit:
+        raise InputTooLarge(
+            f"'{field}' holds {len(items):,} items; at most {limit:,} are allowed (bulk_items). Nothing was done."
+        )
+
+
 def values_of(document: Document, shape: type[StrictSerializer], *, partial: bool = False) -> dict[str, Any]:
     """The document's values in this shape. Raises InputInvalid with every problem."""
     serializer = shape(data=document.tree, partial=partial)

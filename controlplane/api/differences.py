@@ -8,12 +8,14 @@ from controlplane.catalog.differences import ResourceDifference, states_differ
 from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
 from controlplane.catalog.selectors import resources_named
 from controlplane.catalog.values import EditedResource
+from controlplane.explain.impact import Edited, Impact, Loss
 from xdscore.schema import ParsedResource
 from xdscore.schema.differences import FieldDifference, field_differences
 from xdscore.snapshot import EntryKey
 
 MAX_RESOURCES: Final = 1_000  # listed; more are counted
 MAX_FIELDS: Final = 200  # of one resource; more are counted
+MAX_LOSING: Final = 100  # clients; more are counted
 
 
 def edits_json(
@@ -29,6 +31,35 @@ def edits_json(
         new = manifest_of_parsed(after[key]) if edit.action != "deleted" else None
         found.append({**_difference_json(ResourceDifference(key, before.get(key), new), text=text), **edit_json(edit)})
     return found
+
+
+def content_edits(diff: Iterable[Mapping[str, object]]) -> tuple[Edited, ...]:
+    """Those of these edits that clients would see: one that only changes an owner differs in no field."""
+    return tuple(
+        Edited(str(each["type"]), str(each["name"]), each["action"] == "deleted")
+        for each in diff
+        if each["action"] != "updated" or each["fields"]
+    )
+
+
+def impact_json(impact: Impact) -> dict[str, object]:
+    """What edits would mean to connected clients. A null key stands for the clients that are in no group."""
+    return {
+        "connected": impact.connected,
+        "receive": impact.receive,
+        "lose": len(impact.losing),
+        "groups": [
+            {"key": each.key or None, "connected": each.connected, "receive": each.receive, "lose": each.lose}
+            for each in impact.groups
+        ],
+        "losing": [_loss_json(each) for each in impact.losing[:MAX_LOSING]],
+        "losing_omitted": max(0, len(impact.losing) - MAX_LOSING),
+    }
+
+
+def _loss_json(loss: Loss) -> dict[str, object]:
+    named = [{"type": word, "name": name} for word, name in loss.resources[:MAX_RESOURCES]]
+    return {"client": loss.client, "identity": loss.facts.identity, "node_id": loss.facts.node_id, "resources": named}
 
 
 def states_json(

@@ -4,7 +4,7 @@ OperatorError
 ├── Unauthenticated        401: nobody is known to be asking
 ├── MethodRefused          405: the path exists, not for this verb
 ├── MediaRefused           415: the body is written in something else than JSON or YAML
-└── Busy                   429: too many at once; the same request may be sent again later
+└── Busy                   429: too many at once, or too often; the same request may be sent again later
 ControlPlaneError
 └── InternalError          500: a fault of Parley's own
 """
@@ -38,7 +38,7 @@ class MediaRefused(OperatorError):
 
 
 class Busy(OperatorError):
-    """As many as may do this do it already; `retry_after_s` is when to ask again."""
+    """As many as may do this do it already, or as often as they may; `retry_after_s` is when to ask again."""
 
     code = "XDS3029"
     status = 429

@@ -161,7 +161,7 @@ def described(
         answers[status, _YAML] = yaml
     if unmodified:
         answers[304] = OpenApiResponse(description="What If-None-Match names is current.")
-    for problem in sorted({400, 500, *problems}):  # any request may be malformed, and any may fail
+    for problem in sorted({400, 429, 500, *problems}):  # any may be malformed, one too many, or fail
         answers[problem, CONTENT_TYPE] = OpenApiResponse(ProblemOut, description=reason_of(problem))
     return answers
 
@@ -202,6 +202,17 @@ def idempotency_described(result: dict[str, Any], **_: object) -> dict[str, Any]
                 refusal = operation["responses"]["400"]["content"]
                 operation["responses"].setdefault("409", {"description": reason_of(409), "content": refusal})
                 operation["responses"].setdefault("422", {"description": reason_of(422), "content": refusal})
+    return result
+
+
+def retry_after_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
+    """Every answer that asks to come again says when."""
+    header = {"schema": {"type": "integer", "minimum": 1}, "description": "After how many seconds to send it again."}
+    for path in result["paths"].values():
+        for operation in path.values():
+            for status in ("429", "503"):
+                if status in operation["responses"]:
+                    operation["responses"][status].setdefault("headers", {})["Retry-After"] = header
     return result
 
 

@@ -1,4 +1,5 @@
-"""Answers what the connected clients were sent, for many clients at once: the status service of ADS reads it.
+"""Answers what the connected clients were sent, for many clients at once: the status service of ADS reads it; and what
+they ask for, for whoever judges what a change would mean to them.
 
 Values only, never rows. Shared lists (names, contents of responses) are read once, however many clients refer to them.
 """
@@ -8,8 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
+from controlplane.clients.asks import Asks, FleetAsks
 from controlplane.clients.facts import SubscriptionState, unpack_contents, unpack_names
 from controlplane.clients.models import Client, ContentList, Nack, NameSet, Stream, Subscription
+from xdscore.selectors import ClientFacts
 
 # As many keys as both databases take in one statement without thinking about it.
 _CHUNK = 500
@@ -133,3 +136,26 @@ def _chunks(keys: Iterable[str]) -> Iterator[list[str]]:
     remaining = iter(keys)
     while chunk := list(islice(remaining, _CHUNK)):
         yield chunk
+
+
+def fleet_asks(*, environment_key: str, words: Collection[str]) -> FleetAsks:
+    """Who is connected to this environment, and what they ask for of these types."""
+    here = Stream.objects.filter(closed_at=None, client__environment__key=environment_key)
+    columns = ("client_id", "client__identity", "client__node_id", "client__node_cluster")
+    clients = {
+        public_id: ClientFacts(identity, node_id, node_cluster)
+        for public_id, identity, node_id, node_cluster in here.values_list(*columns).distinct()
+    }
+    rows = Subscription.objects.filter(
+        stream__closed_at=None, stream__client__environment__key=environment_key, type__in=list(words)
+    )
+    found = rows.values_list("stream__client_id", "type", "wildcard", "name_set_id").distinct()
+    sets = NameSet.objects.filter(pk__in=rows.values("name_set_id").distinct())
+    names = {pk: unpack_names(bytes(packed)) for pk, packed in sets.values_list("pk", "names")}
+    # What came between these reads is left out.
+    asks = tuple(
+        Asks(client, word, wildcard, name_set)
+        for client, word, wildcard, name_set in found
+        if client in clients and name_set in names
+    )
+    return FleetAsks(clients, asks, names)

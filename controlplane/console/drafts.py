@@ -9,7 +9,8 @@ from controlplane.catalog.selectors import resources_named
 from controlplane.catalog.services import change_apply, change_plan
 from controlplane.catalog.values import ChangeMade, Expectation
 from controlplane.errors import InputInvalid, InputUnreadable
-from controlplane.explain.reach import Reach, reach_of
+from controlplane.explain.impact import Edited, Impact
+from controlplane.explain.reach import Reach, impact_read, reach_of
 from xdscore.findings import Finding
 from xdscore.resource_types import ResourceType
 from xdscore.schema import Expected, Manifest, Media, ParsedResource, read_text
@@ -33,13 +34,16 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A draft that can be stored: what that would change, and who would see it. `difference` is empty for none."""
+    """A draft that can be stored: what that would change, who would see it, and whom of them it would be sent to now.
+    `difference` is empty for none.
+    """
 
     parsed: ParsedResource
     action: str
     difference: str
     findings: tuple[Finding, ...]
     reach: Reach
+    impact: Impact
 
 
 def media_of_text(text: str) -> Media:
@@ -70,7 +74,9 @@ def draft_check(draft: Draft) -> Checked:
     difference = unified_text(f"{parsed.type.word}/{parsed.name}", old, manifest_of_parsed(parsed))
     reach = reach_of(environment_key=draft.environment, kind=parsed.type, name=parsed.name)
     action = planned.edits[0].action if planned.edits else "unchanged"
-    return Checked(parsed, action, difference, (*read.findings, *planned.findings), reach)
+    edited = [Edited(*key, deleted=False)] if planned.edits else []
+    impact = impact_read(environment_key=draft.environment, edits=edited)
+    return Checked(parsed, action, difference, (*read.findings, *planned.findings), reach, impact)
 
 
 def draft_save(

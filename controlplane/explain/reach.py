@@ -1,12 +1,16 @@
 """Says who may read a name, whether or not it exists: the rules that speak of it, and how many known clients each
-effect is for. The same table decides that decides for streams (architecture.md law 2).
+effect is for; and what edits would mean to the clients that are connected. The same table decides that decides for
+streams (architecture.md law 2).
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from controlplane.access.selectors import access_table
+from controlplane.clients.fleet_selectors import fleet_asks
 from controlplane.clients.selectors import client_facts
+from controlplane.explain.impact import Edited, Impact, impact_of
 from xdscore.access import Effect, Rule
 from xdscore.resource_types import ResourceType
 
@@ -37,3 +41,12 @@ def reach_of(*, environment_key: str, kind: ResourceType, name: str) -> Reach:
     by_number = {rule.number: rule for rule in table.rules}
     rules = tuple(by_number[number] for number in table.row(kind, name))
     return Reach(count[Effect.ALLOW], count[Effect.DENY], count[Effect.HIDE], rules, table.default)
+
+
+def impact_read(*, environment_key: str, edits: Sequence[Edited]) -> Impact:
+    """What these edits would mean to the clients that are connected now. Raises NotFound. Metadata of clients is not
+    kept, so groups over it hold nobody.
+    """
+    table = access_table(environment_key=environment_key)
+    fleet = fleet_asks(environment_key=environment_key, words={edit.word for edit in edits})
+    return impact_of(edits, environment=environment_key, table=table, fleet=fleet)

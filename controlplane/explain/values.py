@@ -1,5 +1,6 @@
 """What an explanation is made of: the question, the facts, and the answer with its rungs. Pure."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -105,14 +106,21 @@ class Asked:
     acked_at: datetime | None = None
 
     def covers(self, name: str) -> bool:
-        """Whether it asks for this name: by name, by a wildcard, or by a glob collection (protocol.md H3)."""
-        wanted = canonical(name)
-        if self.wildcard and not wanted.startswith(XDSTP):
-            return True
-        return any(
-            each == wanted or ((glob := glob_of(each)) is not None and glob.contains(wanted))
-            for each in map(canonical, self.names)
-        )
+        """Whether it asks for this name."""
+        return bool(names_covered(self.names, wildcard=self.wildcard, wanted=(canonical(name),)))
+
+
+def names_covered(asked: Iterable[str], *, wildcard: bool, wanted: Iterable[str]) -> frozenset[str]:
+    """Those of these canonical names that a subscription asks for: by name, by its wildcard, or by a glob collection
+    (protocol.md H3).
+    """
+    names = set(map(canonical, asked))
+    globs = [glob for name in names if (glob := glob_of(name)) is not None]
+    return frozenset(
+        name
+        for name in wanted
+        if (wildcard and not name.startswith(XDSTP)) or name in names or any(glob.contains(name) for glob in globs)
+    )
 
 
 @dataclass(frozen=True, slots=True)

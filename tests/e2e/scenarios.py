@@ -1,8 +1,11 @@
-"""What every shape of Parley must do for real data planes; told once, run against each shape."""
+"""What every shape of Parley must do for data planes and writers; told once, run against each shape."""
 
+import json
+from collections import Counter
 from pathlib import Path
 
 from tests.support.backends import grpc_backend, http_backend
+from tests.support.crowd import Wanted, answers_at_once
 from tests.support.envoy import envoy
 from tests.support.grpc_client import Outcome, grpc_client, simple_bootstrap
 from tests.support.manifests import api_listener, cluster, endpoints, listener, route
@@ -88,6 +91,51 @@ def rules_decide_what_a_grpc_client_reads(parley: Parley, *, ads_port: int) -> N
         eventually(outcome, lambda got: "XDS2103" in got.text, within_s=3)
         parley.call("DELETE", path)
         eventually(outcome, lambda got: got.code == "OK", within_s=3)
+
+
+def one_of_many_writers_wins(parley: Parley, *, rounds: int, writers: int) -> None:
+    """Many PUTs of one revision's successor at once: one is stored, every other is told 412 with what is there now;
+    history and audit log know the winners and nobody else.
+    """
+    path = "/environments/default/resources/cluster/contested"
+    scopes = [{"role": "editor", "environment": "default"}]
+    made = [parley.call("POST", "/tokens", {"name": f"w{number}", "scopes": scopes}) for number in range(8)]
+    tokens = [answer.body["token"] for answer in made]  # several: one may send 200 requests at once, and no more
+    assert parley.call("PUT", path, cluster("contested")).status == 202
+    winners: list[tuple[str, str]] = []
+    for number in range(1, rounds + 1):
+        crowd = [
+            Wanted(
+                "PUT",
+                f"/api/v1{path}",
+                json.dumps(cluster("contested", connect_timeout=f"{number * writers + writer}s")).encode(),
+                {
+                    "Authorization": f"Bearer {tokens[writer % len(tokens)]}",
+                    "Content-Type": "application/json",
+                    "If-Match": f'"r{number}"',
+                    "X-Request-ID": f"round-{number}-writer-{writer}",
+                },
+            )
+            for writer in range(writers)
+        ]
+
+        answers = answers_at_once(parley.web_port, crowd)
+
+        others = [each for each in answers if each.status != 202]
+        assert Counter(each.status for each in answers) == {202: 1, 412: writers - 1}, others[0].body
+        assert {each.headers["etag"] for each in answers} == {f'"r{number + 1}"'}
+        [winner] = [index for index, each in enumerate(answers) if each.status == 202]
+        winners.append((f"round-{number}-writer-{winner}", answers[winner].body["id"]))
+        stored = parley.call("GET", path)
+        assert stored.headers["ETag"] == f'"r{number + 1}"'
+        assert stored.body["connect_timeout"] == f"{number * writers + winner}s"
+
+    history = parley.call("GET", f"{path}/revisions").body["results"]
+    audit = parley.call("GET", "/audit?verb=change.saved&environment=default&limit=1000").body["results"]
+    assert [row["revision"] for row in history] == list(range(rounds + 1, 0, -1))
+    assert [row["change"] for row in history[:-1]] == [change for _request, change in reversed(winners)]
+    told = [(row["request_id"], row["subject"]) for row in audit if row["request_id"].startswith("round-")]
+    assert told == winners[::-1]
 
 
 def _refused(get: object, port: int) -> bool:

@@ -1,4 +1,4 @@
-"""Real Envoy and real gRPC against what `make run` starts."""
+"""Real Envoy, real gRPC and a crowd of writers against what `make run` starts."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 from tests.e2e.scenarios import (
     envoy_follows_changes,
     grpc_client_is_served,
+    one_of_many_writers_wins,
     rules_decide_what_a_grpc_client_reads,
 )
 from tests.support.stack import Parley, running_up
@@ -32,3 +33,7 @@ def test_grpc__listener_exists_or_not__rpc_works_or_says_why(parley: Parley) -> 
 
 def test_grpc__access_rule_comes_and_goes__rpc_fails_in_its_words_or_works(parley: Parley) -> None:
     rules_decide_what_a_grpc_client_reads(parley, ads_port=parley.ads_port)
+
+
+def test_put__two_hundred_at_once_with_if_match__one_wins_each_round(parley: Parley) -> None:
+    one_of_many_writers_wins(parley, rounds=2, writers=200)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.scenarios import envoy_follows_changes, grpc_client_is_served
+from tests.e2e.scenarios import envoy_follows_changes, grpc_client_is_served, one_of_many_writers_wins
 from tests.support.postgres import postgresql
 from tests.support.stack import Parley, running_apart
 from tests.support.valkey import valkey
@@ -32,3 +32,7 @@ def test_envoy__at_either_replica__traffic_follows(parley: Parley, tmp_path: Pat
 @pytest.mark.parametrize("replica", [0, 1])
 def test_grpc__at_either_replica__rpc_works_or_says_why(parley: Parley, replica: int) -> None:
     grpc_client_is_served(parley, ads_port=parley.ads_ports[replica])
+
+
+def test_put__two_hundred_at_once_with_if_match__one_wins_each_round(parley: Parley) -> None:
+    one_of_many_writers_wins(parley, rounds=2, writers=200)

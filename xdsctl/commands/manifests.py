@@ -28,6 +28,7 @@ BaseEpoch = Annotated[
 ]
 
 _ORDER: Final = ("note", "warning", "error")
+_MAX_LOSING_SHOWN: Final = 3  # clients, and resources of each; -o json of diff has them all
 _EDIT_COLUMNS: Final = (
     Column("ACTION", lambda row: row["action"]),
     Column("TYPE", lambda row: row["type"]),
@@ -98,7 +99,7 @@ def diff(ctx: typer.Context, filename: Files, owner: Owner = "", prune: Prune = 
         session.printer.document(planned, lambda: "".join(each["text"] for each in edits).rstrip("\n"))
     if not edits:
         return Outcome(text="No difference.", remarks=remarks)
-    return Outcome(Exit.NO, f"{_resources(len(edits))} would change.", remarks)
+    return Outcome(Exit.NO, f"{_resources(len(edits))} would change. {impact_text(planned['impact'])}", remarks)
 
 
 @command
@@ -131,7 +132,8 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         planned = _planned(session, manifests, body, strict=strict or None)
         session.printer.rows(planned["diff"], _EDIT_COLUMNS, lambda row: f"{row['type']}/{row['name']}")
         remarks = tuple(manifests.remark(each) for each in planned["findings"])
-        return Outcome(text=f"{_resources(len(planned['diff']))} would change; nothing was done.", remarks=remarks)
+        text = f"{_resources(len(planned['diff']))} would change; nothing was done. {impact_text(planned['impact'])}"
+        return Outcome(text=text, remarks=remarks)
     made = _sent(session, manifests, body, strict=strict or None)
     if not made.get("id"):
         session.printer.document(made, lambda: "unchanged")
@@ -141,6 +143,39 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         return follow(session, made["id"], tolerance)
     session.printer.document(made, lambda: f"change {made['id']}", name=made["id"])
     return Outcome(text=f"{_resources(made['edit_count'])} changed. 'xdsctl rollout status {made['id']}' follows it.")
+
+
+def impact_text(impact: JsonObject) -> str:
+    """What an apply would mean to the fleet, in sentences: how many clients of which groups, and who loses what."""
+    if not impact["connected"]:
+        return "No client is connected."
+    groups = ", ".join(f"{each['receive']} {_in_group(each['key'])}" for each in impact["groups"])
+    sentences = [
+        f"{impact['receive']} of {_clients(impact['connected'])} would be sent something different"
+        + (f" ({groups})." if groups else ".")
+    ]
+    if impact["lose"]:
+        first = impact["losing"][:_MAX_LOSING_SHOWN]
+        told = [f"{_client(each)} {', '.join(map(_named, each['resources'][:_MAX_LOSING_SHOWN]))}" for each in first]
+        more = ", …" if impact["lose"] > len(first) else "."
+        sentences.append(f"{_clients(impact['lose'])} would lose what they have: {'; '.join(told)}{more}")
+    return " ".join(sentences)
+
+
+def _in_group(key: str | None) -> str:
+    return "in no group" if key is None else f"in {key}"
+
+
+def _clients(count: int) -> str:
+    return f"{count} connected client{'' if count == 1 else 's'}"
+
+
+def _client(loss: JsonObject) -> str:
+    return f"{loss['node_id'] or loss['identity'] or loss['client']}:"
+
+
+def _named(resource: JsonObject) -> str:
+    return f"{resource['type']}/{resource['name']}"
 
 
 def _body(

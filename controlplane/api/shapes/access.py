@@ -23,7 +23,6 @@ _TRUSTS: Final = [trust.value for trust in Trust]
 _MAX_MATCHERS: Final = 100
 _MAX_GROUPS: Final = 100
 _MAX_POSITION: Final = 1_000_000_000
-_MAX_CASES: Final = 1_000
 _MAX_FACT_CHARS: Final = 2_048  # a SPIFFE ID
 _MAX_METADATA: Final = 16
 
@@ -161,12 +160,6 @@ class TestIn(StrictSerializer):
     """Cases to try."""
 
     cases = CaseIn(many=True)
-
-    def validate_cases(self, value: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """As many as one answer can hold."""
-        if len(value) > _MAX_CASES:
-            raise ValidationError(f"There are {len(value)} cases; at most {_MAX_CASES} are allowed.")
-        return value
 
 
 class CaseResultOut(serializers.Serializer[Any]):

@@ -123,12 +123,53 @@ class PlannedEditOut(DifferentResourceOut):
     revision = serializers.IntegerField()
 
 
+class NamedOut(serializers.Serializer[Any]):
+    """A resource by type and name."""
+
+    type = serializers.CharField()
+    name = serializers.CharField()
+
+
+class GroupImpactOut(serializers.Serializer[Any]):
+    """The connected clients of one client group."""
+
+    key = serializers.CharField(allow_null=True, help_text="Null: the clients that are in no group.")
+    connected = serializers.IntegerField()
+    receive = serializers.IntegerField()
+    lose = serializers.IntegerField()
+
+
+class LossOut(serializers.Serializer[Any]):
+    """A client that would lose what it asks for and may read now."""
+
+    client = serializers.CharField(help_text="Its id.")
+    identity = serializers.CharField(allow_blank=True)
+    node_id = serializers.CharField(allow_blank=True)
+    resources = NamedOut(many=True, help_text="The first 1,000.")
+
+
+class ApplyImpactOut(serializers.Serializer[Any]):
+    """What an apply would mean to the clients that are connected, if nothing of it is held back."""
+
+    connected = serializers.IntegerField(help_text="Clients with an open stream.")
+    receive = serializers.IntegerField(help_text="Those that would be sent something different.")
+    lose = serializers.IntegerField(help_text="Those of them that would lose a resource.")
+    groups = GroupImpactOut(
+        many=True,
+        help_text="Those with a client that would be sent something different. Groups over metadata hold nobody: it is "
+        "not kept.",
+    )
+    losing = LossOut(many=True, help_text="The first 100 by id.")
+    losing_omitted = serializers.IntegerField(help_text="How many more there are.")
+
+
 class NotAppliedOut(serializers.Serializer[Any]):
     """Everything already was as asked; or, with `dry_run`, what an apply would do."""
 
     changed = serializers.BooleanField(help_text="Whether it would change anything.")
     dry_run = serializers.BooleanField(required=False)
     diff = PlannedEditOut(many=True, required=False, help_text="With `dry_run`.")
+    impact = ApplyImpactOut(required=False, help_text="With `dry_run`.")
     findings = FindingOut(many=True, required=False, help_text="With `dry_run`.")
 
 

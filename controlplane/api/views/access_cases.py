@@ -12,7 +12,7 @@ from controlplane.access.services import case_create, case_delete
 from controlplane.access.values import Case, CaseResult, EditDone, SavedCase
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import empty_answer, json_answer, moment
-from controlplane.api.bodies import document_of, values_of
+from controlplane.api.bodies import bulk_within_limit, document_of, values_of
 from controlplane.api.pages import OFFSET_PARAMETERS, counted_page, offset_page, window_of
 from controlplane.api.paths import path_to
 from controlplane.api.problems import finding_json
@@ -44,7 +44,9 @@ class AccessTestView(ApiView):
     def post(self, request: Request, environment_key: str) -> HttpResponse:
         """Try the cases."""
         Query(request, ()).done()
-        values = values_of(document_of(request), TestIn)
+        document = document_of(request)
+        bulk_within_limit(document, "cases")
+        values = values_of(document, TestIn)
         results = cases_try(environment_key=environment_key, cases=tuple(_case(each) for each in values["cases"]))
         return json_answer({"results": [_result_json(result) for result in results]})
 

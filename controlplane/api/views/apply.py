@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer
 from controlplane.api.bodies import documents_of, located_in, values_of
-from controlplane.api.differences import edits_json
+from controlplane.api.differences import content_edits, edits_json, impact_json
 from controlplane.api.kinds import kind_named, type_words
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
@@ -29,6 +29,7 @@ from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import change_apply, change_plan
 from controlplane.catalog.values import Delete, Edit
 from controlplane.errors import Conflict, InputInvalid, InputTooLarge
+from controlplane.explain.reach import impact_read
 from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
 from xdscore.names import name_problem
@@ -87,11 +88,14 @@ class ApplyView(ApiView):
                     base_generation=base,
                     strict=strict,
                 )
+            diff = edits_json(planned.edits, environment_key=environment_key, parsed=read.parsed, text=text)
+            impact = impact_read(environment_key=environment_key, edits=content_edits(diff))
             return json_answer(
                 {
                     "changed": bool(planned.edits),
                     "dry_run": True,
-                    "diff": edits_json(planned.edits, environment_key=environment_key, parsed=read.parsed, text=text),
+                    "diff": diff,
+                    "impact": impact_json(impact),
                     "findings": [finding_json(each) for each in (*wanted.notes, *planned.findings)],
                 }
             )

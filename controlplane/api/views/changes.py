@@ -38,7 +38,7 @@ class ChangeView(ApiView):
         operation_id="change_get",
         summary="Read a change, or wait until it is published or settled",
         parameters=WAIT,
-        responses=described(200, ChangeOut, 401, 404, 422, 429, 503),
+        responses=described(200, ChangeOut, 401, 404, 422, 503),
     )
     def get(self, request: Request, change_id: UUID) -> HttpResponse:
         """Its state now."""

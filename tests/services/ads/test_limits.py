@@ -1,29 +1,11 @@
-"""Buckets, admission and counts at, below and above their limits (reliability S8)."""
+"""Admission and counts at, below and above their limits (reliability S8)."""
 
 import asyncio
 
 import pytest
 
-from adsserver.limits import Admission, DeniedNames, LoopLag, RefusedStreamError, StreamCounts, TokenBucket
+from adsserver.limits import Admission, DeniedNames, LoopLag, RefusedStreamError, StreamCounts
 from xdscore.limits import Limits
-
-
-def test_bucket__burst__is_free_and_the_next_waits() -> None:
-    bucket = TokenBucket(rate_per_s=10, burst=3, now=0)
-
-    delays = [bucket.take(0) for _ in range(5)]
-
-    assert delays == pytest.approx([0, 0, 0, 0.1, 0.2])
-
-
-def test_bucket__time_passes__fills_up_to_its_burst_and_no_further() -> None:
-    bucket = TokenBucket(rate_per_s=10, burst=3, now=0)
-    for _ in range(3):
-        bucket.take(0)
-
-    delays = [bucket.take(1000) for _ in range(4)]
-
-    assert delays == pytest.approx([0, 0, 0, 0.1])
 
 
 def admission(lag_s: float = 0.0, **limits: int) -> Admission:

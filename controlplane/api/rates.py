@@ -1,0 +1,101 @@
+"""How many requests one API token or one person may send (reliability.md part (e), "REST throttle").
+
+Counted in each web process by itself: no request waits for Redis (architecture.md law 4), and a dry run leaves nothing
+there. Behind a balancer over N processes a caller may so send up to N times as much; the limit keeps one caller from
+taking all of a process, and that it does.
+"""
+
+import math
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+from django.conf import settings
+from django.http import HttpRequest
+from prometheus_client import Counter
+
+from controlplane.api.errors import Busy
+from xdscore.limits import Limits
+from xdscore.token_bucket import TokenBucket
+
+# A caller beyond these is forgotten, the one that was silent longest first, and begins with a full burst again.
+_MAX_CALLERS: Final = 10_000
+_ADMITTED: Final = "parley.admitted"
+
+_refused = Counter("parley_api_refused_requests", "REST requests above the rate of their caller.", ["limit"])
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What a kind of caller may send. `limit` and `burst_limit` are the names in the table of limits."""
+
+    limit: str
+    per_s: int
+    burst: int
+    whose: str
+    burst_limit: str = ""
+
+    def refusal(self, wait_s: float) -> Busy:
+        """The sentence that says which limit and when to come again."""
+        named = f"{self.limit} is {self.per_s:,}"
+        if self.burst_limit:
+            named = f"{named}, {self.burst_limit} {self.burst:,}"
+        return Busy(
+            f"{self.whose} sends more requests than it may ({named}). Nothing was done.",
+            retry_after_s=max(1, math.ceil(wait_s)),
+        )
+
+
+class Callers:
+    """A bucket for each caller that was heard lately. For threads."""
+
+    def __init__(self, most: int = _MAX_CALLERS) -> None:
+        self._most = most
+        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def wait_s(self, caller: str, rate: Rate, now: float) -> float:
+        """0 if this caller's request may go on, else the seconds after which the next one may."""
+        with self._lock:
+            bucket = self._buckets.get(caller)
+            if bucket is None:
+                bucket = self._buckets[caller] = TokenBucket(rate.per_s, rate.burst, now)
+                if len(self._buckets) > self._most:
+                    self._buckets.popitem(last=False)
+            self._buckets.move_to_end(caller)
+            return bucket.try_take(now)
+
+
+_callers = Callers()
+_clock = time.monotonic
+
+
+def token_admit(request: HttpRequest, digest: str) -> None:
+    """Count a request of the token with this digest. Raises Busy."""
+    limits = _limits()
+    rate = Rate("token_requests_per_s", limits.token_requests_per_s, limits.token_burst, "This token", "token_burst")
+    _admit(request, f"token {digest}", rate)
+
+
+def user_admit(request: HttpRequest, username: str) -> None:
+    """Count a request of somebody who is signed in. Raises Busy. A second's worth may come at once."""
+    rate = _limits().user_requests_per_s
+    _admit(request, f"user {username}", Rate("user_requests_per_s", rate, rate, f"'{username}'"))
+
+
+def _admit(request: HttpRequest, caller: str, rate: Rate) -> None:
+    """Once for each request: one that waits for a change is answered twice (`waiting`)."""
+    if request.META.get(_ADMITTED):
+        return
+    wait_s = _callers.wait_s(caller, rate, _clock())
+    if wait_s:
+        _refused.labels(rate.limit).inc()
+        raise rate.refusal(wait_s)
+    request.META[_ADMITTED] = True
+
+
+def _limits() -> Limits:
+    limits: Limits = settings.PARLEY.limits
+    return limits

@@ -1,0 +1,27 @@
+"""What connected clients ask for, as values: for whoever judges what a change would mean to a fleet. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdscore.selectors import ClientFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """One type of one open stream. `name_set` stands for the names it asks for: equal for equal names."""
+
+    client: str
+    word: str
+    wildcard: bool
+    name_set: str
+
+
+@dataclass(frozen=True, slots=True)
+class FleetAsks:
+    """The connected clients by id, what they ask for, and the names of each name set. Metadata of clients is not
+    kept.
+    """
+
+    clients: Mapping[str, ClientFacts]
+    asks: tuple[Asks, ...]
+    names: Mapping[str, tuple[str, ...]]

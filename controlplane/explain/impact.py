@@ -1,0 +1,125 @@
+"""What a set of edits would mean to the clients that are connected: who would be sent something different, and who
+would lose what they have. Pure.
+
+A client is concerned by an edit when it asks for the name and may read it, by the rules as they are (architecture.md
+law 2). Whether a build would serve what is put is not asked here: the answer holds where nothing is held back.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from controlplane.clients.asks import Asks, FleetAsks
+from controlplane.explain.values import names_covered
+from xdscore.access import AccessTable, Audience, Effect
+from xdscore.client_groups import ClientGroup
+from xdscore.names import canonical
+from xdscore.resource_types import by_word
+from xdscore.selectors import ClientFacts
+
+Key = tuple[str, str]
+"""(type word, name)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A resource that would be put or deleted."""
+
+    word: str
+    name: str
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A client that would lose these."""
+
+    client: str
+    facts: ClientFacts
+    resources: tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupImpact:
+    """The same counts for the connected clients of one group; an empty key: those of no group."""
+
+    key: str
+    connected: int
+    receive: int
+    lose: int
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """Of the `connected` clients, `receive` would be sent something different; `losing` are those of them that would
+    lose what they ask for and may read now. `groups` are those with a client that would receive something.
+    """
+
+    connected: int
+    receive: int
+    losing: tuple[Loss, ...]
+    groups: tuple[GroupImpact, ...]
+
+
+def impact_of(edits: Sequence[Edited], *, environment: str, table: AccessTable, fleet: FleetAsks) -> Impact:
+    """The impact of these edits on these clients."""
+    clients = fleet.clients
+    judge = _Judge(edits, table, fleet.names)
+    audiences = {client: table.audience(environment, facts) for client, facts in clients.items()}
+    concerned: dict[str, set[Key]] = {}
+    for each in fleet.asks:
+        concerned.setdefault(each.client, set()).update(judge.concerned(audiences[each.client], each))
+    deleted = {(edit.word, edit.name) for edit in edits if edit.deleted}
+    receiving = {client for client, keys in concerned.items() if keys}
+    losing = {client: tuple(sorted(lost)) for client, keys in concerned.items() if (lost := keys & deleted)}
+    return Impact(
+        connected=len(clients),
+        receive=len(receiving),
+        losing=tuple(Loss(client, clients[client], lost) for client, lost in sorted(losing.items())),
+        groups=_groups(table.groups, clients, receiving, losing.keys()),
+    )
+
+
+class _Judge:
+    """Which edits concern whoever asks; the same question is answered once."""
+
+    def __init__(self, edits: Sequence[Edited], table: AccessTable, names: Mapping[str, Sequence[str]]) -> None:
+        self._edited: dict[str, dict[str, str]] = {}
+        for edit in edits:
+            self._edited.setdefault(edit.word, {})[canonical(edit.name)] = edit.name
+        self._table = table
+        self._names = names
+        self._covered: dict[tuple[str, bool, str], frozenset[str]] = {}
+        self._known: dict[tuple[Audience, str, bool, str], frozenset[Key]] = {}
+
+    def concerned(self, audience: Audience, asks: Asks) -> frozenset[Key]:
+        key = (audience, asks.word, asks.wildcard, asks.name_set)
+        if key not in self._known:
+            edited = self._edited.get(asks.word, {})
+            may = self._table.permissions(audience, by_word[asks.word])
+            self._known[key] = frozenset(
+                (asks.word, edited[name]) for name in self._asked(asks) if may.verdict(name).effect is Effect.ALLOW
+            )
+        return self._known[key]
+
+    def _asked(self, asks: Asks) -> frozenset[str]:
+        key = (asks.word, asks.wildcard, asks.name_set)
+        if key not in self._covered:
+            wanted = self._edited.get(asks.word, {})
+            self._covered[key] = names_covered(self._names[asks.name_set], wildcard=asks.wildcard, wanted=wanted)
+        return self._covered[key]
+
+
+def _groups(
+    groups: Sequence[ClientGroup],
+    clients: Mapping[str, ClientFacts],
+    receiving: Iterable[str],
+    losing: Iterable[str],
+) -> tuple[GroupImpact, ...]:
+    members = {client: [group.key for group in groups if group.has(facts)] or [""] for client, facts in clients.items()}
+
+    def count(chosen: Iterable[str]) -> Counter[str]:
+        return Counter(key for client in chosen for key in members[client])
+
+    connected, receive, lose = count(clients), count(receiving), count(losing)
+    return tuple(GroupImpact(key, connected[key], receive[key], lose[key]) for key in sorted(receive))

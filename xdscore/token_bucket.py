@@ -1,0 +1,33 @@
+"""The token bucket: a rate on average, a burst at once. Pure; the time is the caller's."""
+
+
+class TokenBucket:
+    """`rate_per_s` on average, `burst` at once. One thread at a time."""
+
+    __slots__ = ("_burst", "_level", "_rate", "_seen")
+
+    def __init__(self, rate_per_s: float, burst: float, now: float) -> None:
+        self._rate = rate_per_s
+        self._burst = burst
+        self._level = burst
+        self._seen = now
+
+    def take(self, now: float) -> float:
+        """Take one, on credit if need be; the seconds to wait before it may be used. For whoever can make others
+        wait.
+        """
+        self._fill(now)
+        self._level -= 1
+        return max(0.0, -self._level / self._rate)
+
+    def try_take(self, now: float) -> float:
+        """Take one if there is one (0.0), else the seconds until there is. For whoever can only refuse."""
+        self._fill(now)
+        if self._level >= 1:
+            self._level -= 1
+            return 0.0
+        return (1 - self._level) / self._rate
+
+    def _fill(self, now: float) -> None:
+        self._level = min(self._burst, self._level + (now - self._seen) * self._rate)
+        self._seen = now
