@@ -25,7 +25,7 @@ def token() -> str:
 
 @pytest.fixture
 async def http(token: str) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(application)  # type: ignore[arg-type]  # the same protocol in other words
+    transport = httpx.ASGITransport(application)
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as client:
         yield client

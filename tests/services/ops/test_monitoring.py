@@ -15,6 +15,7 @@ from prometheus_client.samples import Sample
 
 from adsserver.metrics import Metrics
 from adsserver.status_http import Readiness, readiness_metrics
+from controlplane.api import rates
 from controlplane.ops.condition_metrics import ConditionCollector
 from controlplane.ops.http_metrics import HttpMetrics, Message, Receive, Send
 
@@ -65,7 +66,8 @@ def ours() -> Iterator[Sample]:
     Metrics(ads)
     asyncio.run(some_requests(web))
     page = generate_latest(ads) + readiness_metrics(Readiness()) + generate_latest(web)
-    for metric in (*text_string_to_metric_families(page.decode()), *ConditionCollector().collect()):
+    pages = text_string_to_metric_families(page.decode())
+    for metric in (*pages, *ConditionCollector().collect(), *rates.REFUSED.collect()):
         yield from metric.samples
 
 
