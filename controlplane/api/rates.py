@@ -24,11 +24,11 @@ from xdscore.token_bucket import TokenBucket
 _MAX_CALLERS: Final = 10_000
 _ADMITTED: Final = "parley.admitted"
 
-_OF_TOKEN: Final = "token_requests_per_s"
-_OF_USER: Final = "user_requests_per_s"
+_PIPELINES: Final = "token_requests_per_s"
+_PEOPLE: Final = "user_requests_per_s"
 
 REFUSED: Final = Counter("parley_api_refused_requests", "REST requests above the rate of their caller.", ["limit"])
-for _limit in (_OF_TOKEN, _OF_USER):
+for _limit in (_PIPELINES, _PEOPLE):
     REFUSED.labels(_limit)  # 0 is told, too
 
 
@@ -80,14 +80,14 @@ _clock = time.monotonic
 def token_admit(request: HttpRequest, digest: str) -> None:
     """Count a request of the token with this digest. Raises Busy."""
     limits = _limits()
-    rate = Rate(_OF_TOKEN, limits.token_requests_per_s, limits.token_burst, "This token", "token_burst")
+    rate = Rate(_PIPELINES, limits.token_requests_per_s, limits.token_burst, "This token", "token_burst")
     _admit(request, f"token {digest}", rate)
 
 
 def user_admit(request: HttpRequest, username: str) -> None:
     """Count a request of somebody who is signed in. Raises Busy. A second's worth may come at once."""
     rate = _limits().user_requests_per_s
-    _admit(request, f"user {username}", Rate(_OF_USER, rate, rate, f"'{username}'"))
+    _admit(request, f"user {username}", Rate(_PEOPLE, rate, rate, f"'{username}'"))
 
 
 def _admit(request: HttpRequest, caller: str, rate: Rate) -> None:
