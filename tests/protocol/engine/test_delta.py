@@ -214,3 +214,27 @@ def test_subscribe__star_again_where_nothing_is_served__is_answered_again() -> N
     wire = Wire(World(), Variant.DELTA)
 
     assert [len(wire.delta(CLUSTER, "*")) for _ in range(2)] == [1, 1]  # C6, E6
+
+
+def test_subscribe__star_again_while_a_push_is_unanswered__is_answered_with_everything(
+    wire: Wire, world: World
+) -> None:
+    wire.delta(CLUSTER)
+    wire.delta(CLUSTER, nonce="1")
+    world.serve(CLUSTER, "a", "a2")
+    wire.publish()
+
+    (answer,) = wire.delta(CLUSTER, "*")
+
+    assert versions_of(answer) == {"a": "a2", "b": "b1"}  # C6, resolutions C5
+
+
+def test_version__wildcard_after_a_step__is_what_a_new_stream_is_told(wire: Wire, world: World) -> None:
+    (first,) = wire.delta(CLUSTER)
+    wire.delta(CLUSTER, nonce="1")
+    world.serve(CLUSTER, "a", "a2")
+
+    (step,) = wire.publish()
+
+    (other,) = Wire(world, Variant.DELTA).delta(CLUSTER)
+    assert step.version == other.version != first.version  # B8, I8
