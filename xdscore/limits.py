@@ -114,6 +114,14 @@ class Limits:
     nacks_per_environment: int = _limit(10_000, "rows", 1, 10_000_000, "Stored NACKs of an environment.", "(e)")
     nack_retention_days: int = _limit(14, "days", 1, 3_650, "Age at which stored NACKs are removed.", "(e)")
     nack_writes_per_s: int = _limit(10, "writes/s", 1, 10_000, "Database writes for NACKs of one process.", "(e)")
+    fleet_drop_percent: int = _limit(
+        20,
+        "%",
+        1,
+        100,
+        "Share of an environment's clients that may leave in a minute before people are told.",
+        "ux.md 6",
+    )
     denied_names_per_h: int = _limit(
         100, "names/h", 1, _MANY, "Distinct denied names of an identity that alarm.", "(e)"
     )

@@ -31,6 +31,7 @@ from controlplane.errors import NotFound
 from controlplane.explain.answers import Answer, answer_of
 from controlplane.explain.ladder import ladder_of
 from controlplane.explain.values import Asked, ClientSide, Ladder, NameFacts, Origin, Question, Refusal, Reply
+from controlplane.incidents.attribution import blame
 from controlplane.incidents.selectors import incidents_of_name
 from controlplane.snapshots.history import snapshot_of_name_at
 from controlplane.snapshots.selectors import snapshot_of_name
@@ -40,7 +41,7 @@ from xdscore.codes import shown
 from xdscore.decision import Decision, Missing, Serve, decide
 from xdscore.errors import error_of
 from xdscore.names import canonical
-from xdscore.resource_types import ResourceType
+from xdscore.resource_types import ResourceType, by_word
 from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Snapshot
 
@@ -232,9 +233,21 @@ def asked_of(subscription: SubscriptionView) -> Asked:
 
 
 def refusal_of(word: str, name: str, decision: Decision, nacks: Iterable[NackView]) -> Refusal | None:
-    """The newest of these NACKs, which come newest first, of exactly the content that is served."""
+    """The newest of these NACKs, which come newest first, of exactly the content that is served.
+
+    Sure is one that blames it by itself, by whatever ground; where one NACK names several, it blames each of them.
+    """
     if not isinstance(decision, Serve):
         return None
     served = (name, decision.content.version)
     found = next((nack for nack in nacks if nack.type == word and served in nack.suspects), None)
-    return Refusal(found.text, found.at, sure=len(found.suspects) == 1) if found is not None else None
+    if found is None:
+        return None
+    blamed = blame(
+        type_url=by_word[word].url,
+        text=found.text,
+        resources=found.resources,
+        suspects=found.suspects,
+        evidence=found.evidence,
+    )
+    return Refusal(found.text, found.at, sure=served in blamed.guilty)

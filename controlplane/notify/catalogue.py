@@ -14,7 +14,7 @@ from xdscore.resource_types import by_word
 
 
 class Severity(StrEnum):
-    """How loud a notification is. PAGE: more than a twentieth of those sent it refuse."""
+    """How loud a notification is. PAGE: more than a twentieth of those sent it refuse, or much of a fleet is gone."""
 
     QUIET = "quiet"
     NORMAL = "normal"
@@ -62,6 +62,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("hold.released", _AT_ONCE, Severity.NORMAL),
         Kind("token.expiring", _ONCE, Severity.NORMAL),
         Kind("client.silent", _MINUTES_15, Severity.NORMAL),
+        Kind("fleet.dropped", _MINUTES_15, Severity.PAGE),
         Kind("channel.paused", _AT_ONCE, Severity.NORMAL),
     )
 }
@@ -134,6 +135,15 @@ def _silent(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
     return f"{count} {'client does' if count == '1' else 'clients do'} not answer in '{environment}'", text
 
 
+def _dropped(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
+    cause = f" Most of their streams ended so: {said['cause']}." if said.get("cause") else ""
+    text = (
+        f"They left within {said.get('seconds', '?')} s and are not back: {said.get('names', '')}.{cause} Clients "
+        "run on with what they accepted last. Next: look whether they, the network, or an ADS server is down."
+    )
+    return f"{said.get('clients', '?')} of {said.get('of', '?')} clients are gone from '{environment}'", text
+
+
 def _days(said: Mapping[str, str]) -> str:
     return "a day" if said.get("days") == "1" else f"{said.get('days', '?')} days"
 
@@ -144,6 +154,7 @@ _PAGES: Mapping[str, str] = {
     "hold.set": "/e/{environment}",
     "hold.released": "/e/{environment}",
     "client.silent": "/e/{environment}/clients",
+    "fleet.dropped": "/e/{environment}/clients",
 }
 
 _WORDS: Mapping[str, Callable[[str, Mapping[str, str]], tuple[str, str]]] = {
@@ -153,6 +164,7 @@ _WORDS: Mapping[str, Callable[[str, Mapping[str, str]], tuple[str, str]]] = {
     "hold.released": _released,
     "token.expiring": _token,
     "client.silent": _silent,
+    "fleet.dropped": _dropped,
 }
 
 

@@ -192,6 +192,18 @@ def test_explain__refused__no_with_its_own_words_and_the_incident(api: Caller, f
     assert asked(api, client="node-2")["answer"] == "unknown"  # sent r2, and has not answered
 
 
+def test_explain__refused_by_name_with_another__no_for_both_although_the_rest_was_accepted_later(
+    api: Caller, fleet: Fleet
+) -> None:
+    publish(cluster("pay"), cluster("ledger"), cluster("web"))
+    pay, ledger, web = (held(name, 1) for name in ("pay", "ledger", "web"))
+    both = "Error adding/updating cluster(s) pay: no such file, ledger: no such file"
+    fleet.refuse(fleet.send(pay, ledger, web), both, suspects=(pay, ledger))
+    fleet.accept(web)
+
+    assert [asked(api, name)["answer"] for name in ("pay", "ledger", "web")] == ["no", "no", "yes"]
+
+
 def test_explain__not_subscribed__no_with_what_it_asks_for(api: Caller, fleet: Fleet) -> None:
     publish(cluster("pay"), cluster("pay2"))
     other = stream(9)

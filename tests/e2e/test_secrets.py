@@ -11,13 +11,9 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
 
 import grpc
 import pytest
@@ -28,6 +24,7 @@ from envoy.service.discovery.v3 import discovery_pb2
 from google.rpc import status_pb2
 
 from tests.support.certificates import Authority
+from tests.support.console import Console
 from tests.support.manifests import TYPE, cluster
 from tests.support.stack import ROOT, Parley, running_up
 from tests.support.waiting import eventually
@@ -154,7 +151,7 @@ class Stream:
 def test_secret__entered_used_refused_and_rotated__is_nowhere_but_on_the_wire(parley: Parley) -> None:
     canary, broker = Canary(), Recorder(parley.home)
     broker.start()
-    browser = Browser(parley)
+    browser = Browser(parley, "a long password")
     written = list(browser.write(canary.manifest("console")))
     parley.apply_and_publish(canary.manifest("pay"), canary.cluster("inline"), cluster("c"))
     put = parley.call("PUT", "/environments/default/resources/secret/edge", canary.manifest("edge"))
@@ -245,15 +242,8 @@ def _api_paths(parley: Parley) -> Iterator[str]:
     yield from (f"/incidents/{incident['id']}", f"/clients/{client['id']}", f"/clients/{client['id']}/subscriptions")
 
 
-class Browser:
+class Browser(Console):
     """The console, as the administrator sees it."""
-
-    def __init__(self, parley: Parley) -> None:
-        self._base = f"http://127.0.0.1:{parley.web_port}"
-        self._cookies = CookieJar()
-        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self._cookies))
-        self._open("/login")
-        self._post("/login", {"username": "admin", "password": "a long password"})
 
     def write(self, manifest: dict[str, object]) -> Iterator[tuple[str, bytes]]:
         """Enter a resource in the editor and by an import: checked, refused for a mistake, and saved; with and without
@@ -266,7 +256,7 @@ class Browser:
                 for action in ("check", "save"):
                     for what, text in wrong.items():
                         given = {"text": text, "action": action, "message": what, "revision": "0"}
-                        yield f"{action} {what} at {path} {headers}", self._post(path, given, headers)
+                        yield f"{action} {what} at {path} {headers}", self.post(path, given, headers)
 
     def pages(self) -> Iterator[tuple[str, bytes]]:
         """Every page that a page links to."""
@@ -276,22 +266,9 @@ class Browser:
         while waiting and len(seen) < 120:
             path = waiting.pop(0)
             seen.add(path)
-            page = self._open(path)
+            page = self.open(path)
             yield f"page {path}", page
             for link in page.split(b'href="')[1:]:
                 target = html.unescape(link.split(b'"')[0].decode()).partition("#")[0]
                 if target.startswith("/") and not target.startswith(("/static", "/logout", "/admin/logout", "/theme")):
                     waiting += [target] if target not in seen | set(waiting) else []
-
-    def _post(self, path: str, form: dict[str, str], headers: dict[str, str] | None = None) -> bytes:
-        token = next(cookie.value for cookie in self._cookies if cookie.name.endswith("csrftoken"))
-        data = urlencode({**form, "csrfmiddlewaretoken": token}).encode()
-        return self._open(path, data, {"Referer": self._base + path, "Origin": self._base, **(headers or {})})
-
-    def _open(self, path: str, data: bytes | None = None, headers: dict[str, str] | None = None) -> bytes:
-        request = urllib.request.Request(self._base + quote(path, safe="/?&=%:"), data, headers or {})  # noqa: S310 - loopback
-        try:
-            page: bytes = self._opener.open(request).read()
-        except urllib.error.HTTPError as error:
-            page = error.read()
-        return page

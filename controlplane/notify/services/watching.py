@@ -1,23 +1,25 @@
-"""Notices what nobody does but time brings about: clients that fall silent, and tokens that end.
+"""Notices what nobody does but time brings about: clients that fall silent or go away, and tokens that end.
 
 What is noticed becomes a domain event like any other. It is noticed again at the next look, so that a crash loses
 nothing; the catalogue's cooldowns see to it that people are told once.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from django.conf import settings
 
 from controlplane.accounts.selectors import tokens_ending
 from controlplane.clients.clock import database_now
+from controlplane.clients.drops import WINDOW, fleets_dropped
 from controlplane.clients.foreign_text import one_line
 from controlplane.clients.silence import clients_silent
 from controlplane.journal.services import event_append
 from controlplane.notify.catalogue import DAYS_LEFT, KINDS
 
-_SILENCE_EVERY_S = 30.0
+# Of a minute in which clients left, each look sees at least half.
+_CLIENTS_EVERY_S = 30.0
 _ENDS_EVERY_S = 3_600.0
 _NAME_CHARS = 200
 
@@ -27,14 +29,14 @@ class Watch:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._due = {silence_notice: 0.0, ends_notice: 0.0}
+        self._due = dict.fromkeys((silence_notice, drop_notice, ends_notice), 0.0)
 
     def look(self) -> None:
         """Called by every sweep; mostly does nothing."""
-        for notice, every_s in ((silence_notice, _SILENCE_EVERY_S), (ends_notice, _ENDS_EVERY_S)):
-            if self._clock() >= self._due[notice]:
+        for notice, due in self._due.items():
+            if self._clock() >= due:
                 notice()
-                self._due[notice] = self._clock() + every_s
+                self._due[notice] = self._clock() + (_ENDS_EVERY_S if notice is ends_notice else _CLIENTS_EVERY_S)
 
 
 def silence_notice() -> None:
@@ -46,18 +48,38 @@ def silence_notice() -> None:
     news = KINDS["client.silent"].cooldown
     found = clients_silent(longer_than=longer_than, shorter_than=longer_than + news)
     for environment, silence in found.items():
-        names = [one_line(node_id, max_chars=_NAME_CHARS) for node_id in silence.node_ids]
-        more = ("…",) if silence.clients > len(names) else ()
         event_append(
             kind="client.silent",
             environment=environment,
             subject=f"clients/{environment}",
             payload={
                 "clients": silence.clients,
-                "names": ", ".join((*names, *more)),
+                "names": _listed(silence.node_ids, silence.clients),
                 "seconds": int(longer_than.total_seconds()),
             },
         )
+
+
+def drop_notice() -> None:
+    """Append an event for each environment that lost a good part of its fleet within a minute."""
+    for environment, drop in fleets_dropped(percent=settings.PARLEY.limits.fleet_drop_percent).items():
+        event_append(
+            kind="fleet.dropped",
+            environment=environment,
+            subject=f"fleet/{environment}",
+            payload={
+                "clients": drop.clients,
+                "of": drop.of,
+                "names": _listed(drop.node_ids, drop.clients),
+                "seconds": int(WINDOW.total_seconds()),
+                "cause": drop.cause,
+            },
+        )
+
+
+def _listed(node_ids: Sequence[str], clients: int) -> str:
+    names = [one_line(node_id, max_chars=_NAME_CHARS) for node_id in node_ids]
+    return ", ".join((*names, *(("…",) if clients > len(names) else ())))
 
 
 def ends_notice() -> None:

@@ -11,12 +11,14 @@ from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import change_apply, environment_update
 from controlplane.catalog.values import Put
 from controlplane.clients.clock import database_now
-from controlplane.clients.models import Subscription
+from controlplane.clients.drops import is_drop
+from controlplane.clients.models import Stream, Subscription
 from controlplane.databases import READER
 from controlplane.notify.models import Notification
 from controlplane.notify.services.expanding import notifications_expand
-from controlplane.notify.services.watching import Watch, ends_notice, silence_notice
+from controlplane.notify.services.watching import Watch, drop_notice, ends_notice, silence_notice
 from tests.services.incidents.fleet import DANA, Fleet, held, publish
+from tests.support.facts import stream
 from tests.support.manifests import cluster, parsed
 
 pytestmark = [
@@ -102,6 +104,71 @@ def test_clients__silent_for_a_moment_or_for_long__is_no_news(minutes: float) ->
     silence_notice()
 
     assert told() == []
+
+
+def long_connected(count: int) -> None:
+    """So many clients, connected for ten minutes."""
+    Fleet(count)
+    Stream.objects.update(opened_at=database_now() - timedelta(minutes=10))
+
+
+def left(count: int, *, seconds_ago: float) -> None:
+    """The first so many clients closed their streams."""
+    ids = [stream(number).id for number in range(1, count + 1)]
+    closed_at = database_now() - timedelta(seconds=seconds_ago)
+    Stream.objects.filter(pk__in=ids).update(closed_at=closed_at, cause="the connection was lost")
+
+
+def test_fleet__shrinks_within_a_minute__one_loud_message_with_how_many_who_and_why() -> None:
+    long_connected(10)
+    left(6, seconds_ago=30)
+
+    for _ in range(2):
+        drop_notice()
+        told()
+
+    assert told() == [("default", "6 of 10 clients are gone from 'default'")]
+    message = Notification.objects.get()
+    assert "node-1, node-2, node-3, node-4, node-5, …" in message.text
+    assert "ended so: the connection was lost." in message.text
+    assert (message.kind, message.severity) == ("fleet.dropped", "page")
+
+
+@pytest.mark.parametrize(
+    ("of", "gone", "seconds_ago"),
+    [(10, 2, 30), (1, 1, 30), (10, 6, 5), (10, 6, 120)],
+    ids=["a fifth", "a single client", "a moment ago", "long ago"],
+)
+def test_fleet__loses_few_or_not_just_now__is_no_news(of: int, gone: int, seconds_ago: float) -> None:
+    long_connected(of)
+    left(gone, seconds_ago=seconds_ago)
+
+    drop_notice()
+
+    assert told() == []
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["the same", "others"])
+def test_fleet__clients_come_back_or_others_in_their_place__is_no_news(same: bool) -> None:
+    long_connected(10)
+    left(6, seconds_ago=40)
+    back = Fleet(0)
+    for number in range(1, 7):
+        back.buffer.opened(stream(100 + number, node_id=f"node-{number}" if same else ""))
+    back.write()
+    Stream.objects.filter(pk__in=[stream(100 + number).id for number in range(1, 7)]).update(
+        opened_at=database_now() - timedelta(seconds=20)
+    )
+
+    drop_notice()
+
+    assert told() == []
+
+
+def test_drop__is_more_than_the_share_and_more_than_one_client() -> None:
+    assert [is_drop(10, after, percent=20) for after in (12, 10, 8, 7, 0)] == [False, False, False, True, True]
+    assert [is_drop(before, 0, percent=100) for before in (1, 2)] == [False, False]
+    assert [is_drop(before, 0, percent=99) for before in (1, 2)] == [False, True]
 
 
 def test_watch__called_by_each_sweep__looks_at_its_times_only() -> None:
