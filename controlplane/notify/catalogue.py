@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from xdscore.resource_types import by_word
 
@@ -27,6 +27,8 @@ class Severity(StrEnum):
 
 
 PAGE_SHARE = 0.05
+# What is kept of a link; a longer one would lead nowhere.
+LINK_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +93,24 @@ def wording_of(kind: Kind, *, environment: str, payload: Mapping[str, object], p
             f"Generation {said.get('generation', '?')} could not be built ({said.get('reason', '')}). Clients keep the "
             "snapshot they have. The build is tried again each second."
         )
-        return Wording(kind.severity, title, text, public_url)
+        return Wording(kind.severity, title, text, f"{public_url}{_environment_page(environment)}/builds")
     title, text = _WORDS[kind.name](environment, said)
-    page = _PAGES.get(kind.name, "").format(environment=quote(environment, safe=""))
+    if kind.name == "certificate.expiring":
+        return Wording(kind.severity, title, text, _resource_page(environment, said, public_url))
+    page = _PAGES.get(kind.name, "").format(environment=_environment_page(environment))
     return Wording(kind.severity, title, text, public_url + page)
+
+
+def _environment_page(environment: str) -> str:
+    return f"/e/{quote(environment, safe='')}"
+
+
+def _resource_page(environment: str, said: Mapping[str, str], public_url: str) -> str:
+    """The page of the resource, or of its environment where the name is too long for a link that is kept whole."""
+    page = f"{public_url}{_environment_page(environment)}"
+    asked = urlencode({"type": said.get("type", ""), "name": said.get("name", "")})
+    link = f"{page}/resource?{asked}"
+    return link if len(link) <= LINK_CHARS else page
 
 
 def _paused(_environment: str, said: Mapping[str, str]) -> tuple[str, str]:
@@ -150,11 +166,10 @@ def _days(said: Mapping[str, str]) -> str:
 
 # Where there is more to see than the front page has.
 _PAGES: Mapping[str, str] = {
-    "certificate.expiring": "/e/{environment}",
-    "hold.set": "/e/{environment}",
-    "hold.released": "/e/{environment}",
-    "client.silent": "/e/{environment}/clients",
-    "fleet.dropped": "/e/{environment}/clients",
+    "hold.set": "{environment}",
+    "hold.released": "{environment}",
+    "client.silent": "{environment}/clients",
+    "fleet.dropped": "{environment}/clients",
 }
 
 _WORDS: Mapping[str, Callable[[str, Mapping[str, str]], tuple[str, str]]] = {
@@ -197,7 +212,8 @@ def _quarantine(kind: Kind, environment: str, said: Mapping[str, str], public_ur
         title = f"{resource} is served again in '{environment}'"
         text = f"{said.get('actor', '')} released r{revision}: {said.get('reason', '')}."
     incident = said.get("incident", "")
-    return Wording(kind.severity, title, text, f"{public_url}/incidents/{incident}" if incident else public_url)
+    link = f"{public_url}/incidents/{incident}" if incident else _resource_page(environment, said, public_url)
+    return Wording(kind.severity, title, text, link)
 
 
 def _resource(said: Mapping[str, str]) -> str:

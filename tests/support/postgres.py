@@ -6,11 +6,12 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import distribution
 from pathlib import Path
 
+import psutil
 import psycopg
 
 from tests.support.ports import free_ports
@@ -40,6 +41,15 @@ class Postgres:
             extra_groups=[] if self._user is not None else None,
         )
         eventually(lambda: _answers(self.url), within_s=30)
+
+    def kill(self) -> None:
+        """Kill all of its processes, as the kernel would."""
+        assert self._process is not None
+        postmaster = psutil.Process(self._process.pid)
+        for each in (postmaster, *postmaster.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
+        self._process.wait(20)
 
     def stop(self) -> None:
         """End it at once, with every connection, as `pg_ctl stop -m immediate` does."""

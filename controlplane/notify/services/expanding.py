@@ -14,7 +14,7 @@ from django.db.models import Q
 from controlplane.clients.clock import database_now
 from controlplane.clients.foreign_text import one_line
 from controlplane.journal.services import Event, events_prune, events_take, events_waiting
-from controlplane.notify.catalogue import KINDS, Kind, Severity, wording_of
+from controlplane.notify.catalogue import KINDS, LINK_CHARS, Kind, Severity, wording_of
 from controlplane.notify.models import Channel, Delivery, Notification
 
 log = structlog.get_logger(__name__)
@@ -58,7 +58,7 @@ def _tell(event: Event) -> bool:
         severity=words.severity.value,
         title=words.title[:500],
         text=words.text[:2_000],
-        link=words.link[:500],
+        link=words.link[:LINK_CHARS],
     )
     if _is_storm(event):
         log.warning("notification.held_back", environment=event.environment, kind=event.kind)

@@ -1,0 +1,61 @@
+"""Every message leads to a page that is there for whoever may see what it is about (ux.md section 6)."""
+
+from collections.abc import Callable
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from controlplane.accounts.principal import Role
+from controlplane.databases import READER
+from controlplane.incidents.models import Incident
+from controlplane.journal.services import event_append
+from controlplane.notify.catalogue import KINDS, LINK_CHARS
+from controlplane.notify.models import Notification
+from controlplane.notify.services.expanding import notifications_expand
+from tests.services.incidents.fleet import Fleet
+from tests.web.conftest import page
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
+
+# Of the whole installation; there is no page of their own, and the front page is for everybody.
+EVERYBODYS = {"channel.paused", "token.expiring"}
+
+
+def told(kind: str, **payload: object) -> Notification:
+    """What becomes of an event of this kind."""
+    environment = "" if kind in EVERYBODYS else "default"
+    event_append(
+        kind=kind, environment=environment, subject=kind, payload={"type": "cluster", "name": "pay", **payload}
+    )
+    notifications_expand()
+    return Notification.objects.filter(kind=kind).latest("pk")
+
+
+def path_of(message: Notification) -> str:
+    assert message.link.startswith(settings.PARLEY.public_url)
+    return message.link.removeprefix(settings.PARLEY.public_url) or "/"
+
+
+def test_message__of_any_kind__leads_a_viewer_of_its_environment_to_a_page_about_it(
+    person: Callable[..., Client], fleet: Fleet
+) -> None:
+    incident = str(Incident.objects.get().public_id)
+    viewer = person(Role.VIEWER)
+    paths = {kind: path_of(told(kind, incident=incident)) for kind in KINDS}
+    by_hand = path_of(told("quarantine.released", incident=""))
+
+    for path in (*paths.values(), by_hand):
+        page(viewer, path)
+    assert {kind for kind, path in paths.items() if path == "/"} == EVERYBODYS
+    assert by_hand == "/e/default/resource?type=cluster&name=pay"
+
+
+def test_message__about_a_name_that_fills_a_link__leads_to_its_environment(
+    person: Callable[..., Client], fleet: Fleet
+) -> None:
+    message = told("certificate.expiring", name="€" * 300)
+
+    assert len(message.link) < LINK_CHARS
+    assert path_of(message) == "/e/default"
+    page(person(Role.VIEWER), path_of(message))
