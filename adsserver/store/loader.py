@@ -11,7 +11,7 @@ import math
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -27,6 +27,7 @@ from adsserver.store.disk_format import CacheRefused, Part, SavedDirectory, Save
 from adsserver.store.last_good import LastGood
 from controlplane.accounts.selectors import ClientTokenRow, client_tokens_valid, client_tokens_version
 from controlplane.catalog.selectors import environment_list
+from controlplane.snapshots.lineages import lineage_check
 from controlplane.snapshots.selectors import SnapshotHead, snapshot_head, snapshot_heads
 from xdscore.access import AccessTable
 from xdscore.chunks import ChunkError, decode_access, decode_chunk, decode_root
@@ -145,7 +146,16 @@ class Loader:
     def _newest(self) -> Directory:
         environments = tuple(environment.choice for environment in environment_list())
         self._look_at_tokens()
-        return self._directory_of(environments, snapshot_heads(), DatabaseBlobs())
+        heads = snapshot_heads()
+        self._look_for_losses({environment.key for environment in environments}, heads)
+        return self._directory_of(environments, heads, DatabaseBlobs())
+
+    def _look_for_losses(self, environments: Collection[str], heads: Iterable[SnapshotHead]) -> None:
+        """Where the database no longer has what is served here, a new lineage begins (resolutions D5b)."""
+        newest = {head.environment: head for head in heads}
+        for key, loaded in self._loaded.items():
+            if key in environments and _went_back(newest.get(key), loaded.head):
+                lineage_check(held=loaded.head)
 
     def _look_at_tokens(self) -> None:
         # The version first: what is written between the two reads is then read again.
@@ -327,6 +337,17 @@ def _is_newer(head: SnapshotHead, current: Snapshot | None) -> bool:
     P5).
     """
     return current is None or head.lineage != current.lineage or head.epoch > current.epoch
+
+
+def _went_back(head: SnapshotHead | None, held: SnapshotHead) -> bool:
+    """Whether what the database has may be from before what is held, or beside it."""
+    if head is None:
+        return True
+    if not head.genuine or head.lineage != held.lineage:
+        return False
+    return head.epoch < held.epoch or (
+        head.epoch == held.epoch and (head.root, head.access) != (held.root, held.access)
+    )
 
 
 def _contents_of(entries: Iterable[tuple[EntryKey, Entry]]) -> set[bytes]:

@@ -69,7 +69,7 @@ def build(*, environment_id: int, memory: Memory = MEMORY) -> None:
     if inputs is None:
         return
     state = inputs.state
-    if state.generation <= state.built_generation:
+    if state.at.generation <= state.built_generation:
         memory.bring(environment_id, known)
         return
     watch.lap("read")
@@ -83,7 +83,7 @@ def build(*, environment_id: int, memory: Memory = MEMORY) -> None:
         build_record(
             environment_id=environment_id,
             from_generation=state.built_generation,
-            to_generation=state.generation,
+            to_generation=state.at.generation,
             outcome=BuildOutcome.FAILED,
             stage_ms=watch.laps_ms,
             detail=repr(error),
@@ -92,7 +92,7 @@ def build(*, environment_id: int, memory: Memory = MEMORY) -> None:
             kind="build.failed",
             environment=state.environment,
             subject=f"build/{state.environment}",
-            payload={"generation": state.generation, "reason": type(error).__name__},
+            payload={"generation": state.at.generation, "reason": type(error).__name__},
         )
         raise
 
@@ -169,12 +169,12 @@ def _publish(prepared: _Prepared, watch: "_Stopwatch") -> None:
     def record(published: Published) -> None:
         """Runs where the snapshot is written: whoever sees the epoch sees what the build said of it."""
         watch.lap("publish")
-        held_replace(environment_id=prepared.environment_id, generation=state.generation, held=report.held)
+        held_replace(environment_id=prepared.environment_id, generation=state.at.generation, held=report.held)
         refusals_replace(environment_id=prepared.environment_id, refusals=prepared.inspection.refusals)
         build_record(
             environment_id=prepared.environment_id,
             from_generation=state.built_generation,
-            to_generation=state.generation,
+            to_generation=state.at.generation,
             outcome=BuildOutcome(published.outcome.value),
             stage_ms=watch.laps_ms,
             epoch=published.epoch,
@@ -184,7 +184,7 @@ def _publish(prepared: _Prepared, watch: "_Stopwatch") -> None:
     published = snapshot_publish(
         environment_id=prepared.environment_id,
         environment_key=state.environment,
-        generation=state.generation,
+        built_from=state.at,
         parts=prepared.assembly.parts,
         access=prepared.permitted.table,
         counts=prepared.assembly.counts,
@@ -194,7 +194,7 @@ def _publish(prepared: _Prepared, watch: "_Stopwatch") -> None:
         build_record(
             environment_id=prepared.environment_id,
             from_generation=state.built_generation,
-            to_generation=state.generation,
+            to_generation=state.at.generation,
             outcome=BuildOutcome.FENCED,
             stage_ms=watch.laps_ms,
         )
@@ -202,7 +202,7 @@ def _publish(prepared: _Prepared, watch: "_Stopwatch") -> None:
     log.info(
         "build.ended",
         environment=state.environment,
-        generation=state.generation,
+        generation=state.at.generation,
         outcome=published.outcome.value,
         epoch=published.epoch,
         held=report.held_count,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from xdscore.access import Effect
 from xdscore.snapshot import Content, Entry, EntryKey, RemovedName, Served
@@ -43,16 +44,26 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """A generation of an environment, and what was written then: by it a generation that a database lost and counted
+    again is told from the first one (resolutions D5b).
+    """
+
+    lineage: str
+    generation: int
+    change: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
 class CatalogState:
-    """An environment's whole catalogue at one generation.
+    """An environment's whole catalogue at one moment.
 
     `removed_complete` says that `heads` holds every deleted name, and not only the newest ones; `deep_validation`, that
     an Envoy is to be asked about what is new.
     """
 
     environment: str
-    lineage: str
-    generation: int
+    at: Moment
     built_generation: int
     heads: Mapping[EntryKey, Head]
     default_effect: Effect

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from uuid import UUID
 
 from django.db import models
 from django.utils import timezone
@@ -83,6 +84,12 @@ def oldest_waiting() -> datetime | None:
     waiting = Change.objects.filter(environment__generation__gt=built, generation__gt=built)
     oldest: datetime | None = waiting.aggregate(oldest=models.Min("at"))["oldest"]
     return oldest
+
+
+def change_of_generation(*, environment_id: int, generation: int, using: str = "default") -> UUID | None:
+    """What was written at a generation; a new lineage begins with one at which nothing was."""
+    made = Change.objects.using(using).filter(environment=environment_id, generation=generation)
+    return made.values_list("public_id", flat=True).first()
 
 
 def quarantine_count() -> int:

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 
 from django.db import models
 
-from controlplane.catalog.heads import CatalogState, Head
+from controlplane.catalog.heads import CatalogState, Head, Moment
 from controlplane.catalog.models import Environment, Quarantine, Resource
+from controlplane.catalog.selectors import change_of_generation
 from controlplane.databases import READER
 from xdscore.access import Effect
 from xdscore.snapshot import Content, EntryKey
@@ -32,7 +33,7 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
     if known is not None and not _continues(environment, known):
         known = None
     heads = dict(known.heads) if known is not None else {}
-    since = known.generation if known is not None else -1
+    since = known.at.generation if known is not None else -1
     references = _references(environment_id, since)
     for head in _touched(environment_id, since, references, heads):
         heads[head.key] = head
@@ -42,8 +43,7 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
         complete = _keep_newest_removed(environment_id, heads)
     return CatalogState(
         environment=environment.key,
-        lineage=str(environment.lineage),
-        generation=environment.generation,
+        at=_moment(environment, environment.generation),
         built_generation=environment.built_generation,
         heads=heads,
         default_effect=Effect(environment.default_effect),
@@ -53,12 +53,19 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
 
 
 def _continues(environment: Environment, known: CatalogState) -> bool:
-    """Whether what is known is an earlier moment of the same history (resolutions D5b)."""
+    """Whether what is known is an earlier moment of the same history: the database may have lost it (resolutions
+    D5b).
+    """
     return (
         known.environment == environment.key
-        and known.lineage == str(environment.lineage)
-        and known.generation <= environment.generation
+        and known.at.generation <= environment.generation
+        and known.at == _moment(environment, known.at.generation)
     )
+
+
+def _moment(environment: Environment, generation: int) -> Moment:
+    change = change_of_generation(environment_id=environment.pk, generation=generation, using=READER)
+    return Moment(str(environment.lineage), generation, change)
 
 
 _COLUMNS = ("blob_id", "version", "size", "eds_name", "claims")

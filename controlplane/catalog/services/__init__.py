@@ -15,6 +15,7 @@ from controlplane.catalog.services.environments import (
     quarantine_default,
 )
 from controlplane.catalog.services.expiring import certificates_watch
+from controlplane.catalog.services.lineages import lineage_renew, lineages_renew
 from controlplane.catalog.services.quarantines import proofs_record, quarantine_open, quarantine_release
 from controlplane.catalog.services.restoring import resource_restore
 from controlplane.catalog.services.rotation import Resealed, secrets_reseal
@@ -37,6 +38,8 @@ __all__ = [
     "environment_publish_lock",
     "environment_update",
     "environments_publish_lock",
+    "lineage_renew",
+    "lineages_renew",
     "proofs_record",
     "quarantine_default",
     "quarantine_open",

@@ -1,5 +1,8 @@
 """From catalogue to snapshot, through the real database."""
 
+from dataclasses import replace
+from uuid import uuid4
+
 import pytest
 from django.conf import settings
 
@@ -14,12 +17,13 @@ from controlplane.builder.models import Build
 from controlplane.builder.services import build, builds_sweep
 from controlplane.builder.stages.assemble import EMPTY
 from controlplane.catalog.choices import QuarantineCause
-from controlplane.catalog.models import Blob, Environment
+from controlplane.catalog.heads import Moment
+from controlplane.catalog.models import Blob, Change, Environment
 from controlplane.catalog.services import change_apply, environment_default_ensure, proofs_record, quarantine_open
 from controlplane.catalog.values import Delete, ProvenContent, Put
 from controlplane.home import Home
 from controlplane.snapshots.models import SnapshotRow
-from controlplane.snapshots.services import PublishOutcome, snapshot_publish
+from controlplane.snapshots.services import Published, PublishOutcome, snapshot_publish
 from tests.support.manifests import cluster, endpoints, parsed, tls_secret
 from xdscore.access import AccessTable, Audience, Effect, Rule
 from xdscore.chunks import ChunkError
@@ -169,16 +173,48 @@ def test_publish__older_generation_than_what_is_served__is_fenced() -> None:
     late = snapshot_publish(
         environment_id=environment.pk,
         environment_key="default",
-        generation=environment.generation - 1,
+        built_from=moment(environment, environment.generation - 1),
         parts=EMPTY.parts,
         access=AccessTable(Effect.ALLOW),
         counts={},
-        record=lambda published: pytest.fail(f"a fenced build was recorded as {published}"),
+        record=not_called,
     )
 
     assert late.outcome is PublishOutcome.FENCED
     assert Environment.objects.get(key="default").epoch == environment.epoch
     assert "a" in Replica().snapshot().type_state(CLUSTER).served
+
+
+@pytest.mark.parametrize("another_lineage", [True, False])
+def test_publish__of_what_the_database_has_lost__is_fenced(another_lineage: bool) -> None:
+    put(cluster("a"))
+    change_apply(environment_key="default", edits=[Put(parsed(cluster("b")))], actor=DANA)
+    environment = Environment.objects.get(key="default")
+    read = moment(environment, environment.generation)
+    read = replace(read, lineage=str(uuid4())) if another_lineage else replace(read, change=uuid4())
+
+    late = snapshot_publish(
+        environment_id=environment.pk,
+        environment_key="default",
+        built_from=read,
+        parts=EMPTY.parts,
+        access=AccessTable(Effect.ALLOW),
+        counts={},
+        record=not_called,
+    )
+
+    assert late.outcome is PublishOutcome.FENCED
+    builds_sweep()
+    assert set(Replica().snapshot().type_state(CLUSTER).served) == {"a", "b"}
+
+
+def moment(environment: Environment, generation: int) -> Moment:
+    change = Change.objects.get(environment=environment, generation=generation)
+    return Moment(str(environment.lineage), generation, change.public_id)
+
+
+def not_called(published: Published) -> None:
+    pytest.fail(f"a fenced build was recorded as {published}")
 
 
 @pytest.mark.parametrize("kind", ["chunk", "resource", "root"])

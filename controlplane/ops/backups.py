@@ -1,0 +1,157 @@
+"""Writes the database to a file, and puts it back: whole, while data planes are served (SQLite and PostgreSQL).
+
+Nothing else of an installation is worth keeping, but for its keys: those are not in the file, on purpose.
+"""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from django.core.management import call_command
+from django.db import connections
+from psycopg.conninfo import make_conninfo
+
+from controlplane.accounts.principal import SYSTEM
+from controlplane.catalog.services import lineages_renew
+from controlplane.config import Config
+from controlplane.home import FILE_MODE, Home
+from controlplane.ops.supervisor.locks import Held, children_gone, supervisor_absent
+from controlplane.snapshots.selectors import snapshot_heads
+from controlplane.values import Postgres
+
+_BEFORE: Final = ".before-restore"
+_SQLITE_MAGIC: Final = b"SQLite format 3\x00"
+# Of a program's complaints the first ones tell what is the matter.
+_SAID_CHARS: Final = 500
+
+
+class BackupError(Exception):
+    """It cannot be done; one sentence that says why and what to do. Nothing was changed."""
+
+
+def backup_write(*, config: Config, file: Path) -> int:
+    """Write the whole database, as of one moment, to a new file that only its owner may read; its size in bytes.
+
+    Everything goes on meanwhile. Raises BackupError.
+    """
+    if file.exists():
+        raise BackupError(f"{file} exists already; a backup never replaces one.")
+    draft = file.with_name(f".{file.name}.part")
+    try:
+        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, FILE_MODE))
+        try:
+            if config.database is None:
+                _sqlite_write(Home(config.home).database, draft)
+            else:
+                _run("pg_dump", config.database, "--format=custom", "--no-owner", "--no-privileges", f"--file={draft}")
+            os.link(draft, file)
+        finally:
+            draft.unlink()
+    except OSError as error:
+        raise BackupError(f"{file} cannot be written: {(error.strerror or str(error)).lower()}.") from error
+    return file.stat().st_size
+
+
+def backup_restore(*, config: Config, file: Path) -> tuple[str, ...]:
+    """Make the database what the file says, bring its tables up to date, and begin a new lineage in every environment:
+    replicas take what is served now whatever its epoch is (resolutions D5b). The environments whose snapshot no
+    configured key has signed: what is sealed there cannot be opened.
+
+    Raises BackupError.
+    """
+    if not file.is_file():
+        raise BackupError(f"There is no file {file}.")
+    connections.close_all()
+    if config.database is None:
+        _sqlite_restore(Home(config.home), file)
+    else:
+        _postgresql_restore(config.database, file)
+    call_command("migrate", interactive=False, verbosity=0)
+    foreign = tuple(head.environment for head in snapshot_heads() if not head.genuine)
+    lineages_renew(actor=SYSTEM, reason=f"restored from {file.name}")
+    return foreign
+
+
+def _sqlite_write(database: Path, draft: Path) -> None:
+    if not database.exists():
+        raise BackupError(f"There is no database in PARLEY_HOME {database.parent}.")
+    try:
+        with closing(_read_only(database)) as source, closing(sqlite3.connect(draft)) as target:
+            source.backup(target)
+            _check(target, database)
+    except sqlite3.Error as error:
+        raise BackupError(f"{database} cannot be read: {error}.") from error
+
+
+def _sqlite_restore(home: Home, file: Path) -> None:
+    """The database that was there stays beside the new one."""
+    try:
+        supervisor_absent(home)
+    except Held as held:
+        raise BackupError(f"{held} Stop it first: with SQLite nothing may run while the file is replaced.") from held
+    if not children_gone(home):
+        raise BackupError(f"Processes of PARLEY_HOME {home.path} are still running. Stop them first.")
+    if file.open("rb").read(len(_SQLITE_MAGIC)) != _SQLITE_MAGIC:
+        raise BackupError(f"{file} is no backup of a SQLite database; those of PostgreSQL need DATABASE_URL.")
+    draft = home.database.with_name(f".{home.database.name}.restore")
+    draft.unlink(missing_ok=True)
+    try:
+        with closing(_read_only(file)) as source, closing(sqlite3.connect(draft)) as target:
+            draft.chmod(FILE_MODE)
+            _check(source, file)
+            source.backup(target)
+    except sqlite3.Error as error:
+        draft.unlink(missing_ok=True)
+        raise BackupError(f"{file} is damaged: {error}. The database is as it was.") from error
+    for suffix in ("", "-wal", "-shm"):
+        part = home.database.with_name(home.database.name + suffix)
+        if part.exists():
+            part.replace(home.database.with_name(home.database.name + _BEFORE + suffix))
+    draft.replace(home.database)
+
+
+def _read_only(database: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)
+
+
+def _check(connection: sqlite3.Connection, file: Path) -> None:
+    (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if said != "ok":
+        raise BackupError(f"{file} is damaged: {said}.")
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'catalog_environment'").fetchone():
+        raise BackupError(f"{file} is not a database of Parley.")
+
+
+def _postgresql_restore(database: Postgres, file: Path) -> None:
+    # One transaction: it is all there, or nothing was changed. Idle sessions, as those of ADS, only wait for it.
+    options = ("--clean", "--if-exists", "--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error")
+    _run("pg_restore", database, *options, str(file))
+
+
+def _run(program: str, database: Postgres, *arguments: str) -> None:
+    """A program of PostgreSQL's; its password goes by the environment, which others cannot read."""
+    if shutil.which(program) is None:
+        raise BackupError(f"{program} is not installed; it comes with PostgreSQL's client programs.")
+    parts: Mapping[str, str] = {
+        "host": database.host,
+        "port": database.port,
+        "user": database.user,
+        "dbname": database.name,
+        **dict(database.options),
+    }
+    where = make_conninfo(**{name: value for name, value in parts.items() if value})
+    done = subprocess.run(  # noqa: S603 - our own arguments
+        [program, *arguments, f"--dbname={where}"],
+        env={**os.environ, "PGPASSWORD": database.password},
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        raise BackupError(f"{program} failed: {done.stderr.strip()[:_SAID_CHARS] or f'status {done.returncode}'}")

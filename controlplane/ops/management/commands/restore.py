@@ -1,0 +1,45 @@
+"""`manage.py restore FILE`: makes the database what a backup says; or, without a file, tells replicas that it went
+back.
+"""
+
+from argparse import ArgumentParser
+from pathlib import Path
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from controlplane.accounts.principal import SYSTEM
+from controlplane.catalog.services import lineages_renew
+from controlplane.home import home_create
+from controlplane.ops.backups import BackupError, backup_restore
+
+
+class Command(BaseCommand):
+    """Restores a backup."""
+
+    help = (
+        "Make the database what FILE, a backup, says: its tables are brought up to date and everything is published "
+        "anew. Stop web and workers first; with SQLite everything. Data planes keep what they have meanwhile. "
+        "Without FILE: the database was put back by other means; publish everything anew."
+    )
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="what `manage.py backup` wrote")
+
+    def handle(self, *_arguments: object, file: Path | None, **_options: object) -> None:
+        if file is None:
+            keys = lineages_renew(actor=SYSTEM, reason="the database was restored")
+            self.stdout.write(f"Will be published anew: {', '.join(keys) or 'nothing'}.")
+            return
+        home_create(settings.PARLEY)
+        try:
+            foreign = backup_restore(config=settings.PARLEY, file=file)
+        except BackupError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"The database is what {file} says. Start everything: each environment is published anew.")
+        if foreign:
+            raise CommandError(
+                f"But its keys are missing: nobody can open what is sealed in {', '.join(foreign)}. "
+                "Put them into PARLEY_ENCRYPTION_KEYS, or encryption.keys in the home, before anything starts."
+            )

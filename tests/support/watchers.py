@@ -1,0 +1,241 @@
+"""Many clients that believe what they are told: the oracle of the fault tests (reliability (d)).
+
+Half speak SotW and half delta. Each follows all clusters and some listeners by name, applies what it receives,
+acknowledges it, and connects again when its stream ends, to the next server of its list. They have a process of their
+own. What they remember is compared with what the decisions were: which clusters each has, which ever vanished, which
+errors came, how streams ended, and how long a client was without one.
+"""
+
+import asyncio
+import multiprocessing
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any
+
+import grpc
+from envoy.config.cluster.v3 import cluster_pb2
+from envoy.service.discovery.v3 import discovery_pb2
+
+from tests.support.waiting import eventually
+from xdscore.resource_types import CLUSTER, LISTENER
+
+_SERVICE = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
+_PER_CHANNEL = 20
+_EXIT_S = 10
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 1.0
+
+View = frozenset[tuple[str, bytes]]
+"""Name and bytes of every cluster that a client has."""
+
+
+@dataclass
+class Report:
+    """What the clients remember, over all of them."""
+
+    views: Counter[View] = field(default_factory=Counter)
+    vanished: Counter[str] = field(default_factory=Counter)
+    errors: Counter[tuple[str, int]] = field(default_factory=Counter)
+    ends: Counter[str] = field(default_factory=Counter)
+    without_s: float = 0.0
+    responses: int = 0
+
+    def names(self) -> set[frozenset[str]]:
+        """The sets of clusters that clients have: one set, once they agree."""
+        return {frozenset(name for name, _ in view) for view in self.views}
+
+
+class Watchers:
+    """The clients, from the test's side."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+
+    def report(self) -> Report:
+        """What they remember since the last report; views are as of now."""
+        self._pipe.send("report")
+        told: Report = self._pipe.recv()
+        return told
+
+    def agree(self, *names: str, within_s: float) -> Report:
+        """Wait until every client has exactly these clusters, with the same bytes; the sum of what was reported."""
+        summed = Report()
+
+        def look() -> Report:
+            told = self.report()
+            summed.views = told.views
+            summed.vanished += told.vanished
+            summed.errors += told.errors
+            summed.ends += told.ends
+            summed.without_s = max(summed.without_s, told.without_s)
+            summed.responses += told.responses
+            return told
+
+        eventually(look, lambda told: len(told.views) == 1 and told.names() == {frozenset(names)}, within_s=within_s)
+        return summed
+
+
+@contextmanager
+def watchers(ads_ports: Sequence[int], *, count: int, listeners: Sequence[str] = ()) -> Iterator[Watchers]:
+    """So many clients of these servers, spread over them; `listeners` are asked for by name."""
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    arguments = (theirs, tuple(ads_ports), count, tuple(listeners))
+    process = spawn.Process(target=_main, args=arguments, daemon=True)
+    process.start()
+    try:
+        yield Watchers(ours)
+        ours.send("leave")
+        process.join(_EXIT_S)
+    finally:
+        process.kill()
+        process.join()
+
+
+def _main(pipe: Connection, ads_ports: tuple[int, ...], count: int, listeners: tuple[str, ...]) -> None:
+    asyncio.run(_Fleet(pipe, ads_ports, count, listeners).run())
+
+
+class _Fleet:
+    def __init__(self, pipe: Connection, ads_ports: tuple[int, ...], count: int, listeners: tuple[str, ...]) -> None:
+        self._pipe = pipe
+        self._ports = ads_ports
+        self._listeners = listeners
+        self._channels: dict[tuple[int, int], grpc.aio.Channel] = {}
+        self.report = Report()
+        self._clients = [_Client(self, number, delta=number % 2 == 0) for number in range(count)]
+
+    async def run(self) -> None:
+        tasks = [asyncio.create_task(client.run()) for client in self._clients]
+        loop = asyncio.get_running_loop()
+        while await loop.run_in_executor(None, self._pipe.recv) == "report":
+            now = time.monotonic()
+            for client in self._clients:
+                client.tell(now)
+            told, self.report = self.report, Report()
+            self._pipe.send(told)
+        for task in tasks:
+            task.cancel()
+
+    def channel(self, number: int, attempt: int) -> grpc.aio.Channel:
+        """Clients share connections, as the workloads of a node do."""
+        port = self._ports[(number + attempt) % len(self._ports)]
+        key = (port, number // _PER_CHANNEL)
+        if key not in self._channels:
+            options = (("grpc.max_reconnect_backoff_ms", 1000), ("grpc.initial_reconnect_backoff_ms", 100))
+            self._channels[key] = grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options)
+        return self._channels[key]
+
+    @property
+    def listeners(self) -> tuple[str, ...]:
+        return self._listeners
+
+
+class _Client:
+    """One client; `has` outlives its streams, as it does in a real one."""
+
+    def __init__(self, fleet: _Fleet, number: int, *, delta: bool) -> None:
+        self._fleet = fleet
+        self._number = number
+        self._delta = delta
+        self._has: dict[str, bytes] = {}
+        self._versions: dict[str, str] = {}
+        self._since: float | None = time.monotonic()
+
+    def tell(self, now: float) -> None:
+        report = self._fleet.report
+        report.views[frozenset(self._has.items())] += 1
+        if self._since is not None:
+            report.without_s = max(report.without_s, now - self._since)
+
+    async def run(self) -> None:
+        attempt, pause_s = 0, _FIRST_PAUSE_S
+        while True:
+            served = await self._stream(self._fleet.channel(self._number, attempt))
+            attempt += 1
+            pause_s = _FIRST_PAUSE_S if served else min(2 * pause_s, _LONGEST_PAUSE_S)
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load, keeps no secret
+
+    async def _stream(self, channel: grpc.aio.Channel) -> bool:
+        """One stream until its end; whether it was served."""
+        method = "DeltaAggregatedResources" if self._delta else "StreamAggregatedResources"
+        # grpc-stubs ask for serialisers; without them bytes go as they are.
+        open_stream: Any = channel.stream_stream
+        call: grpc.aio.StreamStreamCall[bytes, bytes] = open_stream(_SERVICE + method)()
+        served = False
+        try:
+            for request in self._first():
+                await call.write(request.SerializeToString())
+            async for data in _read(call):
+                if not served and self._since is not None:
+                    self._fleet.report.without_s = max(self._fleet.report.without_s, time.monotonic() - self._since)
+                    self._since = None
+                served = True
+                await call.write(self._take(data).SerializeToString())
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            pass
+        if served:
+            self._fleet.report.ends[(await call.code()).name] += 1
+            self._since = time.monotonic()
+        return served
+
+    def _first(self) -> Iterator[Any]:
+        if self._delta:
+            clusters = discovery_pb2.DeltaDiscoveryRequest(
+                type_url=CLUSTER.url, resource_names_subscribe=["*"], initial_resource_versions=self._versions
+            )
+            named = discovery_pb2.DeltaDiscoveryRequest(
+                type_url=LISTENER.url, resource_names_subscribe=self._fleet.listeners
+            )
+        else:
+            clusters = discovery_pb2.DiscoveryRequest(type_url=CLUSTER.url)
+            named = discovery_pb2.DiscoveryRequest(type_url=LISTENER.url, resource_names=self._fleet.listeners)
+        clusters.node.id = f"watcher-{self._number}"
+        yield clusters
+        if self._fleet.listeners:
+            yield named
+
+    def _take(self, data: bytes) -> Any:
+        """Apply a response; its ACK."""
+        report = self._fleet.report
+        report.responses += 1
+        if self._delta:
+            delta = discovery_pb2.DeltaDiscoveryResponse.FromString(data)
+            if delta.type_url == CLUSTER.url:
+                for resource in delta.resources:
+                    self._has[resource.name] = resource.resource.value
+                    self._versions[resource.name] = resource.version
+                for name in delta.removed_resources:
+                    self._versions.pop(name, None)
+                    if self._has.pop(name, None) is not None:
+                        report.vanished[name] += 1
+            errors = delta.resource_errors
+            ack: Any = discovery_pb2.DeltaDiscoveryRequest(type_url=delta.type_url, response_nonce=delta.nonce)
+        else:
+            full = discovery_pb2.DiscoveryResponse.FromString(data)
+            if full.type_url == CLUSTER.url:
+                now = {_name(resource.value): resource.value for resource in full.resources}
+                report.vanished.update(self._has.keys() - now.keys())
+                self._has = now
+            errors = full.resource_errors
+            ack = discovery_pb2.DiscoveryRequest(
+                type_url=full.type_url, response_nonce=full.nonce, version_info=full.version_info
+            )
+            if full.type_url == LISTENER.url:
+                ack.resource_names.extend(self._fleet.listeners)
+        for error in errors:
+            report.errors[error.resource_name.name, error.error_detail.code] += 1
+        return ack
+
+
+async def _read(call: "grpc.aio.StreamStreamCall[bytes, bytes]") -> AsyncIterator[bytes]:
+    while isinstance(data := await call.read(), bytes):
+        yield data
+
+
+def _name(cluster: bytes) -> str:
+    return str(cluster_pb2.Cluster.FromString(cluster).name)
