@@ -86,6 +86,17 @@ class Notification(models.Model):
         return self.title
 
 
+class ToldCount(models.Model):
+    """How many notifications of a kind there ever were; those that are forgotten count on."""
+
+    kind = models.CharField(max_length=64, primary_key=True)
+    count = models.PositiveBigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        """Kind and number."""
+        return f"{self.kind}: {self.count}"
+
+
 class Delivery(models.Model):
     """One notification for one channel: what was tried, and what the other side said last."""
 

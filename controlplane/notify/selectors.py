@@ -1,12 +1,13 @@
 """Reads channels, their delivery logs, and the inbox. Values only, never rows."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from controlplane.errors import NotFound
-from controlplane.notify.models import Channel, ChannelKind, Delivery, DeliveryState, Notification
+from controlplane.notify.catalogue import KINDS
+from controlplane.notify.models import Channel, ChannelKind, Delivery, DeliveryState, Notification, ToldCount
 from controlplane.notify.targets import shown_target
 
 _LOGGED = 100
@@ -120,6 +121,12 @@ def oldest_delivery_due() -> datetime | None:
     """
     due = Delivery.objects.filter(state=DeliveryState.PENDING.value, channel__paused_at=None)
     return due.order_by("next_at").values_list("next_at", flat=True).first()
+
+
+def told_counts() -> Mapping[str, int]:
+    """How many notifications of each kind there ever were."""
+    counted = dict(ToldCount.objects.values_list("kind", "count"))
+    return {kind: counted.get(kind, 0) for kind in KINDS}
 
 
 def channels_paused() -> int:

@@ -12,7 +12,7 @@ from typing import Final
 
 from django.db import DatabaseError
 from django.utils import timezone
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from controlplane.broker_probe import ANSWERS, probe
@@ -22,7 +22,7 @@ from controlplane.clients.selectors import connected_counts, replica_list, subsc
 from controlplane.incidents.triage import incident_state_counts
 from controlplane.incidents.values import UNRESOLVED
 from controlplane.journal.selectors import oldest_event_waiting
-from controlplane.notify.selectors import channels_paused, oldest_delivery_due
+from controlplane.notify.selectors import channels_paused, oldest_delivery_due, told_counts
 
 # An ADS process reports every few seconds; one that has not for so long has died or cannot reach the database.
 REPLICA_LATE: Final = timedelta(seconds=30)
@@ -81,6 +81,12 @@ def _of_database(now: datetime) -> Iterable[Metric]:
     yield _one("parley_event_wait_seconds", "Age of the oldest event that nobody was told of.", untold)
     yield _one("parley_delivery_wait_seconds", "How late the latest delivery is.", _age_s(oldest_delivery_due(), now))
     yield _one("parley_channels_paused", "Channels that are sent nothing.", channels_paused())
+    told = CounterMetricFamily(
+        "parley_notifications", "Notifications that were made; repeats are none.", labels=("kind",)
+    )
+    for kind, count in told_counts().items():
+        told.add_metric((kind,), count)
+    yield told
 
 
 def _of_replicas(now: datetime) -> Iterable[Metric]:

@@ -4,18 +4,20 @@ An event is handled in the transaction that writes what people are told of it, s
 neither.
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 
 import structlog
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q
 
 from controlplane.clients.clock import database_now
 from controlplane.clients.foreign_text import one_line
 from controlplane.journal.services import Event, events_prune, events_take, events_waiting
 from controlplane.notify.catalogue import KINDS, LINK_CHARS, Kind, Severity, wording_of
-from controlplane.notify.models import Channel, Delivery, Notification
+from controlplane.notify.models import Channel, Delivery, Notification, ToldCount
 
 log = structlog.get_logger(__name__)
 
@@ -34,10 +36,18 @@ def notifications_expand() -> int:
     if not events_waiting():
         return 0
     with transaction.atomic(durable=True):
-        made = [_tell(event) for event in events_take(limit=_AT_ONCE)]
+        made = [event.kind for event in events_take(limit=_AT_ONCE) if _tell(event)]
+        _count(made)
         events_prune(older_than=_KEEP_EVENTS)
         Notification.objects.filter(at__lt=database_now() - _KEEP_NOTIFICATIONS).delete()
-    return sum(made)
+    return len(made)
+
+
+def _count(kinds: Sequence[str]) -> None:
+    """In one order, so that two processes never wait for each other."""
+    for kind, times in sorted(Counter(kinds).items()):
+        ToldCount.objects.get_or_create(kind=kind)
+        ToldCount.objects.filter(kind=kind).update(count=F("count") + times)
 
 
 def _tell(event: Event) -> bool:

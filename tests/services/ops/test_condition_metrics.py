@@ -11,6 +11,9 @@ from controlplane.clients.models import Replica
 from controlplane.databases import READER
 from controlplane.incidents.services import digest
 from controlplane.journal.models import DomainEvent
+from controlplane.journal.services import event_append
+from controlplane.notify.models import Notification
+from controlplane.notify.services.expanding import notifications_expand
 from controlplane.ops import condition_metrics
 from controlplane.ops.condition_metrics import ConditionCollector
 from tests.services.incidents.fleet import Fleet, held, publish
@@ -43,6 +46,23 @@ def test_collect__a_refusing_fleet__counts_what_is_the_matter() -> None:
     assert (told["parley_subscriptions nacked"], told["parley_subscriptions sent"]) == (1, 2)
     assert (told["parley_builds_due"], told["parley_build_wait_seconds"], told["parley_builds_failing"]) == (0, 0, 0)
     assert told["parley_replicas reporting"] == 1
+
+
+@databases
+@pytest.mark.usefixtures("database")
+def test_collect__people_were_told__counts_each_message_also_when_it_is_forgotten() -> None:
+    for subject in ("a", "b", "b"):
+        event_append(kind="fleet.dropped", environment="", subject=subject, payload={})
+        notifications_expand()
+    Notification.objects.all().delete()
+    event_append(kind="hold.set", environment="", subject="a", payload={})
+    notifications_expand()
+
+    told = scrape()
+
+    assert told["parley_notifications_total fleet.dropped"] == 2
+    assert told["parley_notifications_total hold.set"] == 1
+    assert told["parley_notifications_total build.failed"] == 0
 
 
 @databases
