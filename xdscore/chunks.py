@@ -56,6 +56,17 @@ def decode_chunk(data: bytes) -> tuple[tuple[EntryKey, Entry], ...]:
         raise ChunkError(f"unreadable chunk: {error}") from error
 
 
+def decode_addresses(data: bytes) -> dict[EntryKey, str]:
+    """Of one chunk, the address in hex of the bytes of everything served, and nothing else. Raises ChunkError.
+
+    For who compares states: it costs a quarter of `decode_chunk`.
+    """
+    try:
+        return {(row[0], row[1]): row[3][0] for row in json.loads(_unpack(data)) if row[2] == "s"}
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise ChunkError(f"unreadable chunk: {error}") from error
+
+
 def encode_root(addresses: Iterable[bytes]) -> bytes:
     """The root blob: the address of every chunk, in order."""
     return bytes([FORMAT]) + b"".join(addresses)

@@ -45,11 +45,11 @@ class ResourceDifference:
 
 
 def states_differ(
-    before: Mapping[EntryKey, str], after: Mapping[EntryKey, str], *, environment_key: str, limit: int
+    before: Mapping[EntryKey, str], after: Mapping[EntryKey, str], *, environment_key: str, limit: int, offset: int = 0
 ) -> tuple[int, tuple[ResourceDifference, ...]]:
-    """How many resources differ between two states, given as the addresses of their contents, and the first of them."""
+    """How many resources differ between two states, given as the addresses of their contents, and `limit` of them."""
     keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
-    shown = keys[:limit]
+    shown = keys[offset : offset + limit]
 
     def manifests(state: Mapping[EntryKey, str]) -> dict[EntryKey, Tree]:
         addresses = {key: state[key] for key in shown if key in state}

@@ -1,5 +1,6 @@
 """Snapshots: what was served when, how two of them differ, and the way back."""
 
+from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -11,12 +12,12 @@ from controlplane.accounts.principal import Role
 from controlplane.builder.models import Build
 from controlplane.builder.selectors import build_list, builds_of_epochs
 from controlplane.catalog.contents import addresses_now
-from controlplane.catalog.differences import states_differ
+from controlplane.catalog.differences import ResourceDifference, states_differ
 from controlplane.catalog.values import finding_from_json
 from controlplane.console.pages import Page
-from controlplane.console.paging import paged
+from controlplane.console.paging import Paged, page_number, paged
 from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
-from controlplane.snapshots.history import snapshot_at
+from controlplane.snapshots.history import addresses_at, addresses_between
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.rollback import environment_rollback
 from controlplane.snapshots.selectors import snapshot_list
@@ -24,7 +25,7 @@ from xdscore.findings import Finding
 from xdscore.snapshot import EntryKey
 
 LIVE: Final = "live"
-_MAX_DIFFS: Final = 100
+_DIFFS: Final = 25  # on a page: each is written as YAML twice
 _MAX_REASON: Final = 400
 _SIZE: Final = 25
 
@@ -80,7 +81,19 @@ class SnapshotPage(Page):
         return self.page({"line": SnapshotLine(row, build, epoch == self.here.epoch), "before": epoch - 1})
 
 
-class ComparePage(Page):
+class _DifferencesPage(Page, ABC):
+    """Shared by what shows two states beside each other."""
+
+    def _differing(self, before: Mapping[EntryKey, str], after: Mapping[EntryKey, str]) -> Paged[ResourceDifference]:
+        """The page of their differences that the question asks for."""
+        number = page_number(self.request)
+        count, found = states_differ(
+            before, after, environment_key=self.here.key, limit=_DIFFS, offset=(number - 1) * _DIFFS
+        )
+        return Paged(found, number, count, _DIFFS)
+
+
+class ComparePage(_DifferencesPage):
     """Two snapshots, or one and what is written now."""
 
     template = "snapshots/compare.html"
@@ -90,17 +103,12 @@ class ComparePage(Page):
         before, after = request.GET.get("from", ""), request.GET.get("to", LIVE)
         context: dict[str, object] = {"before": before, "after": after, "epoch": self.here.epoch}
         if before:
-            count, found = states_differ(
-                _addresses(environment_key, before),
-                _addresses(environment_key, after),
-                environment_key=environment_key,
-                limit=_MAX_DIFFS,
-            )
-            context |= {"count": count, "differences": found, "compared": True}
+            old, new = _states(environment_key, before, after)
+            context |= {"page": self._differing(old, new), "compared": True}
         return self.page(context)
 
 
-class RollbackPage(Page):
+class RollbackPage(_DifferencesPage):
     """The way back to an earlier snapshot: what it would change, why, and whether changes are held afterwards."""
 
     template = "snapshots/rollback.html"
@@ -109,13 +117,9 @@ class RollbackPage(Page):
     def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:
         """What going back would change."""
         epoch = _epoch(request.GET.get("to", ""))
-        count, found = states_differ(
-            addresses_now(environment_key=environment_key),
-            snapshot_at(environment_key=environment_key, epoch=epoch).addresses,
-            environment_key=environment_key,
-            limit=_MAX_DIFFS,
-        )
-        context = {"to": epoch, "count": count, "differences": found, "error": error}
+        now = addresses_now(environment_key=environment_key)
+        page = self._differing(now, addresses_at(environment_key=environment_key, epoch=epoch))
+        context = {"to": epoch, "page": page, "error": error}
         return self.page(context, status=error.status if error else 200)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
@@ -154,7 +158,14 @@ def _epoch(text: str) -> int:
     raise InputInvalid(f"'{text[:20]}' is not the number of a snapshot.")
 
 
-def _addresses(environment_key: str, state: str) -> Mapping[EntryKey, str]:
-    if state == LIVE:
-        return addresses_now(environment_key=environment_key)
-    return snapshot_at(environment_key=environment_key, epoch=_epoch(state)).addresses
+def _states(environment_key: str, before: str, after: str) -> tuple[Mapping[EntryKey, str], Mapping[EntryKey, str]]:
+    """What is to be compared: two snapshots, of which only what differs is read, or one and what is written now."""
+    if LIVE not in (before, after):
+        return addresses_between(environment_key=environment_key, before=_epoch(before), after=_epoch(after))
+    old, new = (
+        addresses_now(environment_key=environment_key)
+        if state == LIVE
+        else addresses_at(environment_key=environment_key, epoch=_epoch(state))
+        for state in (before, after)
+    )
+    return old, new

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from controlplane.catalog.selectors import blobs_read
 from controlplane.errors import Gone, NotFound
 from controlplane.snapshots.selectors import SnapshotHead, snapshot_head, snapshot_list, snapshot_part
-from xdscore.chunks import ChunkError, decode_chunk, decode_root
+from xdscore.chunks import ChunkError, decode_addresses, decode_chunk, decode_root
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content, EntryKey, Served, Snapshot, WithheldName
 
@@ -39,6 +39,32 @@ def snapshot_at(*, environment_key: str, epoch: int) -> PastSnapshot:
         {key: entry.content for key, entry in entries if isinstance(entry, Served)},
         frozenset(key for key, entry in entries if isinstance(entry, WithheldName)),
     )
+
+
+def addresses_at(*, environment_key: str, epoch: int) -> Mapping[EntryKey, str]:
+    """The address of the bytes of everything that was served at an epoch. Raises as `snapshot_at`."""
+    head = _head(environment_key, epoch)
+    try:
+        return _addresses(_blobs(_chunk_addresses(head.root)))
+    except ChunkError as error:
+        raise _unreadable(head, error) from error
+
+
+def addresses_between(
+    *, environment_key: str, before: int, after: int
+) -> tuple[Mapping[EntryKey, str], Mapping[EntryKey, str]]:
+    """The same of two epochs, but only of the chunks in which they differ: it costs what the difference is (D9).
+    Raises as `snapshot_at`.
+    """
+    first, last = _head(environment_key, before), _head(environment_key, after)
+    try:
+        pairs = zip(_chunk_addresses(first.root), _chunk_addresses(last.root), strict=True)
+        apart = [(old, new) for old, new in pairs if old != new]
+        found = _blobs([address for pair in apart for address in pair])
+        old, new = ({pair[side]: found[pair[side]] for pair in apart} for side in (0, 1))
+        return _addresses(old), _addresses(new)
+    except ChunkError as error:
+        raise _unreadable(first, error) from error
 
 
 def snapshot_of_name_at(*, environment_key: str, epoch: int, kind: ResourceType, name: str) -> Snapshot:
@@ -80,9 +106,20 @@ def _absent(environment_key: str, epoch: int) -> NotFound | Gone:
 
 
 def _chunks(root: str) -> list[bytes]:
-    addresses = [address.hex() for address in decode_root(_blobs([root])[root])]
+    addresses = _chunk_addresses(root)
     found = _blobs(addresses)
     return [found[address] for address in dict.fromkeys(addresses)]
+
+
+def _chunk_addresses(root: str) -> list[str]:
+    return [address.hex() for address in decode_root(_blobs([root])[root])]
+
+
+def _addresses(chunks: Mapping[str, bytes]) -> dict[EntryKey, str]:
+    found: dict[EntryKey, str] = {}
+    for data in chunks.values():
+        found |= decode_addresses(data)
+    return found
 
 
 def _blobs(addresses: list[str]) -> dict[str, bytes]:

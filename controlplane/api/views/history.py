@@ -22,7 +22,7 @@ from controlplane.api.views.base import ApiView, principal_of
 from controlplane.api.views.changes import change_answer
 from controlplane.catalog.contents import addresses_now, contents_at
 from controlplane.catalog.manifests import manifest_of
-from controlplane.snapshots.history import snapshot_at
+from controlplane.snapshots.history import addresses_at, snapshot_at
 from controlplane.snapshots.rollback import environment_rollback
 from xdscore.snapshot import EntryKey
 
@@ -128,4 +128,4 @@ def _state_named(text: str) -> str | None:
 def _addresses(environment_key: str, state: str) -> Mapping[EntryKey, str]:
     if state == _LIVE:
         return addresses_now(environment_key=environment_key)
-    return snapshot_at(environment_key=environment_key, epoch=int(state)).addresses
+    return addresses_at(environment_key=environment_key, epoch=int(state))

@@ -15,6 +15,7 @@ from xdscore.chunks import (
     ChunkError,
     chunk_number,
     decode_access,
+    decode_addresses,
     decode_chunk,
     decode_root,
     encode_access,
@@ -51,6 +52,13 @@ def test_chunks__any_entries__come_back_each_from_its_own_chunk(entries: dict[En
 
     assert {key: entry for part in decoded for key, entry in part} == entries
     assert all(chunk_number(key) == number for number, part in enumerate(decoded) for key, _ in part)
+
+
+@given(entries=st.dictionaries(KEYS, ENTRIES, max_size=30))
+def test_decode_addresses__any_entries__are_those_of_what_is_served(entries: dict[EntryKey, Entry]) -> None:
+    found = {key: address for chunk in encode_chunks(entries) for key, address in decode_addresses(chunk).items()}
+
+    assert found == {key: entry.content.blob.hex() for key, entry in entries.items() if isinstance(entry, Served)}
 
 
 @given(entries=st.dictionaries(KEYS, ENTRIES, max_size=30), key=KEYS, entry=ENTRIES)
@@ -146,7 +154,7 @@ def test_access__format_of_an_older_version__is_refused() -> None:
 
 @given(data=st.binary(max_size=200))
 def test_decode__arbitrary_bytes__are_refused_and_never_crash(data: bytes) -> None:
-    for decode in (decode_chunk, decode_root, decode_access):
+    for decode in (decode_chunk, decode_addresses, decode_root, decode_access):
         with pytest.raises(ChunkError):
             decode(data)
 

@@ -1,0 +1,87 @@
+"""Two states beside each other, page by page, and how many clients may see a name."""
+
+import pytest
+
+from controlplane.access.services import group_create, rule_create
+from controlplane.access.values import GroupDraft, RuleDraft
+from controlplane.catalog.models import Environment
+from controlplane.databases import READER
+from controlplane.explain.reach import reach_of
+from controlplane.snapshots.history import addresses_at, addresses_between
+from tests.services.incidents.fleet import DANA, Fleet, publish
+from tests.support.manifests import cluster
+from tests.web.conftest import SignIn, page
+from xdscore.access import Effect
+from xdscore.client_groups import Trust
+from xdscore.resource_types import CLUSTER
+from xdscore.selectors import Selector
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
+
+
+@pytest.fixture
+def epochs(environments: None) -> tuple[int, int]:
+    """Two epochs: the second has changed one cluster of three, deleted one, and added one."""
+    publish(cluster("stays"), cluster("changes"), cluster("goes"))
+    before = Environment.objects.get(key="default").epoch
+    publish(cluster("changes", connect_timeout="2s"), cluster("comes"), delete=("goes",))
+    return before, Environment.objects.get(key="default").epoch
+
+
+def test_addresses_between__two_epochs__hold_every_difference_and_little_else(epochs: tuple[int, int]) -> None:
+    before, after = epochs
+    whole = [addresses_at(environment_key="default", epoch=epoch) for epoch in epochs]
+
+    parts = addresses_between(environment_key="default", before=before, after=after)
+
+    def differing(old: object, new: object) -> set[object]:
+        assert isinstance(old, dict)
+        assert isinstance(new, dict)
+        return {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+
+    assert differing(*parts) == differing(*whole) == {("cluster", name) for name in ("changes", "goes", "comes")}
+    assert addresses_between(environment_key="default", before=after, after=after) == ({}, {})
+
+
+@pytest.mark.parametrize("to", ["live", "the newer one"])
+def test_compare__two_states__shows_what_leads_from_one_to_the_other(
+    to: str, epochs: tuple[int, int], sign_in: SignIn
+) -> None:
+    before, after = epochs
+
+    shown = page(sign_in(None, ""), f"/e/default/compare?from={before}&to={'live' if to == 'live' else after}")
+
+    assert "<b>3</b> resources differ" in shown
+    assert shown.index("changes</h2>") < shown.index("comes</h2>") < shown.index("goes</h2>")
+    assert "stays" not in shown
+
+
+def test_compare__more_than_a_page__has_pages(epochs: tuple[int, int], sign_in: SignIn) -> None:
+    publish(*(cluster(f"more-{number:02}") for number in range(30)))
+    browser = sign_in(None, "")
+
+    first, second = (page(browser, f"/e/default/compare?from={epochs[1]}&to=live&page={n}") for n in (1, 2))
+
+    assert "1 to 25 of 30 differences" in first
+    assert "more-29" not in first
+    assert "26 to 30 of 30 differences" in second
+    assert "more-29" in second
+
+
+def test_reach__rules_of_groups__counts_clients_as_the_whole_table_does(environments: None) -> None:
+    Fleet(3)
+    publish(cluster("pay"))
+    for key, node in (("first", "node-1"), ("nobody", "absent")):
+        draft = GroupDraft(key, (Selector(node_id=node),), Trust.DECLARED)
+        group_create(environment_key="default", draft=draft, actor=DANA)
+    for effect, pattern, group in (
+        (Effect.HIDE, "other*", "nobody"),
+        (Effect.DENY, "pa*", "first"),
+        (Effect.ALLOW, "pay", "nobody"),
+    ):
+        rule_create(environment_key="default", draft=RuleDraft(effect, pattern, client_groups=(group,)), actor=DANA)
+
+    reach = reach_of(environment_key="default", kind=CLUSTER, name="pay")
+
+    assert (reach.allowed, reach.denied, reach.hidden) == (2, 1, 0)
+    assert [rule.effect for rule in reach.rules] == [Effect.DENY, Effect.ALLOW]
