@@ -35,14 +35,14 @@ class Subject:
 WITHOUT_DATA: Final = frozenset({"login", "logout", "theme"})
 _OF_NAME: Final = "type=cluster&name={name}"
 PAGES: Final[Mapping[str, tuple[str, ...]]] = {
-    "home": ("/",),
+    "home": ("/", "/?part=now"),
     "explain": ("/x?e={env}&t=cluster&n={name}", "/x?e={env}&t=cluster&n={name}&c={client}&at={epoch}"),
     "search": ("/search?q=service", "/search?q=nothing+is+called+so", "/search?q=node-"),
     "code": ("/codes/XDS2002",),
     "incidents": ("/e/{env}/incidents", "/e/{env}/incidents?state=all&q=filter"),
     "incident": ("/incidents/{incident}",),
     "clients": ("/e/{env}/clients", "/e/{env}/clients?state=refusing", "/e/{env}/clients?q=node-1&page=2"),
-    "client": ("/clients/{client}",),
+    "client": ("/clients/{client}", "/clients/{client}?part=tail"),
     "access": ("/e/{env}/access", "/e/{env}/access?name={name}&type=cluster&node_id=node-1"),
     "access-rule": ("/e/{env}/access/rule",),
     "setup": ("/e/{env}/setup", "/e/{env}/setup?part=ticks"),

@@ -1,7 +1,7 @@
 """Changes: who wrote what, and what became of it."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypedDict
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -17,11 +17,12 @@ from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Change
 from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
+from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.resources import resource_url
 from controlplane.errors import NotFound
-from controlplane.incidents.selectors import incidents_of_change
+from controlplane.incidents.selectors import IncidentValue, incidents_of_change
 from controlplane.incidents.settling import Delivery, change_delivery
 
 _MAX_DIFFS: Final = 50
@@ -76,6 +77,13 @@ class Became:
         return found
 
 
+class _Live(TypedDict):
+    """What of a change's page may change while it is open."""
+
+    became: Became
+    incidents: tuple[IncidentValue, ...]
+
+
 class ChangesPage(Page):
     """The changes of an environment, newest first."""
 
@@ -112,17 +120,11 @@ class ChangePage(Page):
         if not self.principal.may(Role.VIEWER, change.environment.key):
             raise NotFound(f"There is no change '{change_id}'.")
         self.environment = environment_visible(self.principal, change.environment.key)
-        progress = change_progress(public_id=str(change_id))
-        became = Became(progress, change_delivery(change=change, progress=progress))
-        incidents = incidents_of_change(change_id=str(change_id))
-        shared: dict[str, object] = {
-            "change": change,
-            "became": became,
-            "incidents": incidents,
-            "environment": self.here,
-        }
         if request.GET.get("part") == "progress":
-            return self.part("changes/progress.html", shared)
+            live = shared(f"change/{change_id}", lambda: _live(change))
+            return self.part("changes/progress.html", {**live, "change": change, "environment": self.here})
+        live = _live(change)
+        progress = live["became"].progress
         key = change.environment.key
         edits, count = change_edits(change=change, limit=_MAX_DIFFS)
         differences = [
@@ -136,7 +138,8 @@ class ChangePage(Page):
         before = progress.epoch - 1 if progress.epoch is not None and progress.epoch > 1 else None
         return self.page(
             {
-                **shared,
+                **live,
+                "change": change,
                 "edits": [
                     (edit, difference, resource_url(key, edit.type, edit.name))
                     for edit, difference in zip(edits, differences, strict=True)
@@ -148,3 +151,10 @@ class ChangePage(Page):
                 "permalink": request.build_absolute_uri(request.path),
             }
         )
+
+
+def _live(change: Change) -> _Live:
+    public_id = str(change.public_id)
+    progress = change_progress(public_id=public_id)
+    became = Became(progress, change_delivery(change=change, progress=progress))
+    return _Live(became=became, incidents=incidents_of_change(change_id=public_id))

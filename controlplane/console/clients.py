@@ -22,6 +22,7 @@ from controlplane.clients.browsing import Standing, client_page, client_refusals
 from controlplane.clients.families import ClientFamily
 from controlplane.clients.selectors import ClientSummary, NackView, StreamView, client_get, client_streams
 from controlplane.config import Config
+from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
 from controlplane.errors import NotFound
@@ -98,9 +99,11 @@ class ClientPage(Page):
     template = "clients/client.html"
     needs = {"GET": None}
 
-    def get(self, request: HttpRequest, client_id: str) -> HttpResponse:  # noqa: ARG002 - Django's
-        """It as it is now."""
+    def get(self, request: HttpRequest, client_id: str) -> HttpResponse:
+        """It as it is now, or with `?part=tail` what happened to it last."""
         client = self._visible(client_id)
+        if request.GET.get("part") == "tail":
+            return self.part("clients/tail.html", {"events": shared(f"client/{client_id}", lambda: _tail(client_id))})
         streams, refusals = client_streams(public_id=client_id), client_refusals(public_id=client_id)
         types = client_deliveries(client=client)
         context = {
@@ -129,6 +132,10 @@ class ClientPage(Page):
 
 
 _NEEDS_ATTENTION: Final = (DeliveryState.NACKED, DeliveryState.ERROR_SENT)
+
+
+def _tail(client_id: str) -> list[Event]:
+    return _events(client_streams(public_id=client_id), client_refusals(public_id=client_id))
 
 
 def _events(streams: tuple[StreamView, ...], refusals: tuple[NackView, ...]) -> list[Event]:

@@ -13,6 +13,7 @@ from controlplane.catalog.searching import changes_latest
 from controlplane.catalog.selectors import EnvironmentState, counts_by_environment, environment_list
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.selectors import ReplicaView, replica_list
+from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.incidents.selectors import incident_open_counts
 from controlplane.incidents.triage import incident_page
@@ -68,30 +69,36 @@ class HomePage(Page):
     template = "console/home.html"
     needs = {"GET": None}
 
-    def get(self, request: HttpRequest) -> HttpResponse:  # noqa: ARG002 - Django's
-        """The page."""
-        seen = [state for state in environment_list() if self.principal.sees([state.key])]
-        keys = [state.key for state in seen]
-        resources, open_incidents = counts_by_environment(), incident_open_counts()
-        standing = standing_counts(environment_keys=keys)
-        urgent, unresolved = incident_page(environment_keys=keys, limit=_INCIDENTS)
-        cards = [
-            EnvironmentCard(each, resources.get(each.key, 0), open_incidents.get(each.key, 0), standing[each.key])
-            for each in seen
-        ]
-        replicas = replica_list()
-        context = {
-            "cards": cards,
-            "urgent": urgent,
-            "unresolved": unresolved,
-            "changes": changes_latest(environment_keys=keys, limit=_CHANGES),
-            "parts": _parts(replicas),
-            "connected": sum(card.connected for card in cards),
-            "refusing": sum(card.refusing for card in cards),
-            "silent": sum(card.silent for card in cards),
-            "ads_address": str(settings.PARLEY.ads_address),
-        }
-        return self.page(context)
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """The page, or with `?part=now` what of it may change while it is open."""
+        seen = tuple(state for state in environment_list() if self.principal.sees([state.key]))
+        if request.GET.get("part") == "now":
+            keys = "/".join(state.key for state in seen)
+            return self.part("console/home_now.html", {**shared(f"home/{keys}", lambda: _now(seen)), "part": True})
+        return self.page(_now(seen))
+
+
+def _now(seen: tuple[EnvironmentState, ...]) -> dict[str, object]:
+    """How these environments stand: the same for all who see just them."""
+    keys = [state.key for state in seen]
+    resources, open_incidents = counts_by_environment(), incident_open_counts()
+    standing = standing_counts(environment_keys=keys)
+    urgent, unresolved = incident_page(environment_keys=keys, limit=_INCIDENTS)
+    cards = [
+        EnvironmentCard(each, resources.get(each.key, 0), open_incidents.get(each.key, 0), standing[each.key])
+        for each in seen
+    ]
+    return {
+        "cards": cards,
+        "urgent": urgent,
+        "unresolved": unresolved,
+        "changes": changes_latest(environment_keys=keys, limit=_CHANGES),
+        "parts": _parts(replica_list()),
+        "connected": sum(card.connected for card in cards),
+        "refusing": sum(card.refusing for card in cards),
+        "silent": sum(card.silent for card in cards),
+        "ads_address": str(settings.PARLEY.ads_address),
+    }
 
 
 def _parts(replicas: tuple[ReplicaView, ...]) -> tuple[Part, ...]:

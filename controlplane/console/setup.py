@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.conf import settings
-from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 
 from controlplane.builder.condition import BUILDS, builder_state
@@ -21,6 +20,7 @@ from controlplane.clients.bootstraps import (
 from controlplane.clients.browsing import Standing, client_page, standing_counts
 from controlplane.clients.selectors import replica_list
 from controlplane.config import Config
+from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.values import AdsAuth
 from xdscore.names import name_problem
@@ -28,7 +28,6 @@ from xdscore.names import name_problem
 _FAMILIES: Final = {"envoy": "Envoy", "grpc": "gRPC"}
 _DEFAULT_NODE: Final = "my-first-client"
 _NEWEST: Final = 5
-_FRESH_S: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +47,8 @@ class SetupPage(Page):
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
         """The guide; only its ticks for a page that is open."""
         if request.GET.get("part") == "ticks":
-            # Asked for every 3 s by each page that is open, and the same for all who may see this environment.
-            live = cache.get_or_set(f"setup/{self.here.id}", lambda: _live(self.here), _FRESH_S)
-            return self.part("setup/ticks.html", {**(live or {}), "environment": self.here})
+            live = shared(f"setup/{self.here.id}", lambda: _live(self.here))
+            return self.part("setup/ticks.html", {**live, "environment": self.here})
         family = request.GET.get("family", "")
         family = family if family in _FAMILIES else "envoy"
         node_id = request.GET.get("node_id", "").strip() or _DEFAULT_NODE

@@ -23,7 +23,7 @@ function tick() {
 }
 
 function prepare(root) {
-  for (const button of root.querySelectorAll("[data-copy], [data-open]")) button.hidden = false;
+  for (const button of root.querySelectorAll("[data-copy], [data-open], [data-pause]")) button.hidden = false;
 }
 
 async function copied(button) {
@@ -38,6 +38,19 @@ async function copied(button) {
   setTimeout(() => { label.textContent = before; }, 1500);
 }
 
+// What refreshes by itself stands still while somebody has paused it, is in it with the keyboard, or looks elsewhere.
+let paused = false;
+
+function pause(button) {
+  paused = !paused;
+  button.setAttribute("aria-pressed", String(paused));
+}
+
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const part = event.target.closest("[data-live]");
+  if (part && (paused || document.hidden || part.contains(document.activeElement))) event.preventDefault();
+});
+
 function closeMenus(except) {
   for (const menu of document.querySelectorAll("details.menu[open]")) if (menu !== except) menu.open = false;
 }
@@ -49,6 +62,7 @@ function isTyping(target) {
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (button?.dataset.copy !== undefined) copied(button);
+  if (button?.dataset.pause !== undefined) pause(button);
   if (button?.dataset.open !== undefined) document.getElementById(button.dataset.open).showModal();
   closeMenus(event.target.closest("details.menu"));
 });

@@ -1,0 +1,34 @@
+"""Parts of pages that refresh while a page is open: made once an interval, for all who look at them.
+
+Whoever asks must have been let in before; what is shared depends on `key` alone, and not on who asks.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Final, TypeVar
+from weakref import WeakValueDictionary
+
+from django.core.cache import cache
+
+# Pages ask every 2 s or less often. What they are shown may be this old.
+INTERVAL_S: Final = 2
+
+Made = TypeVar("Made")
+_ABSENT: Final = object()
+_locks: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+_naming = threading.Lock()
+
+
+def shared(key: str, make: Callable[[], Made]) -> Made:
+    """What `make` gives, made at most once an interval in this process; whoever asks meanwhile waits for it."""
+    found = cache.get(key, _ABSENT)
+    if found is _ABSENT:
+        with _naming:
+            lock = _locks.setdefault(key, threading.Lock())
+        with lock:
+            found = cache.get(key, _ABSENT)
+            if found is _ABSENT:
+                found = make()
+                cache.set(key, found, INTERVAL_S)
+    made: Made = found
+    return made
