@@ -52,10 +52,13 @@ def follow(session: Session, change_id: str, tolerance: Tolerance) -> Outcome:
     """Wait for a change and say how it went. The change is the data; why it failed is its incident's sentence."""
     printer = session.printer
     deadline = time.monotonic() + tolerance.seconds
+    # Where a refusal decides, the clients that have not spoken yet are not waited for.
+    wanted = "decided" if tolerance.nack else "settled"
     with printer.progress(f"waiting for the fleet to take change {change_id}"):
-        change = _read(session, change_id, wait_s=0)
+        change = _read(session, change_id)
         while not _decided(change, tolerance) and (left := deadline - time.monotonic()) > 0:
-            change = _read(session, change_id, wait_s=max(1, min(_LONGEST_WAIT_S, int(left))))
+            wait_s = max(1, min(_LONGEST_WAIT_S, int(left)))
+            change = _read(session, change_id, **{"wait": f"{wait_s}s", "for": wanted})
         change = _told(session, change)
     printer.document(change, lambda: summary(change), name=change["id"])
     return _outcome(change, tolerance)
@@ -66,13 +69,12 @@ def _told(session: Session, change: JsonObject) -> JsonObject:
     patience = time.monotonic() + _INCIDENT_S
     while change["counts"]["nacked"] and not change["incidents"] and time.monotonic() < patience:
         time.sleep(_LOOK_S)
-        change = _read(session, change["id"], wait_s=0)
+        change = _read(session, change["id"])
     return change
 
 
-def _read(session: Session, change_id: str, *, wait_s: int) -> JsonObject:
-    parameters = {"wait": f"{wait_s}s", "for": "settled"} if wait_s else {}
-    found: JsonObject = session.api.get(f"/changes/{change_id}", **parameters)
+def _read(session: Session, change_id: str, **waiting: str) -> JsonObject:
+    found: JsonObject = session.api.get(f"/changes/{change_id}", **waiting)
     return found
 
 

@@ -15,6 +15,7 @@ from controlplane.api.examples import EXAMPLES
 from controlplane.api.pages import DEFAULT_ITEMS, MAX_ITEMS
 from controlplane.api.problems import CONTENT_TYPE, reason_of
 from controlplane.api.shapes.common import ProblemOut
+from controlplane.api.waiting import Wanted
 
 _YAML: Final = "application/yaml"
 _JSON: Final = "application/json"
@@ -114,7 +115,12 @@ WAIT: Final = [
         OpenApiTypes.STR,
         "How long to wait at most, e.g. `20s`; at most 60s. Ends as soon as the state is final.",
     ),
-    _query("for", {"type": "string", "enum": ["published", "settled"]}, "What to wait for."),
+    _query(
+        "for",
+        {"type": "string", "enum": [each.value for each in Wanted], "default": Wanted.PUBLISHED.value},
+        "What to wait for: that it is built; that every client has spoken; or the first client that refuses it or the "
+        "last that speaks (`decided`).",
+    ),
 ]
 APPLY_PARAMETERS: Final = [
     _query("dry_run", OpenApiTypes.BOOL, "Say what would be done, by the same code, and leave nothing behind."),

@@ -5,7 +5,9 @@ future. It holds no database connection, and no more than so many may wait at on
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from enum import StrEnum
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -21,20 +23,28 @@ from controlplane.api.errors import Busy
 from controlplane.api.problems import answer_for
 from controlplane.api.query import Query
 from controlplane.builder.selectors import changes_unfinished
-from controlplane.incidents.settling import changes_unsettled
+from controlplane.incidents.settling import changes_undecided, changes_unsettled
 
 WAIT_PARAMETERS: Final = ("wait", "for")
 _POLL_S: Final = 0.2
 # What a fleet answers takes seconds, and asking for it costs more than looking for a build.
-_POLL_SETTLED_S: Final = 0.5
+_POLL_FLEET_S: Final = 0.5
 _RETRY_AFTER_S: Final = 5
-PUBLISHED: Final = "published"
-SETTLED: Final = "settled"
+
+
+class Wanted(StrEnum):
+    """What a request waits for: that its change is built, that all clients have spoken, or the first of them that
+    refuses or the last that speaks.
+    """
+
+    PUBLISHED = "published"
+    SETTLED = "settled"
+    DECIDED = "decided"
 
 
 def wait_of(query: Query) -> float:
     """How many seconds to wait; 0 for not at all."""
-    query.choice("for", (PUBLISHED, SETTLED), PUBLISHED)
+    query.choice("for", tuple(Wanted), Wanted.PUBLISHED)
     return query.seconds("wait", at_most=settings.PARLEY.limits.change_wait_s)
 
 
@@ -92,22 +102,30 @@ class Waiters:
                     future.set_exception(error)
 
 
-def _read(change_ids: list[str]) -> frozenset[str]:
+_QUESTIONS: Final[Mapping[Wanted, Callable[[list[str]], frozenset[str]]]] = {
+    Wanted.PUBLISHED: lambda change_ids: changes_unfinished(public_ids=change_ids),
+    Wanted.SETTLED: lambda change_ids: changes_unsettled(public_ids=change_ids),
+    Wanted.DECIDED: lambda change_ids: changes_undecided(public_ids=change_ids),
+}
+
+
+def _read(wanted: Wanted, change_ids: list[str]) -> frozenset[str]:
+    """Those of these changes that have not come as far. The connection goes back before anybody waits: 200 waiters must
+    not hold a pool of 20 (controlplane.databases).
+    """
     try:
-        return changes_unfinished(public_ids=change_ids)
+        return _QUESTIONS[wanted](change_ids)
     finally:
         close_old_connections()
 
 
-def _read_settled(change_ids: list[str]) -> frozenset[str]:
-    try:
-        return changes_unsettled(public_ids=change_ids)
-    finally:
-        close_old_connections()
-
-
-_waiters = Waiters(sync_to_async(_read, thread_sensitive=False))
-_settled_waiters = Waiters(sync_to_async(_read_settled, thread_sensitive=False), poll_s=_POLL_SETTLED_S)
+_waiters = {
+    wanted: Waiters(
+        sync_to_async(partial(_read, wanted), thread_sensitive=False),
+        poll_s=_POLL_S if wanted is Wanted.PUBLISHED else _POLL_FLEET_S,
+    )
+    for wanted in Wanted
+}
 
 
 def waits(
@@ -123,14 +141,14 @@ def waits(
         if request.method != "GET" or first.status_code != 200 or "wait" not in request.GET:
             return first
         seconds = wait_of(Query(Request(request), request.GET))
-        settled = request.GET.get("for") == SETTLED
-        if seconds == 0 or not await sync_to_async(_unfinished_now)(str(change_id), settled=settled):
+        wanted = Wanted(request.GET.get("for", Wanted.PUBLISHED))
+        if seconds == 0 or not await sync_to_async(_read)(wanted, [str(change_id)]):
             return first
-        if _waiters.count + _settled_waiters.count >= settings.PARLEY.limits.change_waiters:
+        if sum(each.count for each in _waiters.values()) >= settings.PARLEY.limits.change_waiters:
             busy = Busy("As many requests as may wait for a change are waiting already.", retry_after_s=_RETRY_AFTER_S)
             return answer_for(busy)
         try:
-            await (_settled_waiters if settled else _waiters).wait(str(change_id), seconds)
+            await _waiters[wanted].wait(str(change_id), seconds)
         except Exception as error:  # noqa: BLE001  one answer for whatever the database said
             return answer_for(error, path=cls.__name__)
         return await answer(request, change_id=change_id, **kwargs)
@@ -140,8 +158,3 @@ def waits(
     waiting.initkwargs = {}  # type: ignore[attr-defined]
     waiting.csrf_exempt = True  # type: ignore[attr-defined]
     return waiting
-
-
-def _unfinished_now(change_id: str, *, settled: bool) -> bool:
-    # The connection goes back before the wait: 200 waiters must not hold a pool of 20 (controlplane.databases).
-    return bool((_read_settled if settled else _read)([change_id]))

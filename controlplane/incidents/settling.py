@@ -49,14 +49,20 @@ def change_delivery(*, change: Change, progress: ChangeProgress) -> Delivery:
 
 def changes_unsettled(*, public_ids: Sequence[str]) -> frozenset[str]:
     """Those of these changes about which something may still be learnt."""
-    return frozenset(public_id for public_id in public_ids if not _is_decided(public_id))
+    return frozenset(public_id for public_id in public_ids if not _delivered(public_id).settled)
 
 
-def _is_decided(public_id: str) -> bool:
+def changes_undecided(*, public_ids: Sequence[str]) -> frozenset[str]:
+    """Those of them that nobody has refused yet: whoever waits for a verdict need not wait for the slowest client."""
+    found = {public_id: _delivered(public_id) for public_id in public_ids}
+    return frozenset(public_id for public_id, each in found.items() if not each.settled and not each.nacked)
+
+
+def _delivered(public_id: str) -> Delivery:
     progress = change_progress(public_id=public_id)
     if progress.state is not ChangeState.PUBLISHED:
-        return progress.state.final
-    return change_delivery(change=change_get(public_id=public_id), progress=progress).settled
+        return Delivery(settled=progress.state.final)
+    return change_delivery(change=change_get(public_id=public_id), progress=progress)
 
 
 def _delivery(change: Change, published_at: datetime) -> Delivery:

@@ -235,7 +235,7 @@ async def test_wait__many_requests__share_one_question_each_fifth_of_a_second(
         return frozenset(ids) if waiters.count < 20 or len(questions) < 3 else frozenset()
 
     waiters = waiting.Waiters(unfinished)
-    monkeypatch.setattr(waiting, "_waiters", waiters)
+    monkeypatch.setitem(waiting._waiters, waiting.Wanted.PUBLISHED, waiters)
 
     answers = await asyncio.gather(*(ask(token, change, "60s") for _ in range(20)))
 
@@ -266,7 +266,7 @@ async def test_wait__database_fails_meanwhile__503(token: str, monkeypatch: pyte
     async def unfinished(ids: list[str]) -> frozenset[str]:
         raise OperationalError("gone")
 
-    monkeypatch.setattr(waiting, "_waiters", waiting.Waiters(unfinished))
+    monkeypatch.setitem(waiting._waiters, waiting.Wanted.PUBLISHED, waiting.Waiters(unfinished))
 
     answer = await asked(token, f"{change}?wait=5s")
 

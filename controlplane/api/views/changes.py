@@ -16,7 +16,7 @@ from controlplane.api.query import Query
 from controlplane.api.schema import WAIT, described
 from controlplane.api.shapes.changes import ChangeOut
 from controlplane.api.views.base import ApiView, Needs, principal_of
-from controlplane.api.waiting import SETTLED, WAIT_PARAMETERS, wait_of
+from controlplane.api.waiting import WAIT_PARAMETERS, Wanted, wait_of
 from controlplane.builder.selectors import ChangeProgress, HeldName, change_progress
 from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
@@ -59,7 +59,7 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
         "id": str(change.public_id),
         "environment": change.environment.key,
         "kind": change.kind,
-        "state": SETTLED if delivery.settled else progress.state.value,
+        "state": Wanted.SETTLED.value if delivery.settled else progress.state.value,
         "generation": change.generation,
         "epoch": progress.epoch,
         "author": change.author,

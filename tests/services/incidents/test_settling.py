@@ -11,7 +11,7 @@ from controlplane.clients.clock import database_now
 from controlplane.databases import READER
 from controlplane.incidents import settling
 from controlplane.incidents.services import digest
-from controlplane.incidents.settling import Delivery, change_delivery, changes_unsettled
+from controlplane.incidents.settling import Delivery, change_delivery, changes_undecided, changes_unsettled
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.facts import acknowledged
 from tests.support.manifests import cluster
@@ -71,6 +71,35 @@ def test_change__published__is_settled_when_everybody_sent_has_answered_or_left(
     fleet.write()
     assert status(change) == Delivery(clients=4, acked=2, nacked=1, settled=True)
     assert changes_unsettled(public_ids=[change]) == frozenset()
+
+
+def test_undecided__first_client_refuses__is_decided_while_the_others_have_not_spoken() -> None:
+    fleet = Fleet(3)
+    change = publish(cluster("pay"))
+    response = fleet.send(held("pay", 1))
+    for stream in fleet.streams[:1]:
+        fleet.buffer.learnt(stream, acknowledged(response))
+    fleet.write()
+    before = changes_undecided(public_ids=[change])
+
+    fleet.refuse(response, BAD, suspects=(held("pay", 1),), who=slice(1, 2))
+
+    assert before == {change}
+    assert changes_undecided(public_ids=[change]) == frozenset()
+    assert changes_unsettled(public_ids=[change]) == {change}
+
+
+def test_undecided__everybody_accepts__is_decided_when_it_is_settled() -> None:
+    fleet = Fleet(1)
+    change = publish(cluster("pay"))
+    response = fleet.send(held("pay", 1))
+    before = changes_undecided(public_ids=[change])
+
+    fleet.buffer.learnt(fleet.streams[0], acknowledged(response))
+    fleet.write()
+
+    assert before == {change}
+    assert changes_undecided(public_ids=[change]) == frozenset()
 
 
 def test_change__client_that_refused_accepts_what_stands_in__still_counts_as_refusing() -> None:
