@@ -54,3 +54,5 @@ class Principal:
 
 ADMIN_SCOPES = tuple(Scope(role, None) for role in Role)
 SYSTEM = Principal("parley", ADMIN_SCOPES)
+INSTALLATION = Principal("token:admin.token", ADMIN_SCOPES)
+"""Whoever can read `admin.token` in the home: the machine's own operator, who sets the rates and has none."""

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal, Scope
+from controlplane.accounts.principal import ADMIN_SCOPES, INSTALLATION, SYSTEM, Principal, Scope
 from controlplane.accounts.selectors import client_token_is_valid, token_principal
 from controlplane.accounts.token_text import api_token_text, client_token_text, token_digest
 from controlplane.hints import hint_published
@@ -126,16 +126,17 @@ def administrator_ensure(*, password: str) -> bool:
     return True
 
 
-def admin_token_ensure(*, known: str, name: str = "admin.token") -> str:
-    """A valid token with every scope: `known` while it still is one, else a new one."""
+def admin_token_ensure(*, known: str) -> str:
+    """A valid token with every scope, `INSTALLATION`'s: `known` while it still is one, else a new one."""
     principal = token_principal(known)
     if principal is not None and set(ADMIN_SCOPES) <= set(principal.scopes):
         return known
-    return api_token_create(name=name, scopes=ADMIN_SCOPES, actor=Principal("parley", ADMIN_SCOPES))[1]
+    name = INSTALLATION.name.removeprefix("token:")
+    return api_token_create(name=name, scopes=ADMIN_SCOPES, actor=SYSTEM)[1]
 
 
 def client_token_ensure(*, known: str, subject: str) -> str:
     """A valid data-plane token for any environment: `known` while it still is one, else a new one."""
     if client_token_is_valid(known):
         return known
-    return client_token_create(subject=subject, environment="", actor=Principal("parley", ADMIN_SCOPES))[1]
+    return client_token_create(subject=subject, environment="", actor=SYSTEM)[1]

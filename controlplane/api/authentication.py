@@ -6,7 +6,7 @@ from django.contrib.auth.models import AnonymousUser
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.request import Request
 
-from controlplane.accounts.principal import Principal
+from controlplane.accounts.principal import INSTALLATION, Principal
 from controlplane.accounts.selectors import token_principal, user_principal
 from controlplane.accounts.token_text import token_digest
 from controlplane.api.errors import Unauthenticated
@@ -32,7 +32,8 @@ class BearerToken(BaseAuthentication):
         principal = token_principal(token) if len(token) <= _MAX_TOKEN_CHARS and token.isascii() else None
         if principal is None:
             raise Unauthenticated(f"The token is unknown, expired or revoked. {_HINT}")
-        token_admit(request._request, token_digest(token))  # noqa: SLF001  what outlives DRF's own request
+        if principal != INSTALLATION:
+            token_admit(request._request, token_digest(token))  # noqa: SLF001  what outlives DRF's own request
         return AnonymousUser(), principal
 
 

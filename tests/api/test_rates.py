@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY
 from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
-from controlplane.accounts.services import api_token_create
+from controlplane.accounts.services import admin_token_ensure, api_token_create
 from controlplane.api import rates
 from controlplane.api.rates import Callers, Rate
 from controlplane.api.views.schema import schema
@@ -50,6 +50,22 @@ def test_token__more_than_its_burst__429_that_names_the_limits_and_when_to_come_
     assert "token_requests_per_s is 2, token_burst 3" in refused.json["detail"]
     later(1)
     assert [api.get("environments").status for _ in range(3)] == [200, 200, 429]
+
+
+@pytest.mark.usefixtures("later")
+def test_token_of_the_installation__has_no_rate__and_nobody_else_who_calls_a_token_so(
+    db: None, settings: Settings
+) -> None:
+    limited(settings, token_requests_per_s=1, token_burst=1)
+    environment_default_ensure()
+    own = admin_token_ensure(known="")
+    _, namesake = api_token_create(name="admin.token", scopes=ADMIN_SCOPES[:1], actor=SYSTEM)
+
+    def ask(token: str) -> int:
+        return Client().get("/api/v1/environments", headers={"authorization": f"Bearer {token}"}).status_code
+
+    assert [ask(own) for _ in range(5)] == [200] * 5
+    assert [ask(namesake) for _ in range(2)] == [200, 429]
 
 
 def test_token__above_its_rate__others_are_served(api: Caller, later: Later, settings: Settings) -> None:

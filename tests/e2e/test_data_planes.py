@@ -36,4 +36,4 @@ def test_grpc__access_rule_comes_and_goes__rpc_fails_in_its_words_or_works(parle
 
 
 def test_put__two_hundred_at_once_with_if_match__one_wins_each_round(parley: Parley) -> None:
-    one_of_many_writers_wins(parley, rounds=2, writers=200)
+    one_of_many_writers_wins(parley, rounds=3, writers=200)
