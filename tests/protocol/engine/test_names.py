@@ -250,6 +250,17 @@ def test_glob__reconnect_with_what_is_current__gets_only_the_rest(world: World) 
     ]  # E5
 
 
+def test_glob__reconnect_with_a_member_that_is_withheld_now__is_told_why_and_to_drop_it(world: World) -> None:
+    world.withhold(ROUTE, name_of(ROUTE, "y"))
+    world.publish()
+    wire = Wire(world, Variant.DELTA)
+
+    (response,) = wire.delta(ROUTE, name_of(ROUTE, "*"), has={name_of(ROUTE, own): f"{own}1" for own in "xy"})
+
+    assert (names_of(response), response.removed) == ([], (name_of(ROUTE, "y"),))
+    assert errors_of(response) == {name_of(ROUTE, "y"): "INTERNAL"}  # E5, F19
+
+
 def test_glob__left_while_one_member_is_asked_for_by_name__only_that_stays(world: World) -> None:
     wire = Wire(world, Variant.DELTA)
     ask(wire, ROUTE, name_of(ROUTE, "*"), name_of(ROUTE, "x"))

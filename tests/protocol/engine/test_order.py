@@ -98,6 +98,20 @@ def test_compose__cluster_changes__its_endpoints_follow_unchanged_and_unasked(wo
     assert versions_of(endpoints) == {"kept": "f1"}  # I3: nothing but the changed cluster's
 
 
+def test_compose__changed_clusters_fill_two_responses__the_endpoints_of_all_follow(world: World) -> None:
+    wire = envoy(world, Variant.DELTA)
+    for name in ("kept", "old"):
+        world.serve(CLUSTER, name, "2", size=600_000)
+
+    written = wire.publish()
+
+    assert [(r.kind, names_of(r)) for r in written] == [
+        (CLUSTER, ["kept"]),
+        (CLUSTER, ["old"]),
+        (ENDPOINT, ["kept", "old"]),
+    ]  # I3
+
+
 def test_compose__client_owes_an_answer__newer_states_coalesce_behind_it(world: World) -> None:
     wire = envoy(world, Variant.DELTA)
     world.serve(ROUTE, "r", "r2")
