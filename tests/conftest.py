@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import hypothesis
+import pytest
 
 # Without a deadline: no test may depend on how quick the machine is.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -44,3 +45,13 @@ django.setup()
 # What xdist starts inherits this environment: with the settings named, pytest-django would load them, and this
 # process's home, before that process reads this file. Two of them in one home hold each other's locks.
 del os.environ["DJANGO_SETTINGS_MODULE"]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was not tried for want of a browser, and how to try it."""
+    # Loads playwright, which nobody needs before the first test of a page.
+    from tests.support.browser import MISSING  # noqa: PLC0415
+
+    skipped = sum(MISSING in str(report.longrepr) for report in terminalreporter.getreports("skipped"))
+    if skipped:
+        terminalreporter.write_line(f"{skipped} tests were skipped: {MISSING}")
