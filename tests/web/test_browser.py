@@ -86,19 +86,6 @@ def test_keys__search_help_and_escape__do_what_the_list_says(page: Page, parley:
     expect(page.locator("#keys")).to_be_hidden()
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-def test_pages__on_a_phone_and_a_desk__need_no_scrolling_sideways(page: Page, parley: Parley, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 900})
-    wide = []
-
-    for path in ("resources", "resources/new", "changes", "snapshots", "builds", "import", "compare?from=1&to=live"):
-        page.goto(f"{_base(parley)}/e/default/{path}")
-        if page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"):
-            wide.append(path)
-
-    assert wide == []
-
-
 def test_editor__without_scripts__checks_and_saves(browser: Browser, parley: Parley) -> None:
     with browser.new_context(java_script_enabled=False) as context:
         page = _page(context, parley)
