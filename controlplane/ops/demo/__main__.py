@@ -1,4 +1,4 @@
-"""The demo as a program: started by `manage.py demo` beside web, worker and ADS. Prints three results, then stays."""
+"""The demo as a program: started by `manage.py demo` beside web, worker and ADS. Prints five results, then stays."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from typing import Final
 
 from controlplane.config import load
 from controlplane.home import Home
-from controlplane.ops.demo import resources
+from controlplane.ops.demo import lessons, resources
 from controlplane.ops.demo.rest import Rest, RestError
 
 READY_S: Final = 60.0
@@ -22,7 +22,7 @@ ANSWER_S: Final = 30.0
 
 
 def main() -> None:
-    """Apply the resources, start the data planes, show three calls, and run until a signal ends it.
+    """Apply the resources, start the data planes, show what comes of them, and run until a signal ends it.
 
     The guard in front of it ends Envoy, which is in its process group.
     """
@@ -41,7 +41,7 @@ def main() -> None:
     body: dict[str, object] = {"resources": manifests, "owner": resources.OWNER, "message": "demo resources"}
     change = rest.post("/environments/default/apply", body)
     if change.get("id"):
-        rest.get(f"/changes/{change['id']}", wait="20s", **{"for": "published"})
+        rest.published(str(change["id"]))
 
     has_envoy = _envoy_start(_bootstrap(rest, home, "envoy", "demo-envoy"), home)
     _say("")
@@ -51,6 +51,10 @@ def main() -> None:
         _say(f"1. Through Envoy:  GET http://127.0.0.1:{listener}/  ->  {_get(listener)}")
     _say(f"2. Through gRPC:   xds:///{resources.GRPC_TARGET}  ->  {_call(resources.GRPC_TARGET)}")
     _say(f"3. A missing name: xds:///{resources.MISSING_TARGET}  ->  {_call(resources.MISSING_TARGET)}")
+    guest = _bootstrap(rest, home, "grpc", "demo-guest")
+    _say(f"4. A denied client: xds:///{resources.GRPC_TARGET}  ->  {lessons.guest_denied(rest, guest)}")
+    if has_envoy:
+        _say(f"5. A change that Envoy refuses: {lessons.change_refused(rest, ANSWER_S)}")
     if ready := os.environ.get("PARLEY_READY_FILE"):
         Path(ready).write_text("shown\n", encoding="ascii")
     while True:
@@ -93,15 +97,10 @@ def _call(target: str) -> str:
     """One call through `xds:///` with what came back, and after how long."""
     import grpc  # noqa: PLC0415 - only after the bootstrap is in the environment
 
-    from controlplane.ops.demo.backends import ECHO_METHOD  # noqa: PLC0415 - imports grpc
+    from controlplane.ops.demo.calling import outcome  # noqa: PLC0415 - imports grpc
 
-    started = time.monotonic()
     with grpc.insecure_channel(f"xds:///{target}") as channel:
-        try:
-            answer = channel.unary_unary(ECHO_METHOD, None, None)(b"hello", timeout=20).decode()
-        except grpc.RpcError as error:
-            answer = f"{error.code().name}: {error.details()}"
-    return f"{answer!r} after {time.monotonic() - started:.2f} s"
+        return outcome(channel)
 
 
 def _free_port() -> int:

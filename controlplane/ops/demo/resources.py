@@ -3,6 +3,7 @@
 OWNER = "demo"
 HTTP_CLUSTER, GRPC_CLUSTER = "demo-http", "demo-grpc"
 ROUTES, LISTENER = "demo-routes", "demo-http"
+BILLING_CLUSTER = "demo-billing"
 GRPC_TARGET = "echo.demo"
 MISSING_TARGET = "pay.internal"
 
@@ -32,7 +33,28 @@ def manifests(*, http_backend: int, grpc_backend: int, listener: int) -> list[Tr
             "name": GRPC_TARGET,
             "api_listener": {"api_listener": _http(GRPC_TARGET)},
         },
+        billing(checked=False),
     ]
+
+
+def billing(*, checked: bool) -> Tree:
+    """A cluster that nothing uses. `checked` by a health checker that Envoy does not have: sound by every rule of the
+    field, so only the proxy can refuse it.
+    """
+    checker: Tree = {
+        "timeout": "1s",
+        "interval": "5s",
+        "unhealthy_threshold": 1,
+        "healthy_threshold": 1,
+        "custom_health_check": {"name": "billing.health"},
+    }
+    return {
+        "@type": _TYPE + "envoy.config.cluster.v3.Cluster",
+        "name": BILLING_CLUSTER,
+        "type": "STATIC",
+        "connect_timeout": "1s",
+        **({"health_checks": [checker]} if checked else {}),
+    }
 
 
 def _cluster(name: str) -> Tree:

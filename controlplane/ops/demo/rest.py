@@ -5,7 +5,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 Body = dict[str, object]
@@ -17,10 +17,17 @@ class RestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """`base` is the console's URL; the token is read anew for each call, since the supervisor may replace it."""
+    """`base` is the console's URL; the administrator's token is read anew for each call, since the supervisor may
+    replace it. `token` is somebody else's.
+    """
 
     base: str
     token_file: Path
+    token: str = ""
+
+    def as_token(self, token: str) -> "Rest":
+        """The same API for whoever has this token."""
+        return replace(self, token=token)
 
     def get(self, path: str, **query: str) -> Body:
         """The body of a GET below /api/v1."""
@@ -29,6 +36,14 @@ class Rest:
     def post(self, path: str, body: Body) -> Body:
         """The answer to a POST below /api/v1."""
         return self._call("POST", path, json.dumps(body).encode())
+
+    def delete(self, path: str) -> None:
+        """A DELETE below /api/v1."""
+        self._call("DELETE", path, None)
+
+    def published(self, change: str) -> None:
+        """Return when the change is published, or after 20 s."""
+        self.get(f"/changes/{change}", wait="20s", **{"for": "published"})
 
     def await_ready(self, within_s: float) -> None:
         """Return when the web process serves. Raises TimeoutError."""
@@ -43,11 +58,12 @@ class Rest:
 
     def _call(self, method: str, path: str, data: bytes | None) -> Body:
         request = urllib.request.Request(f"{self.base}/api/v1{path}", data=data, method=method)  # noqa: S310 - as above
-        request.add_header("Authorization", f"Bearer {self.token_file.read_text().strip()}")
+        request.add_header("Authorization", f"Bearer {self.token or self.token_file.read_text().strip()}")
         request.add_header("Content-Type", "application/json")
         try:
             with urllib.request.urlopen(request, timeout=40) as answer:  # noqa: S310 - as above
-                body: Body = json.load(answer)
+                text = answer.read()
         except urllib.error.HTTPError as error:
             raise RestError(f"{method} {path}: {error.read().decode(errors='replace')}") from error
+        body: Body = json.loads(text) if text else {}
         return body
