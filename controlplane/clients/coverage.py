@@ -1,16 +1,18 @@
 """Answers of many resources at once how many connected clients ask for each, and how many acknowledged it.
 
-Derived from subscriptions, which are kept per type (resolutions part 5): a client counts as running a resource when its
-last answer to that type was an ACK. Two queries for a page of resources, however many clients there are.
+Subscriptions are kept per type (resolutions part 5), so whether a client runs the newest revision of one resource is
+read from two facts: it refused this very content (a NACK that suspects it), or it owes an answer to the type. A
+response that was refused over another resource says nothing against this one, and an ACK of what stands in for refused
+content nothing for it. Four queries for a page of resources, however many clients there are.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from django.db.models import Count
+from django.db.models import Count, Exists, OuterRef
 
-from controlplane.clients.facts import SubscriptionState, unpack_names
-from controlplane.clients.models import NameSet, Subscription
+from controlplane.clients.facts import SubscriptionState, unpack_contents, unpack_names
+from controlplane.clients.models import ContentList, Nack, NameSet, Stream, Subscription
 
 Key = tuple[str, str]
 """(type word, name)."""
@@ -18,26 +20,28 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """`asking` clients ask for it; of them `running` acknowledged the newest they were sent, and `nacked` refused."""
+    """`asking` clients ask for it; of them `running` have the newest revision, and `nacked` refused it."""
 
     asking: int = 0
     running: int = 0
     nacked: int = 0
 
     def plus(self, state: SubscriptionState, count: int) -> "Coverage":
-        """With so many clients in this state."""
-        return Coverage(
-            self.asking + count,
-            self.running + (count if state is SubscriptionState.ACKED else 0),
-            self.nacked + (count if state is SubscriptionState.NACKED else 0),
-        )
+        """With so many clients whose last word on the type was this."""
+        answered = state in {SubscriptionState.ACKED, SubscriptionState.NACKED}
+        return Coverage(self.asking + count, self.running + (count if answered else 0), self.nacked)
+
+    def less(self, refusing: int) -> "Coverage":
+        """With so many of those clients that refused this very revision."""
+        nacked = min(refusing, self.asking)
+        return Coverage(self.asking, min(self.running, self.asking - nacked), nacked)
 
 
-def coverage_of(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Coverage]:
-    """The coverage of each of these resources."""
-    found = dict.fromkeys(keys, Coverage())
+def coverage_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, Coverage]:
+    """The coverage of each of these resources in the version, as on the wire, that is their newest."""
+    found = dict.fromkeys(versions, Coverage())
     rows = Subscription.objects.filter(
-        stream__closed_at=None, stream__client__environment__key=environment_key, type__in={word for word, _ in keys}
+        stream__closed_at=None, stream__client__environment__key=environment_key, type__in={word for word, _ in found}
     )
     grouped = list(
         rows.values_list("type", "wildcard", "name_set", "state").annotate(
@@ -50,4 +54,39 @@ def coverage_of(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, 
         for key in found:
             if key[0] == word and (wildcard or key[1] in names.get(name_set, frozenset())):
                 found[key] = found[key].plus(SubscriptionState(state), clients)
+    refusing = _refusing(environment_key, versions)
+    return {key: coverage.less(refusing.get(key, 0)) for key, coverage in found.items()}
+
+
+def clients_refusing(*, clients: Collection[str], word: str, name: str, version: str) -> frozenset[str]:
+    """Those of these clients that refused a response in which this content was under suspicion. Two queries."""
+    rows = list(Nack.objects.filter(client__in=clients, type=word).values_list("client", "suspects").distinct())
+    contents = _contents({suspects for _, suspects in rows})
+    return frozenset(client for client, suspects in rows if (name, version) in contents.get(suspects, ()))
+
+
+def _refusing(environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, int]:
+    """How many connected clients refused each content."""
+    words = {word for word, _ in versions}
+    here = Exists(Stream.objects.filter(client=OuterRef("client"), closed_at=None))
+    grouped = list(
+        Nack.objects.filter(here, client__environment__key=environment_key, type__in=words)
+        .values_list("type", "suspects")
+        .annotate(clients=Count("client", distinct=True))
+    )
+    contents = _contents({suspects for _, suspects, _ in grouped})
+    found: dict[Key, int] = {}
+    for word, suspects, clients in grouped:
+        for name, version in contents.get(suspects, ()):
+            if versions.get((word, name)) == version:
+                # One client may refuse it in several responses: the largest number counts nobody twice.
+                found[word, name] = max(clients, found.get((word, name), 0))
     return found
+
+
+def _contents(lists: Collection[str]) -> Mapping[str, Collection[tuple[str, str]]]:
+    """The (name, version) pairs of each list."""
+    if not lists:
+        return {}
+    rows = ContentList.objects.filter(pk__in=lists).values_list("pk", "contents")
+    return {pk: unpack_contents(bytes(packed)) for pk, packed in rows}

@@ -1,8 +1,9 @@
-"""Answers which connected clients ask for one resource, and what each last said of its type."""
+"""Answers which connected clients ask for one resource, and what each made of its newest revision."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
+from controlplane.clients.coverage import clients_refusing
 from controlplane.clients.facts import SubscriptionState
 from controlplane.clients.models import Subscription
 from controlplane.clients.selectors import covering
@@ -11,7 +12,10 @@ from xdscore.resource_types import ResourceType
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """One open stream that asks for the resource, by name or with a wildcard."""
+    """One open stream that asks for the resource, by name or with a wildcard.
+
+    `state` is NACKED for who refused this very revision, whatever it acknowledged since: something older stands in.
+    """
 
     client: str
     identity: str
@@ -23,25 +27,31 @@ class Holder:
     acked_at: datetime | None
 
 
-def holders_of(*, environment_key: str, kind: ResourceType, name: str, limit: int) -> tuple[Holder, ...]:
-    """The first `limit` streams that ask for it, those that refuse first."""
+def holders_of(*, environment_key: str, kind: ResourceType, name: str, version: str, limit: int) -> tuple[Holder, ...]:
+    """The first `limit` streams that ask for it, those that refuse first. `version`: its newest, as on the wire."""
     rows = covering(
         Subscription.objects.filter(stream__closed_at=None), environment_key, kind.word, [name]
     ).select_related("stream__client")
     nacked = rows.filter(state=SubscriptionState.NACKED.value).order_by("stream__client__node_id")[:limit]
     others = rows.exclude(state=SubscriptionState.NACKED.value).order_by("stream__client__node_id")[:limit]
-    return tuple(_holder(row) for row in [*nacked, *others][:limit])
+    found = [*nacked, *others][:limit]
+    clients = {row.stream.client_id for row in found}
+    refusing = clients_refusing(clients=clients, word=kind.word, name=name, version=version)
+    return tuple(_holder(row, refused=row.stream.client_id in refusing) for row in found)
 
 
-def _holder(row: Subscription) -> Holder:
+def _holder(row: Subscription, *, refused: bool) -> Holder:
     client = row.stream.client
+    said = SubscriptionState(row.state)
+    # A response that was refused over another resource: of this one the client has what it had.
+    about_it = SubscriptionState.ACKED if said is SubscriptionState.NACKED else said
     return Holder(
         client=client.pk,
         identity=client.identity,
         node_id=client.node_id,
         family=client.family,
         wildcard=row.wildcard,
-        state=SubscriptionState(row.state),
+        state=SubscriptionState.NACKED if refused else about_it,
         sent_at=row.sent_at,
         acked_at=row.acked_at,
     )

@@ -165,7 +165,9 @@ class ResourcePage(Page):
         }
 
     def _clients(self, kind: ResourceType, name: str) -> dict[str, object]:
-        holders = holders_of(environment_key=self.here.key, kind=kind, name=name, limit=_MAX_CLIENTS)
+        row = resource_list(environment_key=self.here.key, kind=kind).filter(name=name).first()
+        version = resource_row(row).version if row is not None else ""
+        holders = holders_of(environment_key=self.here.key, kind=kind, name=name, version=version, limit=_MAX_CLIENTS)
         return {"holders": holders, "max_clients": _MAX_CLIENTS}
 
     def _access(self, kind: ResourceType, name: str) -> dict[str, object]:
@@ -185,10 +187,10 @@ def _line(environment_key: str, kind: ResourceType, name: str) -> ResourceLine |
     row = resource_list(environment_key=environment_key, kind=kind).filter(name=name).first()
     if row is None:
         return None
-    key = (kind.word, name)
-    coverage = coverage_of(environment_key=environment_key, keys=[key])
+    key, newest = (kind.word, name), resource_row(row)
+    coverage = coverage_of(environment_key=environment_key, versions={key: newest.version})
     held = held_name(environment_key=environment_key, word=kind.word, name=name)
-    return ResourceLine(resource_row(row), "", held, coverage[key])
+    return ResourceLine(newest, "", held, coverage[key])
 
 
 def _steps(rows: Sequence[Revision], trees: dict[int, Tree], newest: int, label: str) -> list[Step]:

@@ -51,8 +51,8 @@ class ResourcesPage(Page):
         rows = resource_list(environment_key=environment_key, kind=kind, owner=owner or None, name_part=name)
         held = held_names(environment_key=environment_key)
         page = paged(request, rows, resource_row)
-        keys = [(row.kind.word, row.name) for row in page.items]
-        coverage = coverage_of(environment_key=environment_key, keys=keys)
+        versions = {(row.kind.word, row.name): row.version for row in page.items}
+        coverage = coverage_of(environment_key=environment_key, versions=versions)
         lines = [_line(environment_key, row, held, coverage) for row in page.items]
         context = {
             "page": page.showing(lines),

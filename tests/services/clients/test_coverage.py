@@ -1,0 +1,56 @@
+"""How many clients run the newest revision of a resource: of this one, whatever else its responses held."""
+
+import pytest
+
+from controlplane.clients.coverage import Coverage, coverage_of
+from controlplane.clients.holders import holders_of
+from controlplane.databases import READER
+from tests.services.incidents.fleet import Fleet, held, publish, revision
+from tests.support.manifests import cluster
+from xdscore.resource_types import CLUSTER
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
+
+
+@pytest.fixture
+def fleet(database: str) -> Fleet:
+    """Three clients that run r1 of `pay` and `ledger`; the first refused r2 of `pay`, the others took it."""
+    three = Fleet(3)
+    publish(cluster("pay"), cluster("ledger"))
+    three.accept(held("pay", 1), held("ledger", 1))
+    publish(cluster("pay", connect_timeout="2s"))
+    sent = three.send(held("pay", 2), held("ledger", 1))
+    three.refuse(sent, "pay: no", suspects=(held("pay", 2),), who=slice(1))
+    three.accept(held("pay", 2), held("ledger", 1), who=slice(1, 3))
+    return three
+
+
+def coverage(name: str, number: int) -> Coverage:
+    key = ("cluster", name)
+    return coverage_of(environment_key="default", versions={key: revision(name, number).version})[key]
+
+
+def test_coverage__one_client_refused_one_of_two_resources__that_one_alone_is_refused(fleet: Fleet) -> None:
+    assert coverage("pay", 2) == Coverage(asking=3, running=2, nacked=1)
+    assert coverage("ledger", 1).nacked == 0
+
+
+def test_coverage__refusing_client_acknowledges_what_stands_in__does_not_run_the_newest(fleet: Fleet) -> None:
+    fleet.accept(held("ledger", 1))
+
+    assert coverage("pay", 2).nacked == 1
+    holders = holders_of(
+        environment_key="default", kind=CLUSTER, name="pay", version=revision("pay", 2).version, limit=10
+    )
+    assert {holder.node_id: holder.state.value for holder in holders} == {
+        "node-1": "nacked",
+        "node-2": "acked",
+        "node-3": "acked",
+    }
+
+
+def test_coverage__mended__nobody_refuses_the_newest(fleet: Fleet) -> None:
+    publish(cluster("pay", connect_timeout="3s"))
+    fleet.accept(held("pay", 3), held("ledger", 1))
+
+    assert coverage("pay", 3) == Coverage(asking=3, running=3, nacked=0)
