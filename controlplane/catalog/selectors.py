@@ -229,6 +229,17 @@ def revision_list(*, environment_key: str, kind: ResourceType, name: str) -> mod
     return rows.annotate(quarantined=models.Exists(open_here), proven=proven).order_by("-number")
 
 
+def is_quarantined(*, environment_key: str, kind: ResourceType, name: str, number: int) -> bool:
+    """Whether this revision is out of service now."""
+    return Quarantine.objects.filter(
+        revision__resource__environment__key=environment_key,
+        revision__resource__type=kind.word,
+        revision__resource__name=name,
+        revision__number=number,
+        released_at=None,
+    ).exists()
+
+
 def change_get(*, public_id: str) -> Change:
     """One change. Raises NotFound."""
     row = Change.objects.select_related("environment").filter(public_id=public_id).first()

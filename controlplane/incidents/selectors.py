@@ -13,7 +13,8 @@ from datetime import datetime
 from django.db.models import Count, Q
 
 from controlplane.catalog.choices import QuarantinePolicy
-from controlplane.catalog.selectors import revision_list
+from controlplane.catalog.links import LinkedName, used_by
+from controlplane.catalog.selectors import is_quarantined
 from controlplane.clients.families import ClientFamily
 from controlplane.clients.selectors import NackView, nacks_get
 from controlplane.errors import NotFound
@@ -82,7 +83,8 @@ class IncidentDetail:
 
     `suspects` are names, where nobody is named; `quarantined`: its revision is out of service now; `verdict`: what the
     refusals mean for the fleet, None until they were judged; `assignee`: who looks after it, if anybody said so.
-    `refusing` holds at most 100 clients, those that refused last; `samples` the first NACKs, newest first.
+    `used_by`: resources that refer to the refused one and so get what stands in for it, or miss it. `refusing` holds at
+    most 100 clients, those that refused last; `samples` the first NACKs, newest first.
     """
 
     incident: IncidentValue
@@ -96,6 +98,7 @@ class IncidentDetail:
     quarantined: bool
     verdict: VerdictView | None
     suspects: tuple[str, ...]
+    used_by: tuple[LinkedName, ...]
     first_at: datetime
     last_at: datetime
     opened_epoch: int
@@ -145,6 +148,7 @@ def incident_get(*, public_id: str) -> IncidentDetail:
         quarantined=_quarantined(row),
         verdict=_verdict(row),
         suspects=tuple(str(name) for name, _ in row.suspects),
+        used_by=_used_by(row),
         first_at=row.first_at,
         last_at=row.last_at,
         opened_epoch=row.opened_epoch,
@@ -157,6 +161,12 @@ def incident_get(*, public_id: str) -> IncidentDetail:
         ),
         samples=nacks_get(ids=list(samples)),
     )
+
+
+def _used_by(row: Incident) -> tuple[LinkedName, ...]:
+    if not row.name:
+        return ()
+    return used_by(environment_key=row.environment.key, kind=by_word[row.type], name=row.name)
 
 
 def _verdict(row: Incident) -> VerdictView | None:
@@ -205,8 +215,6 @@ def _value(row: Incident) -> IncidentValue:
 
 
 def _quarantined(row: Incident) -> bool:
-    if not row.revision:
-        return False
-    history = revision_list(environment_key=row.environment.key, kind=by_word[row.type], name=row.name)
-    revision = history.filter(number=row.revision).first()
-    return bool(getattr(revision, "quarantined", False))
+    return row.revision > 0 and is_quarantined(
+        environment_key=row.environment.key, kind=by_word[row.type], name=row.name, number=row.revision
+    )

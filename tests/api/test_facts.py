@@ -11,7 +11,7 @@ from controlplane.databases import READER
 from controlplane.incidents.services import digest
 from tests.api.conftest import Caller, assert_problem, caller
 from tests.services.incidents.fleet import Fleet, held, publish, rebuild
-from tests.support.manifests import cluster
+from tests.support.manifests import cluster, route
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -109,6 +109,16 @@ def test_incident__listed_and_read__as_the_interface_spells_it(api: Caller, inci
     assert detail["samples"][0]["text"] == BAD
     assert api.get("incidents?state=resolved").json["results"] == []
     assert [each["id"] for each in api.get(f"changes/{listed['change']}").json["incidents"]] == [incident]
+
+
+def test_incident__of_what_others_need__says_which(api: Caller, incident: str) -> None:
+    assert api.get(f"incidents/{incident}").json["used_by"] == []
+
+    publish(cluster("other"), route("edge", "pay"), route("side", "other"))
+
+    (found,) = api.get(f"incidents/{incident}").json["used_by"]
+    assert (found["type"], found["name"]) == ("route", "edge")
+    assert found["pointer"] == "/virtual_hosts/0/routes/0/route/cluster"
 
 
 def test_incident__quarantined_and_released__the_builder_follows(api: Caller, incident: str) -> None:

@@ -12,7 +12,7 @@ from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import incident_get
 from controlplane.incidents.services import digest
 from tests.services.incidents.fleet import Fleet, held, publish, rebuild
-from tests.support.manifests import cluster
+from tests.support.manifests import cluster, route
 from tests.web.conftest import HOSTILE, assert_harmless, page, queries
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
@@ -61,6 +61,17 @@ def test_incident__opened__says_what_who_and_why(admin: Client, fleet: Fleet) ->
     assert "Quarantine r2" in shown
     assert "&lt;img src=x onerror=alert(1)&gt;\\u202egnp.exe\\x1b[31m" in shown
     assert_harmless(shown)
+
+
+def test_incident__of_what_others_need__leads_to_them(admin: Client, fleet: Fleet) -> None:
+    publish(*(route(f"edge-{number:02}", "pay") for number in range(12)))
+
+    shown = page(admin, f"/incidents/{the_id()}")
+
+    assert "Needed by" in shown
+    assert '?type=route&amp;name=edge-00"' in shown
+    assert "and 2 more" in shown
+    assert "edge-10" not in shown
 
 
 def test_incident__quarantined_with_a_reason__is_out_of_service_and_told(admin: Client, fleet: Fleet) -> None:

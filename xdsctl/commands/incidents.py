@@ -102,6 +102,7 @@ def _done(ctx: typer.Context, incident: str, action: str, reason: str) -> Outcom
 
 
 def _description(incident: JsonObject) -> str:
+    needed = [f"{each['type']} {each['name']}" for each in incident["used_by"]]
     lines = [
         f"Incident:     {incident['id']}  {incident['state']}{'  quarantined' if incident['quarantined'] else ''}",
         f"What:         {incident_sentence(incident)}",
@@ -109,6 +110,7 @@ def _description(incident: JsonObject) -> str:
         f"Revision:     r{incident['revision']} by {incident['author'] or '?'}, change {incident['change'] or '?'}",
         f"Seen:         {ago(incident['first_at'])} first, {ago(incident['last_at'])} last",
         f"Suspects:     {', '.join(incident['suspects']) or '-'}",
+        f"Needed by:    {', '.join(needed) or '-'}",
         "Clients:",
         *(
             f"  {each['node_id']} {each['identity'] or '(not verified)'}  r{each['revision']}  {each['count']} times"

@@ -195,6 +195,14 @@ class VerdictOut(serializers.Serializer[Any]):
     suggested = serializers.BooleanField(help_text="Whether the policy leaves it to an operator to quarantine it.")
 
 
+class ReferrerOut(serializers.Serializer[Any]):
+    """A resource that refers to another one."""
+
+    type = serializers.CharField()
+    name = serializers.CharField()
+    pointer = serializers.CharField(allow_blank=True, help_text="RFC 6901 pointer to the field that names the other.")
+
+
 class IncidentDetailOut(IncidentOut):
     """An incident with what it was made of."""
 
@@ -208,6 +216,9 @@ class IncidentDetailOut(IncidentOut):
     quarantined = serializers.BooleanField()
     verdict = VerdictOut(allow_null=True, help_text="Null until it was judged.")
     suspects = serializers.ListField(child=serializers.CharField())
+    used_by = ReferrerOut(
+        many=True, help_text="What refers to the refused resource: it gets what stands in for it, or misses it."
+    )
     first_at = serializers.DateTimeField()
     last_at = serializers.DateTimeField()
     opened_epoch = serializers.IntegerField()

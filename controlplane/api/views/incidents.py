@@ -157,6 +157,7 @@ def _detail_json(detail: IncidentDetail) -> dict[str, object]:
             "suggested": detail.verdict.suggested,
         },
         "suspects": list(detail.suspects),
+        "used_by": [{"type": each.type, "name": each.name, "pointer": each.pointer} for each in detail.used_by],
         "first_at": moment(detail.first_at),
         "last_at": moment(detail.last_at),
         "opened_epoch": detail.opened_epoch,
