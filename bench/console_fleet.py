@@ -99,8 +99,9 @@ def incidents_make(*, incidents: int, clients: int) -> None:
                 ),
             )
         )
+    heartbeat()
     while digest():
-        pass
+        heartbeat()
 
 
 def people_act(*, count: int, first: int = 0) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
@@ -26,6 +26,7 @@ from controlplane.errors import ControlPlaneError, InputTooLarge
 from xdscore.limits import Limits
 from xdscore.resource_types import ResourceType, by_word
 from xdscore.schema import may_hold_secrets
+from xdscore.schema.completion import completion_of
 from xdscore.schema.yaml_out import yaml_of
 
 PART = "X-Parley-Part"
@@ -60,6 +61,8 @@ class EditorPage(Page, ABC):
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
         """Check or save what was written."""
         self.subject_checked()
+        if request.POST.get("action") == "complete":
+            return self._completed(request.POST.get("before", ""))
         given = _form_of(request)
         draft = Draft(environment_key, given.text, self.kind, self.name)
         saving = request.POST.get("action") == "save"
@@ -82,6 +85,17 @@ class EditorPage(Page, ABC):
             messages.info(request, "Nothing had to change: what is stored is the same.")
             return _led(self._back(environment_key), part=part)
         return _led(reverse("change", args=[made.change_id]), part=part)
+
+    def _completed(self, before: str) -> HttpResponse:
+        """What may be written at the end of this text, for the script of the page that is open."""
+        try:
+            _within_limit(before)
+        except InputTooLarge:
+            return JsonResponse({"word": "", "options": []})
+        found = completion_of(before, type_url=self.kind.url if self.kind is not None else "")
+        suggestions = found.suggestions if found is not None else ()
+        options = [{"label": each.label, "kind": each.kind, "detail": each.detail} for each in suggestions]
+        return JsonResponse({"word": found.word if found is not None else "", "options": options})
 
     def _back(self, environment_key: str) -> str:
         if self.kind is None:

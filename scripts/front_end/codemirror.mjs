@@ -1,5 +1,5 @@
 // What the console's editor (static/console/editor.js) takes from CodeMirror; esbuild leaves out the rest.
-export { closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";
+export { autocompletion, closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";
 export { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 export { json } from "@codemirror/lang-json";
 export { yaml } from "@codemirror/lang-yaml";

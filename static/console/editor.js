@@ -1,13 +1,14 @@
 // The editor: CodeMirror over the plain text field, and the server's verdict while somebody types. The text field stays
 // what is sent; without this script the form works as it is.
 import {
-  bracketMatching, closeBrackets, closeBracketsKeymap, Compartment, defaultKeymap, drawSelection, EditorState,
-  EditorView, foldGutter, foldKeymap, HighlightStyle, highlightActiveLine, highlightActiveLineGutter, history,
+  autocompletion, bracketMatching, closeBrackets, closeBracketsKeymap, Compartment, defaultKeymap, drawSelection,
+  EditorState, EditorView, foldGutter, foldKeymap, HighlightStyle, highlightActiveLine, highlightActiveLineGutter, history,
   historyKeymap, indentOnInput, json, keymap, lineNumbers, lintGutter, lintKeymap, searchKeymap, setDiagnostics,
   syntaxHighlighting, tags, yaml,
 } from "../vendor/codemirror.min.js";
 
 const QUIET_MS = 400;
+const MOST = 200; // suggestions in one answer
 const form = document.getElementById("editor");
 const field = document.getElementById("text");
 const verdict = document.getElementById("verdict");
@@ -23,6 +24,10 @@ const theme = EditorView.theme({
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
   "&.cm-focused .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "color-mix(in srgb, var(--focus) 28%, transparent) !important" },
   ".cm-tooltip": { backgroundColor: "var(--paper)", color: "var(--ink)", border: "1px solid var(--line)", maxWidth: "40rem" },
+  ".cm-tooltip-autocomplete > ul > li": { padding: "3px 8px", fontFamily: "ui-monospace, monospace" },
+  ".cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--tblr-primary)", color: "#fff" },
+  ".cm-completionDetail": { color: "var(--quiet)", fontStyle: "normal", marginLeft: "1rem" },
+  "li[aria-selected] .cm-completionDetail": { color: "inherit" },
   ".cm-panels": { backgroundColor: "var(--band)", color: "var(--ink)" },
   ".cm-textfield, .cm-button": { backgroundColor: "var(--paper)", backgroundImage: "none", color: "var(--ink)", border: "1px solid var(--strong-line)" },
 });
@@ -42,6 +47,40 @@ let asked = 0;
 
 function languageOf(jsonText) { return jsonText ? json() : yaml(); }
 
+// What may be written where the cursor is; the server knows every field of every type. None is chosen until an arrow key
+// says so: Enter stays the end of a line.
+async function complete(context) {
+  const text = context.state.doc.sliceString(0, context.pos);
+  if (!context.explicit && !/[\w@"'.\/]$|: $/.test(text)) return null;
+  const body = new URLSearchParams({ action: "complete", before: text, csrfmiddlewaretoken: form.elements.csrfmiddlewaretoken.value });
+  let found;
+  try {
+    const answer = await fetch(location.href, { method: "POST", body, headers: { "X-Parley-Part": "1" } });
+    found = await answer.json();
+  } catch {
+    return null;
+  }
+  if (context.aborted || !found.options.length) return null;
+  return {
+    from: context.pos - found.word.length,
+    // A list that was cut is asked for again with every letter.
+    validFor: found.options.length < MOST ? /^[\w@.\/-]*$/ : undefined,
+    options: found.options.map(({ label, kind, detail }) => ({
+      label, detail, type: { field: "property", value: "enum", type: "type" }[kind], apply: kind === "field" ? written(label) : label,
+    })),
+  };
+}
+
+// A key as it is written: in JSON its quotes are there, in YAML it ends with a colon and "@type" needs quotes.
+function written(label) {
+  return (editor, completion, from, to) => {
+    const quoted = /["']/.test(editor.state.doc.sliceString(from - 1, from));
+    const quote = label.startsWith("@") && !quoted && !spokenJson ? '"' : "";
+    const insert = spokenJson || quoted ? label : `${quote}${label}${quote}: `;
+    editor.dispatch({ changes: { from, to, insert }, selection: { anchor: from + insert.length }, userEvent: "input.complete" });
+  };
+}
+
 const host = document.createElement("div");
 host.className = "editor-host";
 field.before(host);
@@ -54,7 +93,7 @@ const view = new EditorView({
     doc: field.value,
     extensions: [
       lineNumbers(), foldGutter(), lintGutter(), history(), drawSelection(), indentOnInput(), bracketMatching(),
-      closeBrackets(), highlightActiveLine(), highlightActiveLineGutter(), syntaxHighlighting(colours), theme,
+      closeBrackets(), autocompletion({ override: [complete], icons: false, selectOnOpen: false }), highlightActiveLine(), highlightActiveLineGutter(), syntaxHighlighting(colours), theme,
       language.of(languageOf(spokenJson)),
       EditorView.contentAttributes.of({ "aria-label": "Manifest, YAML or JSON", spellcheck: "false" }),
       keymap.of([

@@ -2,12 +2,14 @@
 
 import pytest
 from django.test import Client
+from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.selectors import resource_get
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
 from controlplane.console.starters import STARTERS
+from tests.api.conftest import limited
 from tests.support.manifests import cluster, parsed
 from tests.web.conftest import DANA, SignIn
 from xdscore.resource_types import CLUSTER, by_word
@@ -184,3 +186,27 @@ def test_may_hold_secrets__text__is_judged_by_the_fields_it_names() -> None:
 
 def _revision() -> int:
     return resource_get(environment_key="default", kind=CLUSTER, name="pay").revision
+
+
+def test_complete__half_written_key__gives_the_fields_of_its_message(editor: Client) -> None:
+    before = SOUND + "load_assignment:\n  endp"
+
+    new = editor.post(NEW, {"action": "complete", "before": before}).json()
+    known = editor.post(EDIT, {"action": "complete", "before": "conn"}).json()
+
+    assert new["word"] == "endp"
+    assert new["options"][0] == {"label": "endpoints", "kind": "field", "detail": "list of LocalityLbEndpoints"}
+    assert known["options"][0]["label"] == "connect_timeout"
+
+
+def test_complete__where_nobody_knows_or_far_too_much__is_empty(editor: Client, settings: Settings) -> None:
+    limited(settings, body_bytes=100)
+
+    nothing = editor.post(NEW, {"action": "complete", "before": "a: {b"})
+    much = editor.post(NEW, {"action": "complete", "before": SOUND * 10 + "conn"})
+
+    assert nothing.json() == much.json() == {"word": "", "options": []}
+
+
+def test_complete__viewer__is_refused(sign_in: SignIn) -> None:
+    assert sign_in(Role.VIEWER, "default").post(NEW, {"action": "complete", "before": ""}).status_code == 403

@@ -1,0 +1,109 @@
+"""What the editor suggests where somebody types: of half-written YAML and JSON, by the descriptors that validate."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xdscore.schema.completion import MAX_SUGGESTIONS, completion_of
+from xdscore.schema.cursor import place_of
+
+JSON = '{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", '
+CLUSTER = '"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster\n'
+ROUTE = '"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration\n'
+HTTP = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+OPTIONS = f"typed_extension_protocol_options:\n  any.name:\n    '@type': {HTTP}\n"
+
+
+def suggested(before: str, type_url: str = "") -> list[str]:
+    found = completion_of(before, type_url=type_url)
+    return [each.label for each in found.suggestions] if found is not None else []
+
+
+@pytest.mark.parametrize(
+    ("before", "first"),
+    [
+        (CLUSTER + "conn", "connect_timeout"),
+        (CLUSTER + "outlier_detection:\n  consecutive_5", "consecutive_5xx"),
+        (CLUSTER + "load_assignment:\n  endpoints:\n  - lb_endp", "lb_endpoints"),
+        (CLUSTER + "load_assignment:\n  endpoints:\n    - lb_endpoints:\n      - endpoint:\n          addr", "address"),
+        (ROUTE + "virtual_hosts:\n- name: a\n  domains:\n  - '*'\n  rout", "routes"),
+        (ROUTE + "virtual_hosts:\n- name: a\n  routes:\n  - match:\n      prefix: /\n    rou", "route"),
+        (ROUTE + "virtual_hosts:\n  - name: a\n    routes:\n      - match:\n          pref", "prefix"),
+        (ROUTE + "virtual_hosts:\n- routes: []\n- nam", "name"),
+        ("# a comment\n---\n" + CLUSTER + "\n\n# another\nlb_pol", "lb_policy"),
+        (CLUSTER + OPTIONS + "    explicit_h", "explicit_http_config"),
+        (JSON + '"conn', "connect_timeout"),
+        (JSON + '"loadAssignment": {"endpoints": [{"lb_e', "lb_endpoints"),
+        ('{"resources": [1, {"a": "b"}], "@ty', "@type"),
+    ],
+)  # fmt: skip
+def test_key__half_written__is_completed_by_the_message_it_is_in(before: str, first: str) -> None:
+    assert suggested(before)[0] == first
+
+
+@pytest.mark.parametrize(
+    ("before", "values"),
+    [
+        (CLUSTER + "lb_policy: LEAST", ["LEAST_REQUEST"]),
+        (CLUSTER + "respect_dns_ttl: t", ["true"]),
+        (CLUSTER + "outlier_detection:\n  always_eject_one_host: ", ["true", "false"]),
+        ('"@type": type.googleapis.com/envoy.config.clu', [CLUSTER.split()[1]]),
+        (JSON + '"lb_policy": "MAG', ["MAGLEV"]),
+    ],
+)  # fmt: skip
+def test_value__of_an_enum_bool_or_type__is_completed(before: str, values: list[str]) -> None:
+    assert suggested(before) == values
+
+
+def test_key__nothing_said_yet__begins_with_the_type() -> None:
+    assert suggested("") == ["@type"]
+    assert "connect_timeout" in suggested("conn", "type.googleapis.com/envoy.config.cluster.v3.Cluster")
+
+
+def test_key__written_already__is_not_suggested_again() -> None:
+    assert "name" not in suggested(CLUSTER + "name: pay\nna")
+
+
+def test_key__of_a_list_beside__is_suggested_again() -> None:
+    assert "name" in suggested(ROUTE + "virtual_hosts:\n- name: a\n- na")
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        CLUSTER + "no_such_field:\n  x",
+        CLUSTER + "connect_timeout:\n  s",
+        CLUSTER + "load_assignment: {endp",
+        CLUSTER + "metadata:\n  filter_metadata:\n    envoy.lb:\n      any",
+        '"@type": type.googleapis.com/no.such.Type\nna',
+        '{"a": 1, b',
+        '{"@type": "x", "a": {"b',
+    ],
+)
+def test_key__where_nobody_knows__nothing_is_suggested(before: str) -> None:
+    assert suggested(before) == []
+
+
+def test_fields__of_cluster__each_says_what_it_holds_and_there_are_not_too_many() -> None:
+    found = completion_of(CLUSTER)
+
+    assert found is not None
+    details = {each.label: each.detail for each in found.suggestions}
+    assert details["connect_timeout"] == "duration, as 5s"
+    assert details["lb_policy"] == "LbPolicy"
+    assert details["health_checks"] == "list of HealthCheck"
+    assert details["typed_extension_protocol_options"] == "map to Any"
+    assert len(details) <= MAX_SUGGESTIONS
+
+
+@given(text=st.text(alphabet="ab:- \n{}[]\",'@#|>\\", max_size=200))
+def test_place__any_text__is_a_place_or_none_and_never_a_crash(text: str) -> None:
+    place = place_of(text)
+
+    assert place is None or text.endswith(place.word)
+    completion_of(text)
+
+
+def test_place__deeper_than_any_manifest__is_none() -> None:
+    assert place_of("".join(f"{' ' * depth}a:\n" for depth in range(200)) + " " * 200 + "b") is None
+    assert place_of('{"a":' * 200 + '{"b') is None

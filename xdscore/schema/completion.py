@@ -1,0 +1,172 @@
+"""What may be written where somebody types: the fields of the message, the values of an enum, the types of an `@type`.
+
+From the descriptors that validate, so that what is suggested is what is taken.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from xdscore.resource_types import RESOURCE_TYPES, TYPE_URL_PREFIX
+from xdscore.schema.cursor import TYPE_KEY, Level, Place, place_of
+from xdscore.schema.shapes import ANY, SPECIAL, WRAPPERS
+from xdscore.schema.types_registry import descriptor_of, descriptors
+
+MAX_SUGGESTIONS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """Something that may be written. `kind` is field, value or type; `detail` says what a field holds."""
+
+    label: str
+    kind: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What may stand in place of the last `word` that was typed."""
+
+    word: str
+    suggestions: tuple[Suggestion, ...]
+
+
+def completion_of(before: str, *, type_url: str = "") -> Completion | None:
+    """What may follow this text, which is all that stands before the cursor; None where nobody knows.
+
+    `type_url`: what the text is about where it does not say so itself.
+    """
+    place = place_of(before)
+    if place is None:
+        return None
+    found = _values(place, type_url) if place.value_of else _fields(place, type_url)
+    typed = place.word.lower()
+    fitting = [each for each in found if typed in each.label.lower()]
+    fitting.sort(key=lambda each: not each.label.lower().startswith(typed))
+    return Completion(place.word, tuple(fitting[:MAX_SUGGESTIONS])) if fitting else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """What a mapping holds: the fields of a message (None: one that nobody names) or, by `of_map`, values of a map."""
+
+    message: Descriptor | None
+    of_map: FieldDescriptor | None = None
+
+
+def _fields(place: Place, type_url: str) -> Iterator[Suggestion]:
+    where = _where(place.levels, type_url)
+    here = place.levels[-1]
+    if where is None or where.of_map is not None:
+        return
+    outermost = len(place.levels) == 1
+    if TYPE_KEY not in here.keys and (outermost or where.message is None or where.message.full_name == ANY):
+        yield Suggestion(TYPE_KEY, "field", "the type of what follows")
+    if where.message is None or where.message.full_name in SPECIAL:
+        return
+    for field in where.message.fields:
+        # Fields that Envoy keeps for configurations of its second version only.
+        if field.name not in here.keys and not field.name.startswith("hidden_envoy_deprecated"):
+            yield Suggestion(field.name, "field", _detail(field))
+
+
+def _values(place: Place, type_url: str) -> Iterator[Suggestion]:
+    if place.value_of == TYPE_KEY:
+        urls = _resource_urls() if len(place.levels) == 1 else _urls()
+        yield from (Suggestion(url, "type") for url in urls)
+        return
+    where = _where(place.levels, type_url)
+    field = _field(where, place.value_of) if where is not None else None
+    if field is None:
+        return
+    if field.enum_type is not None:
+        yield from (Suggestion(value.name, "value") for value in field.enum_type.values)
+    elif field.type == FieldDescriptor.TYPE_BOOL or _is(field, "google.protobuf.BoolValue"):
+        yield from (Suggestion(word, "value") for word in ("true", "false"))
+
+
+def _where(levels: tuple[Level, ...], type_url: str) -> _Where | None:
+    """What the innermost mapping holds; None where a key on the way is not known."""
+    where = _Where(_named(levels[0].type_url or type_url))
+    for level in levels[1:]:
+        field = _field(where, level.key)
+        holds = field.message_type if field is not None else None
+        if field is None or holds is None:
+            return None
+        if where.of_map is None and _is_map(field):
+            where = _Where(None, holds.fields_by_name["value"])
+        elif _is(field, ANY):
+            where = _Where(_named(level.type_url) or holds)
+        else:
+            where = _Where(holds)
+    return where
+
+
+def _field(where: _Where, key: str) -> FieldDescriptor | None:
+    if where.of_map is not None:
+        return where.of_map
+    if where.message is None or where.message.full_name in SPECIAL:
+        return None
+    by_name = where.message.fields_by_name
+    return by_name.get(key) or where.message.fields_by_camelcase_name.get(key)
+
+
+def _named(type_url: str) -> Descriptor | None:
+    return descriptor_of(type_url.rpartition("/")[2]) if type_url else None
+
+
+def _is_map(field: FieldDescriptor) -> bool:
+    return field.message_type is not None and field.message_type.GetOptions().map_entry
+
+
+def _is(field: FieldDescriptor, full_name: str) -> bool:
+    return field.message_type is not None and field.message_type.full_name == full_name
+
+
+def _detail(field: FieldDescriptor) -> str:
+    holds = _holds(field)
+    if field.message_type is not None and _is_map(field):
+        holds = f"map to {_holds(field.message_type.fields_by_name['value'])}"
+    elif field.is_repeated:
+        holds = f"list of {holds}"
+    return f"{holds}, deprecated" if field.GetOptions().deprecated else holds
+
+
+def _holds(field: FieldDescriptor) -> str:
+    if field.message_type is not None:
+        full_name = field.message_type.full_name
+        if full_name in WRAPPERS:
+            return _holds(field.message_type.fields_by_name["value"])
+        return "duration, as 5s" if full_name == "google.protobuf.Duration" else str(field.message_type.name)
+    return str(field.enum_type.name) if field.enum_type is not None else _SCALARS.get(field.cpp_type, "string")
+
+
+_SCALARS: Final = {
+    FieldDescriptor.CPPTYPE_BOOL: "bool",
+    FieldDescriptor.CPPTYPE_DOUBLE: "number",
+    FieldDescriptor.CPPTYPE_FLOAT: "number",
+    FieldDescriptor.CPPTYPE_INT32: "integer",
+    FieldDescriptor.CPPTYPE_INT64: "integer",
+    FieldDescriptor.CPPTYPE_UINT32: "integer",
+    FieldDescriptor.CPPTYPE_UINT64: "integer",
+}
+
+
+@cache
+def _resource_urls() -> tuple[str, ...]:
+    return tuple(kind.url for kind in RESOURCE_TYPES)
+
+
+@cache
+def _urls() -> tuple[str, ...]:
+    """Every message of the API's present version that stands by itself."""
+    names = [
+        name
+        for name, message in descriptors().items()
+        if name.startswith("envoy.") and ".v3" in name and message.containing_type is None
+    ]
+    return tuple(TYPE_URL_PREFIX + name for name in names)

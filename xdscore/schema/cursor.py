@@ -1,0 +1,169 @@
+"""Where in a half-written manifest somebody is typing: which keys lead there, and what stands beside. Pure.
+
+A text that is being typed is no YAML and no JSON yet, so it is not parsed: in YAML indentation says what belongs to
+what, in JSON the brackets that are open do. What is not understood, such as YAML's flow style, gives no place, and so
+no suggestions; nothing here is ever an error.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+TYPE_KEY: Final = "@type"
+# A cursor deeper than this is nowhere that a manifest may be.
+_MAX_DEPTH: Final = 100
+
+_DASHES: Final = re.compile(r"\s*(?:- +)*")
+_KEY: Final = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([^\s"'#{\[][^:#]*?)) *:(?: +|$)""")
+_WORD: Final = re.compile(r"""["']?([\w@./-]*)$""")
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A mapping on the way to the cursor: the key under which it stands (empty for the outermost; of a list, that of
+    the list), its `@type`, and its keys so far.
+    """
+
+    key: str
+    type_url: str = ""
+    keys: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the cursor is. `levels` lead from the outermost mapping to the one it is in. `word` is what of a key was
+    typed or, where `value_of` names a key, of its value.
+    """
+
+    levels: tuple[Level, ...]
+    word: str
+    value_of: str = ""
+
+
+def place_of(before: str) -> Place | None:
+    """The place at the end of this text, which is all that stands before the cursor; None where there is none."""
+    return _json_place(before) if before.lstrip()[:1] in ("{", "[") else _yaml_place(before)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A mapping that is open, while it is read."""
+
+    key: str = ""
+    type_url: str = ""
+    keys: set[str] = field(default_factory=set)
+
+    def add(self, key: str, value: str) -> None:
+        """A key of it with its value, as far as that stands on the same line."""
+        self.keys.add(key)
+        if key == TYPE_KEY:
+            self.type_url = value
+
+    def level(self) -> Level:
+        """As it is now."""
+        return Level(self.key, self.type_url, frozenset(self.keys))
+
+
+def _yaml_place(before: str) -> Place | None:
+    *above, line = before.split("\n")
+    start = _DASHES.match(line)
+    lead = start.end() if start is not None else 0
+    key = _KEY.match(line, lead)
+    rest = line[key.end() :] if key is not None else line[lead:]
+    word = _WORD.fullmatch(rest)
+    if word is None:
+        return None
+    levels = _yaml_levels(above, line[:lead], lead)
+    if levels is None:
+        return None
+    return Place(levels, word[1], _name(key) if key is not None else "")
+
+
+def _yaml_levels(above: list[str], dashes: str, column: int) -> tuple[Level, ...] | None:
+    """The mappings around `column`, read from the last line above upwards."""
+    found = [_Open()]
+    mapping, item = column, dashes.find("-")  # where its keys stand; where the dash of its list item does, or -1
+    for line in reversed(above):
+        if line.startswith("---"):
+            break
+        lead = _DASHES.match(line)
+        start = lead.end() if lead is not None else 0
+        key = _KEY.match(line, start)
+        if key is None:
+            continue
+        dash, value = line[:start].find("-"), line[key.end() :].strip()
+        if item < 0 and start == mapping:
+            found[-1].add(_name(key), value.strip("\"'"))
+            item = dash
+        elif not value and start < mapping and (item < 0 or (start <= item and dash < item)):
+            # A list may stand as far left as the key it belongs to.
+            found[-1].key = _name(key)
+            found.append(_Open(keys={_name(key)}))
+            mapping, item = start, dash
+        if len(found) > _MAX_DEPTH:
+            return None
+    return tuple(each.level() for each in reversed(found))
+
+
+def _name(key: re.Match[str]) -> str:
+    return next(part for part in key.groups() if part is not None).strip()
+
+
+_JSON_TOKEN: Final = re.compile(r'"(?P<string>(?:[^"\\\n]|\\.)*)(?P<closed>"?)|(?P<sign>[{}\[\]:,])|[^"{}\[\]:,]+')
+
+
+@dataclass(slots=True)
+class _Json:
+    """What is open in a JSON text. `stack` has None for a list; `under` is the key each bracket stands under."""
+
+    stack: list[_Open | None] = field(default_factory=list)
+    under: list[str] = field(default_factory=list)
+    key: str = ""
+    valued: bool = False
+
+    @property
+    def inside(self) -> _Open | None:
+        return self.stack[-1] if self.stack else None
+
+    def string(self, text: str) -> None:
+        """A whole string: a key, or a value."""
+        if self.inside is None:
+            return
+        if self.valued:
+            self.inside.add(self.key, text)
+        else:
+            self.key = text
+            self.inside.keys.add(text)
+
+    def sign(self, sign: str) -> None:
+        """A bracket opens or closes, or a value begins or ends."""
+        match sign:
+            case "{" | "[":
+                # What stands in a list stands under the key of the list.
+                self.under.append(self.under[-1] if self.stack and self.inside is None else self.key)
+                self.stack.append(_Open(self.under[-1]) if sign == "{" else None)
+                self.valued = sign == "["
+            case "}" | "]":
+                del self.stack[-1:], self.under[-1:]
+                self.valued = self.inside is None
+            case ":":
+                self.valued = True
+            case _:
+                self.valued = self.inside is None
+
+
+def _json_place(before: str) -> Place | None:
+    """Only strings are suggested: the cursor must be in one."""
+    open_now = _Json()
+    for token in _JSON_TOKEN.finditer(before):
+        if token["sign"]:
+            open_now.sign(token["sign"])
+        elif token["string"] is not None and token["closed"]:
+            open_now.string(token["string"])
+        elif token["string"] is not None:
+            levels = tuple(each.level() for each in open_now.stack if each is not None)
+            inside = token.end() == len(before) and open_now.inside is not None and _WORD.fullmatch(token["string"])
+            return Place(levels, token["string"], open_now.key if open_now.valued else "") if inside else None
+        if len(open_now.stack) > _MAX_DEPTH:
+            return None
+    return None
