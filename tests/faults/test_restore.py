@@ -2,10 +2,8 @@
 resolutions D5b). Real processes and databases, real dumps; 200 clients that watch what they are told.
 """
 
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +13,10 @@ import pytest
 
 from controlplane.home import Home
 from tests.support.ads_probe import served_clusters
+from tests.support.manage import manage
 from tests.support.manifests import cluster
-from tests.support.postgres import client_programs, postgresql
-from tests.support.stack import ROOT, running_apart, running_up
+from tests.support.postgres import postgresql
+from tests.support.stack import running_apart, running_up
 from tests.support.valkey import valkey
 from tests.support.waiting import eventually
 from tests.support.watchers import watchers
@@ -25,16 +24,6 @@ from tests.support.watchers import watchers
 pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("restore")]
 
 CLIENTS = 200
-
-
-def manage(home: Path, *arguments: str, database: str = "") -> "subprocess.CompletedProcess[str]":
-    """One command of `manage.py` in a home."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PARLEY_", "DJANGO_"))}
-    environment = {**clean, "PARLEY_HOME": str(home), "PATH": f"{client_programs()}:{clean['PATH']}"}
-    if database:
-        environment["DATABASE_URL"] = database
-    command = [sys.executable, "manage.py", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=60)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import sys
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +39,29 @@ class Parley:
     ads_ports: list[int]
     metrics_ports: list[int]
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    starts: "Callable[[str, Mapping[str, str]], None] | None" = None
+
+    def replica(self, number: int) -> dict[str, str]:
+        """The variables that tell one ADS process from the others."""
+        return {
+            "PARLEY_ADS_ADDRESS": f"127.0.0.1:{self.ads_ports[number]}",
+            "PARLEY_ADS_METRICS_ADDRESS": f"127.0.0.1:{self.metrics_ports[number]}",
+        }
+
+    def start(self, name: str, extra: Mapping[str, str] | None = None) -> None:
+        """Start a process of the production shape, for the first time or again."""
+        assert self.starts is not None
+        self.starts(name, extra or {})
+
+    def stop(self, name: str, number: int = signal.SIGTERM) -> None:
+        """Send a process a signal and wait for its end."""
+        self.processes[name].send_signal(number)
+        self.processes[name].wait(30)
+
+    def ready(self, name: str) -> None:
+        """Wait until a process that has a status port can serve."""
+        port = self.web_port if name == "web" else self.metrics_ports[int(name.removeprefix("ads"))]
+        eventually(lambda: readiness(port)[0], lambda status: status == 200, within_s=START_S)
 
     @property
     def ads_port(self) -> int:
@@ -113,24 +136,21 @@ def running_apart(home: Path, extra: Mapping[str, str], *, ads: int, workers: in
     subprocess.run([sys.executable, "manage.py", "prepare"], cwd=ROOT, env=environment, check=True, timeout=60)
     web = ["-m", "uvicorn", "controlplane.asgi:application", "--port", str(parley.web_port), "--lifespan", "off"]
     worker = ["-m", "celery", "--quiet", "--app", "controlplane.celery", "worker", "--concurrency", "1", "--hostname"]
+    programs: dict[str, tuple[list[str], dict[str, str]]] = {
+        "web": (web, {}),
+        **{f"worker{number}": ([*worker, f"w{number}@%h"], {}) for number in range(workers)},
+        **{f"ads{number}": (["manage.py", "ads"], parley.replica(number)) for number in range(ads)},
+    }
     with ExitStack() as stack:
-        for name, command, more in [
-            ("web", web, {}),
-            *((f"worker{number}", [*worker, f"w{number}@%h"], {}) for number in range(workers)),
-            *(
-                (
-                    f"ads{number}",
-                    ["manage.py", "ads"],
-                    {
-                        "PARLEY_ADS_ADDRESS": f"127.0.0.1:{parley.ads_ports[number]}",
-                        "PARLEY_ADS_METRICS_ADDRESS": f"127.0.0.1:{parley.metrics_ports[number]}",
-                    },
-                )
-                for number in range(ads)
-            ),
-        ]:
-            process = _process(environment | more, name, [sys.executable, *command], home)
+
+        def start(name: str, extra: Mapping[str, str]) -> None:
+            command, more = programs[name]
+            process = _process({**environment, **more, **extra}, name, [sys.executable, *command], home)
             parley.processes[name] = stack.enter_context(process)
+
+        parley.starts = start
+        for name in programs:
+            parley.start(name)
         _await_ready(parley)
         yield parley
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import redis
+
 from controlplane.ops.supervisor.valkey import valkey_binary
 from tests.support.ports import free_ports
 from tests.support.waiting import eventually
@@ -46,6 +48,10 @@ class Valkey:
         """Let it go on."""
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
+
+    def client(self) -> "redis.Redis":
+        """Somebody who reaches it."""
+        return redis.Redis(port=self.port)
 
     def _answers(self) -> bool:
         with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:

@@ -126,7 +126,12 @@ class _Fleet:
         port = self._ports[(number + attempt) % len(self._ports)]
         key = (port, number // _PER_CHANNEL)
         if key not in self._channels:
-            options = (("grpc.max_reconnect_backoff_ms", 1000), ("grpc.initial_reconnect_backoff_ms", 100))
+            options = (
+                ("grpc.initial_reconnect_backoff_ms", 100),
+                ("grpc.max_reconnect_backoff_ms", 1000),
+                # A connection of its own: the server admits a hundred streams on each.
+                ("grpc.use_local_subchannel_pool", 1),
+            )
             self._channels[key] = grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options)
         return self._channels[key]
 

@@ -1,0 +1,241 @@
+"""Everything around a connected fleet fails, is restarted or renewed; none of 200 clients sees a wrong answer.
+
+The production shape: PostgreSQL, Valkey, two ADS replicas, two workers, all real processes. The oracle of part (d) of
+reliability.md: after each fault every client has exactly what the newest epoch decides, no cluster vanished that nobody
+took away, no error came that the decision did not order, and streams ended only where the fault ends them. The figures
+go to docs/reliability.md.
+"""
+
+import secrets
+import signal
+import threading
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from controlplane.home import Home
+from tests.support.ads_probe import served_clusters
+from tests.support.manage import manage
+from tests.support.manifests import cluster
+from tests.support.postgres import Postgres, postgresql_server
+from tests.support.stack import Parley, readiness, running_apart
+from tests.support.valkey import Valkey, valkey
+from tests.support.waiting import eventually
+from tests.support.watchers import Report, Watchers, watchers
+
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600), pytest.mark.xdist_group("fleet")]
+
+CLIENTS = 200
+MISSING = "missing"
+NOT_FOUND = 5
+
+
+@dataclass
+class Site:
+    """A running installation with its fleet, and what is published."""
+
+    parley: Parley
+    database: Postgres
+    redis: Valkey
+    fleet: Watchers
+    published: list[str] = field(default_factory=list)
+
+    def publish(self, name: str) -> None:
+        """One more cluster."""
+        self.parley.apply_and_publish(cluster(name))
+        self.published.append(name)
+
+    def converges(self, *, within_s: float) -> Report:
+        """Every client has everything that is published."""
+        return self.fleet.agree(*self.published, within_s=within_s)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    home = tmp_path_factory.mktemp("fleet") / "home"
+    with postgresql_server() as database, valkey() as redis:
+        stores = {"DATABASE_URL": database.url, "REDIS_URL": redis.url}
+        with (
+            running_apart(home, stores, ads=2, workers=2) as parley,
+            watchers(parley.ads_ports, count=CLIENTS, listeners=[MISSING]) as fleet,
+        ):
+            site = Site(parley, database, redis, fleet)
+            site.publish("first")
+            site.converges(within_s=30)
+            yield site
+
+
+def nothing_wrong(*reports: Report, ends: Sequence[str] = ()) -> None:
+    """No cluster vanished, no error but the one that is right, no stream ended otherwise than so."""
+    for report in reports:
+        assert report.vanished == {}
+        assert report.errors.keys() <= {(MISSING, NOT_FOUND)}
+        assert report.ends.keys() <= set(ends)
+
+
+def measured(**figures: float) -> None:
+    """`make faults` shows what tests print; docs/reliability.md has the figures of one run."""
+    print(", ".join(f"{name} = {round(value, 2)}" for name, value in figures.items()))  # noqa: T201 - its purpose
+
+
+def test_f1_f2__redis_dies_and_comes_back_empty__changes_arrive_by_the_poll(site: Site) -> None:
+    site.redis.kill()
+    started = time.monotonic()
+    site.publish("without-redis")
+    without = site.converges(within_s=10)
+    without_s = time.monotonic() - started
+
+    site.redis.start()
+    started = time.monotonic()
+    site.publish("with-redis-again")
+    back = site.converges(within_s=10)
+
+    nothing_wrong(without, back)
+    measured(without_redis_s=without_s, back_s=time.monotonic() - started)
+
+
+def test_f3__redis_is_frozen__nobody_waits_for_it(site: Site) -> None:
+    site.redis.freeze()
+    try:
+        started = time.monotonic()
+        site.publish("frozen")
+        report = site.converges(within_s=15)
+        taken_s = time.monotonic() - started
+    finally:
+        site.redis.thaw()
+
+    nothing_wrong(report)
+    measured(frozen_redis_s=taken_s)
+
+
+def test_f4__forged_lost_and_repeated_hints__change_nothing(site: Site) -> None:
+    before = site.fleet.report().responses
+    client = site.redis.client()
+    for number in range(500):
+        client.publish("parley:published", f"default-{number % 7}" if number % 2 else secrets.token_bytes(20))
+    site.publish("among-forged-hints")
+
+    report = site.converges(within_s=10)
+
+    nothing_wrong(report)
+    # One response for the change, to each client; before the change there was nothing to send.
+    assert report.responses <= 2 * CLIENTS
+    assert before >= 0
+
+
+def test_f5__database_dies__clients_keep_what_they_have_and_writers_are_told(site: Site) -> None:
+    site.database.stop()
+    answer = site.parley.call("PUT", "/environments/default/resources/cluster/late", cluster("late"))
+    newcomer = eventually(lambda: served_clusters(site.parley.ads_port), within_s=5)
+    eventually(lambda: readiness(site.parley.metrics_ports[0])[1], lambda text: "degraded" in text, within_s=10)
+    status, _ = readiness(site.parley.metrics_ports[0])
+    during = site.fleet.report()
+    site.database.start()
+    started = time.monotonic()
+    eventually(lambda: readiness(site.parley.web_port)[0], lambda code: code == 200, within_s=15)
+    site.publish("after-the-database")
+    after = site.converges(within_s=15)
+
+    assert (answer.status, answer.body["code"][:3], "Retry-After" in answer.headers) == (503, "XDS", True)
+    assert set(newcomer) == set(site.published[:-1])
+    assert status == 200
+    nothing_wrong(during, after)
+    measured(after_database_s=time.monotonic() - started)
+
+
+def test_f8__both_workers_die_in_the_middle_of_changes__none_is_lost(site: Site) -> None:
+    changes = [site.parley.apply(cluster(f"killed-{number}")) for number in range(10)]
+    site.published += [f"killed-{number}" for number in range(10)]
+    for name in ("worker0", "worker1"):
+        site.parley.stop(name, signal.SIGKILL)
+
+    started = time.monotonic()
+    for name in ("worker0", "worker1"):
+        site.parley.start(name)
+    for change in changes:
+        site.parley.published(change, within_s=30)
+    report = site.converges(within_s=15)
+
+    nothing_wrong(report)
+    measured(after_workers_s=time.monotonic() - started)
+
+
+def test_f13__one_replica_is_killed__its_clients_move_and_miss_nothing(site: Site) -> None:
+    site.parley.stop("ads0", signal.SIGKILL)
+    site.publish("one-replica-is-dead")
+    report = site.converges(within_s=20)
+    site.parley.start("ads0")
+    site.parley.ready("ads0")
+    site.publish("both-again")
+    after = site.converges(within_s=20)
+
+    nothing_wrong(report, after, ends=["UNAVAILABLE", "CANCELLED", "UNKNOWN"])
+    assert report.without_s <= 5
+    measured(longest_without_a_stream_s=report.without_s)
+
+
+def test_f14__replicas_are_restarted_one_after_the_other_while_changes_go_on__no_update_is_missed(site: Site) -> None:
+    done = threading.Event()
+    names: list[str] = []
+
+    def keep_changing() -> None:
+        while not done.is_set():
+            site.parley.apply(cluster(f"rolling-{len(names)}"))
+            names.append(f"rolling-{len(names)}")
+            done.wait(0.3)
+
+    writer = threading.Thread(target=keep_changing)
+    writer.start()
+    try:
+        for name in ("ads0", "ads1"):
+            site.parley.stop(name)
+            site.parley.start(name)
+            site.parley.ready(name)
+    finally:
+        done.set()
+        writer.join()
+    site.published += names
+    report = site.converges(within_s=20)
+
+    nothing_wrong(report, ends=["OK", "UNAVAILABLE", "CANCELLED"])
+    assert report.without_s <= 3
+    measured(longest_without_a_stream_s=report.without_s, changes_meanwhile=len(names))
+
+
+def test_f26__tables_go_back_and_forward_while_clients_are_served__they_notice_nothing(site: Site) -> None:
+    home = site.parley.home
+    for target in (["clients", "zero"], []):
+        moved = manage(home, "migrate", *target, "--no-input", database=site.database.url)
+        assert moved.returncode == 0, moved.stderr
+    site.publish("migrated")
+
+    nothing_wrong(site.converges(within_s=20))
+
+
+def test_keys__are_rotated__clients_notice_nothing(site: Site, tmp_path: Path) -> None:
+    keys = Home(site.parley.home).encryption_keys
+    old = keys.read_text()
+    keys.write_text(urlsafe_b64encode(secrets.token_bytes(32)).decode() + "\n" + old)
+    programs = ("worker0", "worker1", "ads0", "ads1", "web")
+    for name in programs:
+        site.parley.stop(name)
+        site.parley.start(name)
+        if not name.startswith("worker"):
+            site.parley.ready(name)
+    rotated = manage(site.parley.home, "rotate_keys", database=site.database.url)
+    keys.write_text(keys.read_text().splitlines()[0] + "\n")
+    for name in programs:
+        site.parley.stop(name)
+        site.parley.start(name)
+        if not name.startswith("worker"):
+            site.parley.ready(name)
+    site.publish("under-the-new-key")
+    report = site.converges(within_s=20)
+
+    assert rotated.returncode == 0, rotated.stderr
+    assert "may be dropped" in rotated.stdout
+    nothing_wrong(report, ends=["OK", "UNAVAILABLE", "CANCELLED"])
