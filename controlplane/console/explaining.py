@@ -17,6 +17,7 @@ from django.urls import reverse
 from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.selectors import environment_list
+from controlplane.clients.selectors import client_get
 from controlplane.console.pages import Page
 from controlplane.console.resources import resource_url
 from controlplane.errors import ControlPlaneError, InputInvalid
@@ -42,7 +43,7 @@ _TITLES: Final = {
     8: "What does it do now?",
 }
 # Which rung a link belongs to.
-_RUNG_OF: Final = {"client": 1, "history": 4, "change": 4, "snapshot": 4, "incident": 7}
+_RUNG_OF: Final = {"client": 1, "history": 4, "change": 4, "snapshot": 4, "rule": 5, "incident": 7}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,7 @@ def _answer(asked: Asked, ladder: Ladder) -> dict[str, object]:
     )
     return {
         "kind": by_word[asked.word],
+        "called": _called(asked, ladder),
         "ladder": ladder,
         "verdict": _VERDICTS[ladder.verdict],
         "steps": steps,
@@ -177,6 +179,12 @@ def _answer(asked: Asked, ladder: Ladder) -> dict[str, object]:
         "text_url": asked.address(format="text"),
         "curl": _curl(asked),
     }
+
+
+def _called(asked: Asked, ladder: Ladder) -> str:
+    """What people call the client: its node id, where it was asked for by its id."""
+    known = next((link.parts[-1] for link in ladder.links if link.title == "client"), "")
+    return client_get(public_id=known).node_id or asked.client if known == asked.client and known else asked.client
 
 
 def _look(state: RungState) -> str:
@@ -205,6 +213,8 @@ def _url(parts: tuple[str, ...]) -> str:
             return reverse(what.removesuffix("s"), args=[one])
         case ("environments", environment, "snapshots", epoch):
             return reverse("snapshot", args=[environment, int(epoch)])
+        case ("environments", environment, "rules", number):
+            return f"{reverse('access', args=[environment])}#rule-{number}"
         case ("environments", environment, "resources", word, name, *_):
             return resource_url(environment, word, name)
         case _:

@@ -271,6 +271,8 @@ def _links(question: Question, name: NameFacts, client: ClientSide | None) -> tu
         found.append(Link("change", ("changes", name.written.change)))
     if name.epoch:
         found.append(Link("snapshot", (*environment, "snapshots", str(name.epoch))))
+    if name.answer.rule:
+        found.append(Link("rule", (*environment, "rules", str(name.answer.rule))))
     return (*found, *(Link("incident", ("incidents", each)) for each in name.incidents))
 
 
