@@ -72,6 +72,12 @@ class Metrics:
         responses = Counter("parley_ads_responses", "Responses that were sent.", ["variant", "type"], registry=registry)
         acks = Counter("parley_ads_acks", "Responses that clients acknowledged.", ["type"], registry=registry)
         nacks = Counter("parley_ads_nacks", "Responses that clients rejected.", ["type"], registry=registry)
+        unblamed = Counter(
+            "parley_ads_nacks_without_content",
+            "Responses without any resource that clients rejected: what is wrong with them is ours.",
+            ["type"],
+            registry=registry,
+        )
         errors = Counter(
             "parley_ads_resource_errors", "Resource errors that were sent.", ["type", "code"], registry=registry
         )
@@ -82,4 +88,5 @@ class Metrics:
         self.responses = {(variant, kind): responses.labels(variant, kind) for variant in _VARIANTS for kind in _TYPES}
         self.acks = {kind: acks.labels(kind) for kind in _TYPES}
         self.nacks = {kind: nacks.labels(kind) for kind in _TYPES}
+        self.nacks_without_content = {kind: unblamed.labels(kind) for kind in _TYPES}
         self.errors = {(kind, code): errors.labels(kind, code.name) for kind in _TYPES for code in StatusCode}

@@ -325,6 +325,9 @@ class Stream:
                 metrics.acks[fact.kind.word].inc()
             case Rejected():
                 metrics.nacks[fact.kind.word].inc()
+                if not fact.resources:
+                    # reliability T7: no content is to blame, so that nobody but us can have made the mistake.
+                    metrics.nacks_without_content[fact.kind.word].inc()
                 self._shared.refusals.refused(info, fact)
             case Violated():
                 metrics.violations.inc()

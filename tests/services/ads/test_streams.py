@@ -81,6 +81,24 @@ async def test_stream__nack__is_a_fact_and_nothing_is_sent_again(run: Running) -
     rejected = [fact for _, fact in run.facts.learnt_facts if isinstance(fact, Rejected)]
     assert [fact.nack.message for fact in rejected] == ["bad a"]
     assert run.sample("parley_ads_nacks_total", type="cluster") == 1
+    assert run.sample("parley_ads_nacks_without_content_total", type="cluster") == 0
+
+
+@pytest.mark.parametrize("method", [ADS + "StreamAggregatedResources", ADS + "DeltaAggregatedResources"])
+async def test_stream__errors_alone_are_refused__is_counted_as_ours(run: Running, method: str) -> None:
+    run.publish()
+    client = connect(run, method)
+    field = "resource_names_subscribe" if client.delta else "resource_names"
+    await client.ask(node=NODE, type_url=ENDPOINT.url, **{field: ["x"]})
+    answer = await client.answer()
+    assert (len(answer.resources), len(answer.resource_errors)) == (0, 1)
+
+    names = {} if client.delta else {field: ["x"]}
+    refusal = status_pb2.Status(code=3, message="resource_errors index 0")
+    await client.ask(type_url=ENDPOINT.url, response_nonce=answer.nonce, error_detail=refusal, **names)
+
+    await until(lambda: run.sample("parley_ads_nacks_without_content_total", type="endpoint") == 1)  # reliability T7
+    assert await client.silent()
 
 
 @pytest.mark.parametrize("method", [ADS + "StreamAggregatedResources", ADS + "DeltaAggregatedResources"])
