@@ -11,10 +11,12 @@ import signal
 import threading
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from controlplane.home import Home
@@ -32,6 +34,8 @@ pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600), pytest.mark.xdist_g
 CLIENTS = 200
 MISSING = "missing"
 NOT_FOUND = 5
+ACCEPTED, UNAVAILABLE = 202, 503
+_CLUSTERS = "/environments/default/resources/cluster"
 
 
 @dataclass
@@ -75,6 +79,13 @@ def nothing_wrong(*reports: Report, ends: Sequence[str] = ()) -> None:
         assert report.vanished == {}
         assert report.errors.keys() <= {(MISSING, NOT_FOUND)}
         assert report.ends.keys() <= set(ends)
+
+
+def seconds(done: Callable[[], object]) -> float:
+    """How long it takes."""
+    started = time.monotonic()
+    done()
+    return time.monotonic() - started
 
 
 def measured(**figures: float) -> None:
@@ -129,7 +140,7 @@ def test_f4__forged_lost_and_repeated_hints__change_nothing(site: Site) -> None:
 
 def test_f5__database_dies__clients_keep_what_they_have_and_writers_are_told(site: Site) -> None:
     site.database.stop()
-    answer = site.parley.call("PUT", "/environments/default/resources/cluster/late", cluster("late"))
+    answer = site.parley.call("PUT", f"{_CLUSTERS}/late", cluster("late"))
     newcomer = eventually(lambda: served_clusters(site.parley.ads_port), within_s=5)
     eventually(lambda: readiness(site.parley.metrics_ports[0])[1], lambda text: "degraded" in text, within_s=10)
     status, _ = readiness(site.parley.metrics_ports[0])
@@ -140,11 +151,47 @@ def test_f5__database_dies__clients_keep_what_they_have_and_writers_are_told(sit
     site.publish("after-the-database")
     after = site.converges(within_s=15)
 
-    assert (answer.status, answer.body["code"][:3], "Retry-After" in answer.headers) == (503, "XDS", True)
+    assert (answer.status, answer.body["code"][:3], "Retry-After" in answer.headers) == (UNAVAILABLE, "XDS", True)
     assert set(newcomer) == set(site.published[:-1])
     assert status == 200
     nothing_wrong(during, after)
     measured(after_database_s=time.monotonic() - started)
+
+
+def test_f6__a_table_is_locked__the_build_is_tried_again_and_clients_wait_for_nobody(site: Site) -> None:
+    change = site.parley.apply(cluster("behind-a-lock"))
+    with psycopg.connect(site.database.url) as session:
+        session.execute("LOCK TABLE catalog_environment IN ACCESS EXCLUSIVE MODE")
+        answered_s = seconds(lambda: served_clusters(site.parley.ads_port))
+        time.sleep(6)
+    site.published.append("behind-a-lock")
+    started = time.monotonic()
+    site.parley.published(change, within_s=15)
+    report = site.converges(within_s=15)
+
+    nothing_wrong(report)
+    measured(answer_meanwhile_s=answered_s, after_the_lock_s=time.monotonic() - started)
+
+
+def test_f7__no_connection_is_left__writers_are_told_and_everything_recovers(site: Site) -> None:
+    with ExitStack() as held:
+        with suppress(psycopg.OperationalError):
+            while True:
+                held.enter_context(psycopg.connect(site.database.url))
+        statuses = []
+        for name in ("x0", "x1", "x2"):
+            statuses.append(site.parley.call("PUT", f"{_CLUSTERS}/{name}", cluster(name)).status)
+            if statuses[-1] == ACCEPTED:
+                site.published.append(name)
+        during = site.fleet.report()
+    started = time.monotonic()
+    site.publish("connections-again")
+    report = site.converges(within_s=15)
+
+    # Connections that the processes had already go on; a new one is refused, and that is said.
+    assert set(statuses) <= {ACCEPTED, UNAVAILABLE}
+    nothing_wrong(during, report)
+    measured(recovered_s=time.monotonic() - started)
 
 
 def test_f8__both_workers_die_in_the_middle_of_changes__none_is_lost(site: Site) -> None:
@@ -204,6 +251,44 @@ def test_f14__replicas_are_restarted_one_after_the_other_while_changes_go_on__no
     nothing_wrong(report, ends=["OK", "UNAVAILABLE", "CANCELLED"])
     assert report.without_s <= 3
     measured(longest_without_a_stream_s=report.without_s, changes_meanwhile=len(names))
+
+
+def test_f21__peers_fall_silent__the_server_lets_them_go_and_takes_them_back(site: Site) -> None:
+    def streams() -> float:
+        return sum(site.parley.metric("parley_ads_streams", replica) for replica in (0, 1))
+
+    assert streams() == CLIENTS
+    site.fleet.freeze()
+    try:
+        started = time.monotonic()
+        eventually(streams, lambda count: count == 0, within_s=60)
+        gone_s = time.monotonic() - started
+        site.publish("while-they-were-away")
+    finally:
+        site.fleet.thaw()
+    started = time.monotonic()
+    report = site.converges(within_s=20)
+
+    assert gone_s <= 30  # a ping after 15 s, 10 s for its answer
+    nothing_wrong(report, ends=["UNAVAILABLE", "CANCELLED", "UNKNOWN"])
+    measured(noticed_after_s=gone_s, back_s=time.monotonic() - started)
+
+
+def test_f22__replicas_are_cut_off_from_both_stores__old_and_new_clients_are_served(site: Site) -> None:
+    site.database.stop()
+    site.redis.kill()
+    with watchers(site.parley.ads_ports, count=20, listeners=[MISSING]) as newcomers:
+        new = newcomers.agree(*site.published, within_s=20)
+    during = site.fleet.report()
+    site.redis.start()
+    site.database.start()
+    started = time.monotonic()
+    eventually(lambda: readiness(site.parley.web_port)[0], lambda code: code == 200, within_s=15)
+    site.publish("healed")
+    after = site.converges(within_s=15)
+
+    nothing_wrong(new, during, after)
+    measured(healed_s=time.monotonic() - started)
 
 
 def test_f26__tables_go_back_and_forward_while_clients_are_served__they_notice_nothing(site: Site) -> None:

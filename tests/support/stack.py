@@ -86,9 +86,9 @@ class Parley:
         except urllib.error.HTTPError as error:
             return _answer(error.code, error.read(), dict(error.headers))
 
-    def metric(self, name: str) -> float:
-        """The sum of a metric of the ADS process over its labels."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_ports[0]}/metrics", timeout=5) as answer:
+    def metric(self, name: str, replica: int = 0) -> float:
+        """The sum of a metric of an ADS process over its labels."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_ports[replica]}/metrics", timeout=5) as answer:
             lines = answer.read().decode().splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name} ", f"{name}{{")))
 

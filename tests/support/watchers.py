@@ -8,7 +8,9 @@ errors came, how streams ended, and how long a client was without one.
 
 import asyncio
 import multiprocessing
+import os
 import random
+import signal
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -52,8 +54,17 @@ class Report:
 class Watchers:
     """The clients, from the test's side."""
 
-    def __init__(self, pipe: Connection) -> None:
+    def __init__(self, pipe: Connection, pid: int) -> None:
         self._pipe = pipe
+        self._pid = pid
+
+    def freeze(self) -> None:
+        """From now on they neither read nor answer; their connections stay."""
+        os.kill(self._pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let them go on."""
+        os.kill(self._pid, signal.SIGCONT)
 
     def report(self) -> Report:
         """What they remember since the last report; views are as of now."""
@@ -87,8 +98,9 @@ def watchers(ads_ports: Sequence[int], *, count: int, listeners: Sequence[str] =
     arguments = (theirs, tuple(ads_ports), count, tuple(listeners))
     process = spawn.Process(target=_main, args=arguments, daemon=True)
     process.start()
+    assert process.pid is not None
     try:
-        yield Watchers(ours)
+        yield Watchers(ours, process.pid)
         ours.send("leave")
         process.join(_EXIT_S)
     finally:
