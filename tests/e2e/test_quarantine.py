@@ -29,7 +29,8 @@ def test_fleet__refuses_one_of_fifty_clusters__is_given_the_last_good_one_and_he
     parley: Parley, tmp_path: Path, api_type: str
 ) -> None:
     names = [f"c{number}-{api_type}" for number in range(CLUSTERS)]
-    bad, neighbour = names[20], names[21]
+    bad = names[20]
+    others = [name for name in names if name != bad]
     places = [tmp_path / f"proxy{number}" for number in range(3)]
     for place in places:
         place.mkdir()
@@ -71,9 +72,14 @@ def test_fleet__refuses_one_of_fifty_clusters__is_given_the_last_good_one_and_he
         assert settled["counts"] == {"clients": 2, "acked": 0, "nacked": 2, "silent": 0}
 
         # The others stay updatable, and who starts now comes up clean with the last good one.
-        parley.apply_and_publish(static(neighbour, connect_timeout="7s"))
+        parley.apply_and_publish(*(static(name, connect_timeout="7s") for name in others))
         for proxy in (one, two):
-            eventually(lambda proxy=proxy: timeouts(proxy)[neighbour], lambda found: found == "7s", within_s=5)  # type: ignore[misc]
+            eventually(
+                lambda proxy=proxy: {timeouts(proxy)[name] for name in others},  # type: ignore[misc]
+                lambda found: found == {"7s"},
+                within_s=5,
+            )
+            assert timeouts(proxy)[bad] == "1s"
         with envoy(places[2], ads_port=port, node_id=f"three-{api_type}", api_type=api_type) as three:
             eventually(lambda: three.state() == "LIVE" and len(timeouts(three)) >= CLUSTERS, within_s=10)
             assert timeouts(three)[bad] == "1s"
