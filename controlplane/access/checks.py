@@ -1,7 +1,7 @@
 """What must hold of a group or a rule before it is written. Pure: all findings at once, with pointers into the body."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from controlplane.access.values import GroupDraft, RuleDraft
@@ -9,6 +9,7 @@ from xdscore.client_groups import Trust
 from xdscore.codes import CATALOGUE
 from xdscore.findings import Finding
 from xdscore.limits import Limits
+from xdscore.selectors import Selector
 
 PATTERN_REFUSED = CATALOGUE["XDS3050"]
 GROUP_UNKNOWN = CATALOGUE["XDS3051"]
@@ -53,9 +54,19 @@ def rule_findings(
 
 def _group_findings(draft: GroupDraft, limits: Limits) -> Iterator[Finding]:
     for place, matcher in enumerate(draft.matchers):
-        pointer = f"/matchers/{place}"
         if draft.trust is Trust.VERIFIED and matcher.declares:
-            yield VERIFIED_DECLARES.finding(pointer)
+            yield VERIFIED_DECLARES.finding(f"/matchers/{place}")
+    yield from _pattern_findings(draft.matchers, "/matchers", limits)
+
+
+def selector_findings(selectors: Sequence[Selector], limits: Limits) -> tuple[Finding, ...]:
+    """What is wrong with the selectors of an environment."""
+    return tuple(_pattern_findings(selectors, "/selectors", limits))
+
+
+def _pattern_findings(matchers: Sequence[Selector], parent: str, limits: Limits) -> Iterator[Finding]:
+    for place, matcher in enumerate(matchers):
+        pointer = f"{parent}/{place}"
         for field, pattern in matcher.as_json().items():
             values = pattern.values() if isinstance(pattern, dict) else [pattern]
             for value in values:

@@ -61,7 +61,7 @@ def matchers_of(text: str) -> tuple[Selector, ...]:
     if not lines:
         raise InputInvalid("A group needs at least one line that says whom it is of. Nothing was changed.")
     if len(lines) > _MAX_MATCHERS:
-        raise InputInvalid(f"A group has at most {_MAX_MATCHERS} lines. Nothing was changed.")
+        raise InputInvalid(f"At most {_MAX_MATCHERS} lines are taken. Nothing was changed.")
     return tuple(_matcher(number, line) for number, line in lines)
 
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, TypeVar
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 
+from controlplane.access.checks import pattern_problem, selector_findings
 from controlplane.access.services import default_effect_check
 from controlplane.accounts.principal import Role
 from controlplane.catalog.choices import QuarantinePolicy
@@ -19,15 +21,18 @@ from controlplane.catalog.selectors import EnvironmentState, counts_by_environme
 from controlplane.catalog.services import environment_create, environment_update, quarantine_default
 from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.clients.selectors import connected_counts
+from controlplane.console.access_words import matcher_line, matchers_of
 from controlplane.console.pages import Page
 from controlplane.errors import ControlPlaneError, InputInvalid
 from controlplane.incidents.selectors import incident_open_counts
 from xdscore.access import Effect
+from xdscore.codes import shown
 from xdscore.schema.content_policy import KINDS, Stance, policy_of, stances_of
 
 Choice = TypeVar("Choice", bound=Enum)
 
 _MAX_HOLD_CHARS: Final = 500  # the column
+_MAX_NODE_IDS: Final = 100  # as over REST
 _CONTENT_TITLES: Final = {
     "lua": "Lua code in filters",
     "modules": "Wasm and dynamic modules",
@@ -105,6 +110,9 @@ class EnvironmentPage(Page):
             "content": [(kind, _CONTENT_TITLES[kind], stances[kind]) for kind in KINDS],
             "stances": [each.value for each in Stance],
             "selectors": [each.as_json() for each in policy.selectors],
+            "selector_text": "\n".join(map(matcher_line, policy.selectors)),
+            "node_id_text": "\n".join(policy.node_ids),
+            "given": request.POST if error is not None else QueryDict(),
             "error": error,
         }
         return self.page(context, status=error.status if error else 200)
@@ -165,9 +173,35 @@ def _content(before: EnvironmentPolicy, given: QueryDict) -> EnvironmentPolicy:
     return replace(before, content=policy_of(stances))
 
 
+def _selectors(before: EnvironmentPolicy, given: QueryDict) -> EnvironmentPolicy:
+    """None: no client is taken; else one from each line."""
+    text = given.get("selectors", "")
+    selectors = matchers_of(text) if text.strip() else ()
+    if findings := selector_findings(selectors, settings.PARLEY.limits):
+        raise InputInvalid("A pattern is not taken. Nothing was changed.", findings=findings)
+    return replace(before, selectors=selectors)
+
+
+def _node_ids(before: EnvironmentPolicy, given: QueryDict) -> EnvironmentPolicy:
+    patterns = tuple(line.strip() for line in given.get("node_ids", "").splitlines() if line.strip())
+    if len(patterns) > _MAX_NODE_IDS:
+        raise InputInvalid(f"At most {_MAX_NODE_IDS} lines are taken. Nothing was changed.")
+    for pattern in patterns:
+        if problem := pattern_problem(pattern, settings.PARLEY.limits):
+            raise InputInvalid(f"The pattern '{shown(pattern, 60)}' {problem}. Nothing was changed.")
+    return replace(before, node_ids=patterns)
+
+
+def _deep_validation(before: EnvironmentPolicy, given: QueryDict) -> EnvironmentPolicy:
+    return replace(before, deep_validation=given.get("deep_validation") == "on")
+
+
 _CHANGES: Final[Mapping[str, Callable[[EnvironmentPolicy, QueryDict], EnvironmentPolicy]]] = {
     "hold": _hold,
     "quarantine": _quarantine,
     "default_effect": _default_effect,
     "content": _content,
+    "selectors": _selectors,
+    "node_ids": _node_ids,
+    "deep_validation": _deep_validation,
 }

@@ -1,0 +1,76 @@
+"""Which clients an environment takes, said in lines; and the policies that only administrators change."""
+
+import pytest
+from django.test import Client
+
+from controlplane.accounts.principal import Role
+from controlplane.catalog.selectors import environment_get
+from tests.web.conftest import SignIn, page
+from xdscore.selectors import Selector
+
+pytestmark = pytest.mark.django_db
+PATH = "/e/prod"
+
+
+@pytest.fixture
+def admin_of_prod(sign_in: SignIn) -> Client:
+    return sign_in(Role.ADMIN, "prod")
+
+
+def test_selectors__lines__are_kept_shown_and_taken_away_again(admin_of_prod: Client) -> None:
+    lines = "cluster=edge metadata.zone=eu-*\nidentity=spiffe://corp/ns/pay/*"
+
+    kept = admin_of_prod.post(PATH, {"field": "selectors", "selectors": lines})
+    selectors = environment_get(key="prod").policy.selectors
+    shown = page(admin_of_prod, PATH)
+    admin_of_prod.post(PATH, {"field": "selectors", "selectors": " \n"})
+
+    assert kept.status_code == 302
+    assert selectors == (
+        Selector(node_cluster="edge", metadata={"zone": "eu-*"}),
+        Selector(identity="spiffe://corp/ns/pay/*"),
+    )
+    assert lines in shown
+    assert environment_get(key="prod").policy.selectors == ()
+
+
+@pytest.mark.parametrize(
+    ("form", "says"),
+    [
+        ({"field": "selectors", "selectors": "node_id=a\nnobody"}, "Line 2"),
+        ({"field": "selectors", "selectors": "node_id=a*b*c*d"}, "3 stars"),
+        ({"field": "node_ids", "node_ids": "a*b*c*d"}, "3 stars"),
+        ({"field": "node_ids", "node_ids": "a\n" * 101}, "At most 100 lines"),
+    ],
+)
+def test_policy__mistake__says_which_keeps_what_was_typed_and_changes_nothing(
+    form: dict[str, str], says: str, admin_of_prod: Client
+) -> None:
+    before = environment_get(key="prod").policy
+
+    answer = admin_of_prod.post(PATH, form)
+
+    assert answer.status_code == 422
+    assert says in answer.content.decode()
+    assert form[form["field"]].splitlines()[0] in answer.content.decode()
+    assert environment_get(key="prod").policy == before
+
+
+def test_node_ids_and_deep_validation__saved__hold(admin_of_prod: Client) -> None:
+    admin_of_prod.post(PATH, {"field": "node_ids", "node_ids": "{name}-*\nedge-1\n"})
+    admin_of_prod.post(PATH, {"field": "deep_validation", "deep_validation": "on"})
+
+    policy = environment_get(key="prod").policy
+    assert policy.node_ids == ("{name}-*", "edge-1")
+    assert policy.deep_validation
+    assert "checked" in page(admin_of_prod, PATH)
+
+
+@pytest.mark.parametrize("field", ["selectors", "node_ids", "deep_validation"])
+def test_policy__operator__is_refused(field: str, sign_in: SignIn) -> None:
+    before = environment_get(key="prod").policy
+
+    answer = sign_in(Role.OPERATOR, "prod").post(PATH, {"field": field, field: "on"})
+
+    assert answer.status_code == 403
+    assert environment_get(key="prod").policy == before
