@@ -18,7 +18,7 @@ from controlplane.clients.bootstraps import (
     grpc_bootstrap,
     node_for,
 )
-from controlplane.clients.browsing import Standing, client_page, client_refusals, standing_counts
+from controlplane.clients.browsing import ClientLine, Standing, client_page, client_refusals, standing_counts
 from controlplane.clients.families import ClientFamily
 from controlplane.clients.selectors import ClientSummary, NackView, StreamView, client_get, client_streams
 from controlplane.config import Config
@@ -43,6 +43,8 @@ _UNDERSTANDS: Final = {
     "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=true; else it reports 'does not exist' after about 15 s.",
     ClientFamily.ENVOY: "Envoy takes the reasons Parley sends without a word: look for them here, not in its log.",
 }
+# Whether a client reads the reasons, in one word: never "yes", for nothing that it sends says so (ux.md F4).
+_READS: Final = {ClientFamily.GRPC_CORE: "if set up", ClientFamily.ENVOY: "unlikely"}
 _UNDERSTANDS_UNKNOWN: Final = (
     "Whether it reads the reasons Parley sends (xRFC TP3) cannot be seen from here; "
     "where it does not, it reports 'does not exist'."
@@ -58,6 +60,15 @@ class Event:
     label: str
     what: str
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One line of the list, with whether it reads the reasons Parley sends, in a word and in a sentence."""
+
+    line: ClientLine
+    reads: str
+    why: str
 
 
 class ClientsPage(Page):
@@ -80,7 +91,8 @@ class ClientsPage(Page):
         )
         counts = standing_counts(environment_keys=[environment_key])[environment_key]
         context = {
-            "page": Paged(lines, number, count),
+            "page": Paged([Shown(line, *_reads(line.client.family)) for line in lines], number, count),
+            "node_ids": "\n".join(line.client.node_id for line in lines),
             "text": text,
             "standing": standing,
             "family": family,
@@ -132,6 +144,10 @@ class ClientPage(Page):
 
 
 _NEEDS_ATTENTION: Final = (DeliveryState.NACKED, DeliveryState.ERROR_SENT)
+
+
+def _reads(family: ClientFamily) -> tuple[str, str]:
+    return _READS.get(family, "unknown"), _UNDERSTANDS.get(family, _UNDERSTANDS_UNKNOWN)
 
 
 def _tail(client_id: str) -> list[Event]:
