@@ -166,16 +166,16 @@ def running_ads(home: Path, extra: Mapping[str, str]) -> Iterator[Parley]:
 
 
 def _place(home: Path, *, ads: int, extra: Mapping[str, str] | None) -> tuple[Parley, dict[str, str]]:
-    web, *others = free_ports(1 + 2 * ads)
-    parley = Parley(home, web, others[:ads], others[ads:])
+    web, *others = free_ports(1 + 2 * max(ads, 1))  # without ADS its addresses are named all the same
+    parley = Parley(home, web, others[:ads], others[ads : 2 * ads])
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PARLEY_", "DJANGO_"))}
     clean.pop("DATABASE_URL", None)
     clean.pop("REDIS_URL", None)
     return parley, clean | {
         "PARLEY_HOME": str(home),
         "PARLEY_WEB_ADDRESS": f"127.0.0.1:{web}",
-        "PARLEY_ADS_ADDRESS": f"127.0.0.1:{parley.ads_ports[0]}",
-        "PARLEY_ADS_METRICS_ADDRESS": f"127.0.0.1:{parley.metrics_ports[0]}",
+        "PARLEY_ADS_ADDRESS": f"127.0.0.1:{others[0]}",
+        "PARLEY_ADS_METRICS_ADDRESS": f"127.0.0.1:{others[-1]}",
         "PYTHONUNBUFFERED": "1",
         **(extra or {}),
     }
