@@ -7,7 +7,7 @@
     │   ├── Forbidden             403
     │   ├── Conflict              409: held, name taken, base moved
     │   ├── Gone                  410: not kept any more
-    │   └── PreconditionFailed    412: If-Match or If-None-Match does not hold; 428: it is missing
+    │   └── PreconditionFailed    412: If-Match or If-None-Match does not hold
     └── DependencyError           try again later                503
 
 Findings are not exceptions: an exception carries all of them when nothing can go on.

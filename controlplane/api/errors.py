@@ -4,6 +4,7 @@ OperatorError
 ├── Unauthenticated        401: nobody is known to be asking
 ├── MethodRefused          405: the path exists, not for this verb
 ├── MediaRefused           415: the body is written in something else than JSON or YAML
+├── ConditionMissing       428: the environment wants to know which revision a write was made from
 └── Busy                   429: too many at once, or too often; the same request may be sent again later
 ControlPlaneError
 └── InternalError          500: a fault of Parley's own
@@ -35,6 +36,13 @@ class MediaRefused(OperatorError):
 
     code = "XDS3015"
     status = 415
+
+
+class ConditionMissing(OperatorError):
+    """A write of one resource that does not say which revision it was made from, where that is demanded."""
+
+    code = "XDS3028"
+    status = 428
 
 
 class Busy(OperatorError):

@@ -5,6 +5,8 @@ from typing import Final
 
 from rest_framework.request import Request
 
+from controlplane.api.errors import ConditionMissing
+from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.values import Existing, Expectation
 from controlplane.errors import InputInvalid
 
@@ -17,8 +19,10 @@ def etag(revision: int) -> str:
     return f'"r{revision}"'
 
 
-def expectation_of(request: Request) -> Expectation:
-    """What the caller demands of what is there. Raises InputInvalid for a condition that cannot be understood."""
+def expectation_of(request: Request, environment_key: str) -> Expectation:
+    """What the caller demands of what is there. Raises InputInvalid for a condition that cannot be understood, and
+    ConditionMissing where the environment wants one (resolutions C25).
+    """
     match = request.headers.get("If-Match")
     none_match = request.headers.get("If-None-Match")
     if match is not None and none_match is not None:
@@ -30,6 +34,11 @@ def expectation_of(request: Request) -> Expectation:
             )
         return Existing.ABSENT
     if match is None:
+        if environment_get(key=environment_key).policy.require_if_match:
+            raise ConditionMissing(
+                f"Environment '{environment_key}' wants to know which revision this was made from. Send If-Match with "
+                "the ETag you read, or 'If-None-Match: *' for what does not exist yet. Nothing was changed."
+            )
         return Existing.ANY
     if match.strip() == "*":
         return Existing.PRESENT

@@ -44,6 +44,7 @@ class Environment(models.Model):
     hold_reason = models.CharField(max_length=500, blank=True, default="")
     content = models.JSONField(default=dict)  # kind of dangerous content -> stance; what is absent is refused
     deep_validation = models.BooleanField(default=False, db_default=False)  # asked of an Envoy: `builder.deep`
+    require_if_match = models.BooleanField(default=False, db_default=False)  # resolutions C25
     lineage = models.UUIDField(default=uuid.uuid4)
     generation = models.PositiveBigIntegerField(default=0)
     built_generation = models.PositiveBigIntegerField(default=0)

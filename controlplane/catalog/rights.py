@@ -19,6 +19,7 @@ POLICY_ROLES: Final[Mapping[str, Role]] = {
     "hold": Role.OPERATOR,
     "content": Role.ADMIN,
     "deep_validation": Role.ADMIN,
+    "require_if_match": Role.ADMIN,
 }
 
 

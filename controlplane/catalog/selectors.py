@@ -53,6 +53,7 @@ def environment_state(row: Environment) -> EnvironmentState:
         hold=row.hold_reason,
         content=policy_of(row.content),
         deep_validation=row.deep_validation,
+        require_if_match=row.require_if_match,
     )
     return EnvironmentState(
         row.pk, row.key, row.position, policy, str(row.lineage), row.generation, row.built_generation, row.epoch

@@ -127,7 +127,8 @@ class EnvironmentPolicy:
     """What an operator decides about an environment (interfaces.md section 4). `hold`: why resource changes are
     stopped, or empty. `node_ids`: see xdscore.selectors.EnvironmentChoice.
     `content`: what becomes of resources that bring code or reach into the proxy's machine. `deep_validation`: whether
-    an Envoy reads what is about to be served.
+    an Envoy reads what is about to be served. `require_if_match`: whether a write of one resource has to say which
+    revision it was made from (resolutions C25).
     """
 
     selectors: tuple[Selector, ...] = ()
@@ -137,6 +138,7 @@ class EnvironmentPolicy:
     hold: str = ""
     content: ContentPolicy = DEFAULT_POLICY
     deep_validation: bool = False
+    require_if_match: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ def test_create__with_selectors_and_policies__is_behind_the_others(api: Caller) 
         "quarantine": "automatic",
         "hold": "not yet",
         "deep_validation": True,
+        "require_if_match": True,
     }
 
     answer = api.post("environments", body)
@@ -117,6 +118,7 @@ def test_patch__body_that_is_wrong__422(api: Caller, stored: Stored, body: objec
         ("operator", {"hold": "x"}, True),
         ("operator", {"quarantine": "off"}, True),
         ("operator", {"deep_validation": True}, False),
+        ("operator", {"require_if_match": True}, False),
         ("operator", {"default_effect": "allow"}, False),
         ("operator", {"selectors": []}, False),
         ("operator", {"hold": "x", "default_effect": "allow"}, False),

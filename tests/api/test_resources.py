@@ -95,6 +95,32 @@ def test_put__if_none_match_where_nothing_is__creates(api: Caller) -> None:
     assert api.put(PAY, cluster(), If_None_Match="*").status == 202
 
 
+@pytest.mark.parametrize(("verb", "where"), [("PUT", ""), ("DELETE", ""), ("POST", "/revisions/1/restore")])
+def test_write__environment_demands_a_condition__428_without_one_and_done_with_one(
+    api: Caller, verb: str, where: str
+) -> None:
+    path = f"environments/default/resources/cluster/pay{where}"
+    api.put("environments/default/resources/cluster/pay", cluster())
+    api.put("environments/default/resources/cluster/pay", cluster(connect_timeout="2s"))
+    api.patch("environments/default", {"require_if_match": True})
+    body = cluster(connect_timeout="3s") if verb == "PUT" else None
+
+    refused = api(verb, path, body)
+    done = api(verb, path, body, If_Match='"r2"')
+
+    assert_problem(refused, 428, "XDS3028")
+    assert "If-Match" in refused.json["detail"]
+    assert done.status == 202
+
+
+def test_write__environment_demands_a_condition__what_is_new_says_so_and_apply_has_its_own(api: Caller) -> None:
+    api.patch("environments/default", {"require_if_match": True})
+
+    assert api.put("environments/default/resources/cluster/pay", cluster()).status == 428
+    assert api.put("environments/default/resources/cluster/pay", cluster(), If_None_Match="*").status == 202
+    assert api.post("environments/default/apply", {"resources": [cluster("other")]}).status == 202
+
+
 def test_get__json_and_yaml__are_the_same_manifest(api: Caller) -> None:
     api.put(PAY, cluster())
 

@@ -152,7 +152,10 @@ def edit(ctx: typer.Context, type: Type, name: Name, message: Message = "") -> O
 def delete(ctx: typer.Context, type: Type, name: Name, message: Message = "") -> Outcome:  # noqa: A002
     """Take a resource out of the environment."""
     session = session_of(ctx)
-    made = session.api.request("DELETE", session.api.resource(type, name), parameters={"message": message}).json()
+    path = session.api.resource(type, name)
+    seen = session.api.request("GET", path).headers["ETag"]  # an environment may want to know what is deleted
+    headers = {"If-Match": seen}
+    made = session.api.request("DELETE", path, parameters={"message": message}, headers=headers).json()
     session.printer.document(made, lambda: f"change {made['id']}", name=made["id"])
     return Outcome(text=f"The {type} '{name}' is deleted; clients learn it within seconds.")
 

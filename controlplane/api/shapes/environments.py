@@ -7,7 +7,7 @@ from django.conf import settings
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from controlplane.api.fields import StrictSerializer, Text
+from controlplane.api.fields import Flag, StrictSerializer, Text
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.models import DEFAULT_EFFECTS, ENVIRONMENT_KEY_PATTERN
 from xdscore.schema.content_policy import Stance
@@ -23,6 +23,9 @@ _NODE_IDS_HELP: Final = (
 _STANCES: Final = [each.value for each in Stance]
 _CONTENT_HELP: Final = "Whether resources with dangerous content are refused, warned of, or allowed."
 _DEEP_HELP: Final = "Whether an Envoy reads what is about to be served; what it refuses is held back."
+_IF_MATCH_HELP: Final = (
+    "Whether PUT, DELETE and restore of one resource need If-Match or `If-None-Match: *`; without either they are 428."
+)
 _MAX_HOLD_CHARS: Final = 500  # the column
 
 
@@ -119,7 +122,8 @@ class EnvironmentPatchIn(StrictSerializer):
         help_text="Why resource changes are stopped; null: they are not.",
     )
     content = ContentIn(required=False, help_text=_CONTENT_HELP)
-    deep_validation = serializers.BooleanField(required=False, help_text=_DEEP_HELP)
+    deep_validation = Flag(required=False, help_text=_DEEP_HELP)
+    require_if_match = Flag(required=False, help_text=_IF_MATCH_HELP)
 
 
 class EnvironmentIn(EnvironmentPatchIn):
@@ -148,6 +152,7 @@ class EnvironmentOut(serializers.Serializer[Any]):
     hold = serializers.CharField(allow_null=True)
     content = serializers.DictField(child=serializers.ChoiceField(choices=_STANCES), help_text=_CONTENT_HELP)
     deep_validation = serializers.BooleanField(help_text=_DEEP_HELP)
+    require_if_match = serializers.BooleanField(help_text=_IF_MATCH_HELP)
     epoch = serializers.IntegerField(help_text="The snapshot that is served; 0 before the first.")
     generation = serializers.IntegerField(help_text="How many changes were written.")
     built_generation = serializers.IntegerField(help_text="The last one that a build covered.")

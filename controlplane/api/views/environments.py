@@ -86,8 +86,8 @@ class EnvironmentView(ApiView):
         operation_id="environment_update",
         summary="Change policies of an environment",
         description=(
-            "Needs the role admin for `selectors`, `node_ids`, `content` and `deep_validation`, access-editor for "
-            "`default_effect`, and operator for `quarantine` and `hold`."
+            "Needs the role admin for `selectors`, `node_ids`, `content`, `deep_validation` and `require_if_match`, "
+            "access-editor for `default_effect`, and operator for `quarantine` and `hold`."
         ),
         request=body_of_shape(EnvironmentPatchIn),
         responses=described(200, EnvironmentWrittenOut, 400, 401, 403, 404, 409, 413, 415, 422, 503),
@@ -142,6 +142,7 @@ def environment_json(state: EnvironmentState) -> dict[str, object]:
         "hold": state.policy.hold or None,
         "content": stances_of(state.policy.content),
         "deep_validation": state.policy.deep_validation,
+        "require_if_match": state.policy.require_if_match,
         "epoch": state.epoch,
         "generation": state.generation,
         "built_generation": state.built_generation,
@@ -163,8 +164,7 @@ def _policy(before: EnvironmentPolicy, values: dict[str, Any]) -> EnvironmentPol
         changed["hold"] = values["hold"] or ""
     if "content" in values:
         changed["content"] = policy_of(stances_of(before.content) | values["content"])
-    if "deep_validation" in values:
-        changed["deep_validation"] = values["deep_validation"]
+    changed |= {field: values[field] for field in ("deep_validation", "require_if_match") if field in values}
     return replace(before, **changed)
 
 

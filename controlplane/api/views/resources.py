@@ -115,7 +115,7 @@ class ResourceView(ApiView):
         parameters=[MESSAGE, *PRECONDITIONS],
         request={"application/json": MANIFEST, "application/yaml": MANIFEST},
         responses=described(
-            202, ChangeMadeOut, 400, 401, 403, 404, 409, 412, 413, 415, 422, 503, unchanged=UnchangedOut
+            202, ChangeMadeOut, 400, 401, 403, 404, 409, 412, 413, 415, 422, 428, 503, unchanged=UnchangedOut
         ),
     )
     def put(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
@@ -125,7 +125,7 @@ class ResourceView(ApiView):
         query.done()
         kind = kind_in_path(type)
         expected = Expected(kind.word, name_in_path(kind, name))
-        expect = expectation_of(request)
+        expect = expectation_of(request, environment_key)
         read = parsed_all([one_manifest(request)], environment_key=environment_key, expected=expected)
         made = change_apply(
             environment_key=environment_key,
@@ -140,7 +140,7 @@ class ResourceView(ApiView):
         operation_id="resource_delete",
         summary="Delete a resource",
         parameters=[MESSAGE, *PRECONDITIONS],
-        responses=described(202, ChangeMadeOut, 401, 403, 404, 409, 412, 422, 503),
+        responses=described(202, ChangeMadeOut, 401, 403, 404, 409, 412, 422, 428, 503),
     )
     def delete(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
         """Take the resource out of the environment."""
@@ -150,7 +150,7 @@ class ResourceView(ApiView):
         kind = kind_in_path(type)
         made = change_apply(
             environment_key=environment_key,
-            edits=[Delete(kind, name_in_path(kind, name), expectation_of(request))],
+            edits=[Delete(kind, name_in_path(kind, name), expectation_of(request, environment_key))],
             actor=principal_of(request),
             message=message,
             request_id=request_id(),
@@ -186,7 +186,7 @@ class RevisionRestoreView(ApiView):
         summary="Restore a revision as a new one",
         parameters=[MESSAGE, *PRECONDITIONS],
         request=None,
-        responses=described(202, ChangeMadeOut, 401, 403, 404, 409, 412, 422, 503, unchanged=UnchangedOut),
+        responses=described(202, ChangeMadeOut, 401, 403, 404, 409, 412, 422, 428, 503, unchanged=UnchangedOut),
     )
     def post(self, request: Request, environment_key: str, type: str, name: str, revision: int) -> HttpResponse:  # noqa: A002
         """Store the revision's content as the resource's next revision, secrets included."""
@@ -201,7 +201,7 @@ class RevisionRestoreView(ApiView):
             revision=revision,
             actor=principal_of(request),
             message=message,
-            expect=expectation_of(request),
+            expect=expectation_of(request, environment_key),
             request_id=request_id(),
         )
         return change_answer(made, headers={"ETag": etag(made.edits[0].revision)} if made.changed else None)

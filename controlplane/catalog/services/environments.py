@@ -134,4 +134,5 @@ def _columns(policy: EnvironmentPolicy) -> dict[str, object]:
         "hold_reason": policy.hold,
         "content": stances_of(policy.content),
         "deep_validation": policy.deep_validation,
+        "require_if_match": policy.require_if_match,
     }
