@@ -20,7 +20,7 @@ from controlplane.builder.stages.assemble import Assembly, assemble
 from controlplane.builder.stages.fallback import resolve
 from controlplane.builder.stages.permit import Permitted, permit
 from controlplane.catalog.heads import CatalogState
-from controlplane.catalog.selectors import environment_generations, environments_due
+from controlplane.catalog.selectors import environment_generations, environments_due, requests_between
 from controlplane.catalog.services import certificates_watch
 from controlplane.failpoints import failpoint
 from controlplane.journal.services import event_append
@@ -32,6 +32,8 @@ log = structlog.get_logger(__name__)
 # What this process knows of the environments it built.
 MEMORY = Memory()
 _UPKEEP_S = 60.0
+# A build may cover thousands of changes; the newest ones are what somebody looks for.
+_MAX_REQUESTS_LOGGED = 20
 
 
 def build_when_quiet(*, environment_id: int) -> None:
@@ -74,6 +76,18 @@ def build(*, environment_id: int, memory: Memory = MEMORY) -> None:
         return
     watch.lap("read")
     failpoint("build.read")
+    asked_by = requests_between(
+        environment_id=environment_id,
+        after=state.built_generation,
+        until=state.at.generation,
+        limit=_MAX_REQUESTS_LOGGED,
+    )
+    with structlog.contextvars.bound_contextvars(requests=list(asked_by)):
+        _build(environment_id, inputs, known, watch, memory)
+
+
+def _build(environment_id: int, inputs: Inputs, known: Remembered, watch: "_Stopwatch", memory: Memory) -> None:
+    state = inputs.state
     try:
         prepared = _prepare(environment_id, inputs, known, watch)
         accepted = prepared.inspection.accepted
@@ -94,6 +108,7 @@ def build(*, environment_id: int, memory: Memory = MEMORY) -> None:
             subject=f"build/{state.environment}",
             payload={"generation": state.at.generation, "reason": type(error).__name__},
         )
+        log.warning("build.failed", environment=state.environment, reason=type(error).__name__)
         raise
 
 

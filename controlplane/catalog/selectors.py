@@ -93,6 +93,14 @@ def change_of_generation(*, environment_id: int, generation: int, using: str = "
     return made.values_list("public_id", flat=True).first()
 
 
+def requests_between(*, environment_id: int, after: int, until: int, limit: int) -> tuple[str, ...]:
+    """The ids of the newest requests that made changes behind one generation up to another one, newest first: by them a
+    build is found in the log that follows a request (ux.md section 4, "X-Request-ID").
+    """
+    made = Change.objects.filter(environment=environment_id, generation__gt=after, generation__lte=until)
+    return tuple(made.exclude(request_id="").order_by("-generation").values_list("request_id", flat=True)[:limit])
+
+
 def quarantine_count() -> int:
     """How many revisions are in quarantine now, in all environments."""
     return Quarantine.objects.filter(released_at=None).count()
