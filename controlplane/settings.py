@@ -135,6 +135,7 @@ SPECTACULAR_SETTINGS = {
         "controlplane.api.schema.idempotency_described",
         "controlplane.api.schema.manifests_described",
         "controlplane.api.schema.retry_after_described",
+        "controlplane.api.schema.stability_described",
         "controlplane.api.schema.examples_described",
     ],
     "SWAGGER_UI_DIST": "SIDECAR",  # works offline, and under a strict content security policy

@@ -222,6 +222,25 @@ def retry_after_described(result: dict[str, Any], **_: object) -> dict[str, Any]
     return result
 
 
+# What interfaces.md does not fix: it may change from one release to the next. Every other operation is stable.
+_BETA: Final = frozenset(
+    {
+        *("access_case_list", "access_case_create", "access_case_delete", "access_history", "access_review"),
+        *("channel_list", "channel_create", "channel_get", "channel_delete", "channel_test", "channel_resume"),
+        *("delivery_list", "notification_list", "revision_restore", "error_get"),
+        *("client_token_list", "client_token_create", "client_token_revoke"),
+    }
+)
+
+
+def stability_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
+    """How much each operation may be relied upon."""
+    for path in result["paths"].values():
+        for operation in path.values():
+            operation["x-stability"] = "beta" if operation["operationId"] in _BETA else "stable"
+    return result
+
+
 def examples_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
     """Each body with its example."""
     for path in result["paths"].values():

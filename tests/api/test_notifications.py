@@ -1,8 +1,11 @@
 """The inbox, and the channels: who may see and make them, and that no secret is read back."""
 
 import uuid
+from dataclasses import replace
+from ipaddress import ip_network
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.catalog.services import environment_create, environment_default_ensure
@@ -10,7 +13,9 @@ from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.databases import READER
 from controlplane.journal.services import event_append
 from controlplane.notify.services import notify
+from controlplane.values import WebhookAllow
 from tests.api.conftest import Caller, assert_problem, caller
+from tests.support.webhook import receiver
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -65,6 +70,40 @@ def test_channel__made_read_and_deleted__secret_is_shown_once(api: Caller) -> No
     audit = api.get("audit").content
     assert b"channel.created" in audit
     assert b"hidden" not in audit
+
+
+@pytest.fixture
+def loopback(settings: Settings) -> None:
+    settings.PARLEY = replace(settings.PARLEY, webhook_allow=WebhookAllow(networks=(ip_network("127.0.0.0/8"),)))
+
+
+@pytest.mark.parametrize(("status", "ok"), [(200, True), (500, False)])
+def test_channel_test__receiver_takes_it_or_not__says_so_and_leaves_nothing(
+    api: Caller, loopback: None, status: int, ok: bool
+) -> None:
+    with receiver() as hook:
+        hook.status = status
+        channel = f"channels/{api.post('channels', HOOK | {'target': hook.url}).json['id']}"
+
+        answer = api.post(f"{channel}/test")
+
+    assert answer.status == 200
+    assert answer.json["ok"] is ok
+    assert len(hook.received) == 1
+    assert b"A sample for channel 'ops'" in hook.received[0].body
+    assert api.get(f"{channel}/deliveries").json == {"results": []}
+
+
+def test_channel_deliveries__of_an_event__say_what_was_answered(api: Caller, loopback: None) -> None:
+    with receiver() as hook:
+        channel = f"channels/{api.post('channels', HOOK | {'target': hook.url}).json['id']}"
+        happen("default")
+
+        notify()
+
+    [delivery] = api.get(f"{channel}/deliveries").json["results"]
+    assert delivery["title"] == "Cluster 'of-default' is quarantined in 'default'"
+    assert (delivery["state"], delivery["attempts"], delivery["answer"]) == ("delivered", 1, "200 ok")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,9 @@ from tests.support.envoy import envoy
 from tests.support.manifests import cluster
 from tests.support.stack import ROOT, Parley, running_up
 
+# A start, a real Envoy and some twenty runs of xdsctl, one after the other.
+pytestmark = pytest.mark.timeout(240)
+
 SCRIPT = ROOT / "deploy" / "ci" / "rollout.sh"
 WORKFLOW = ROOT / "deploy" / "ci" / "github-workflow.yml"
 
