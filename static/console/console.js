@@ -51,6 +51,16 @@ document.addEventListener("htmx:beforeRequest", (event) => {
   if (part && (paused || document.hidden || part.contains(document.activeElement))) event.preventDefault();
 });
 
+// The same again is not put in: a live region would be read out once more, with nothing new in it.
+const shown = new Map();
+
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (!event.target.closest("[data-live]")) return;
+  const { pathInfo: { requestPath }, serverResponse } = event.detail;
+  if (shown.get(requestPath) === serverResponse) event.detail.shouldSwap = false;
+  shown.set(requestPath, serverResponse);
+});
+
 function closeMenus(except) {
   for (const menu of document.querySelectorAll("details.menu[open]")) if (menu !== except) menu.open = false;
 }

@@ -86,6 +86,23 @@ def test_keys__search_help_and_escape__do_what_the_list_says(page: Page, parley:
     expect(page.locator("#keys")).to_be_hidden()
 
 
+def test_setup_guide__nothing_is_new__its_live_region_says_nothing_again(page: Page, parley: Parley) -> None:
+    page.clock.install()
+    page.goto(f"{_base(parley)}/e/default/setup")
+    spoken = "() => { spoken = 0; new MutationObserver((all) => { spoken += all.length }).observe(%s, {%s}); }"
+    region, all_of_it = "document.querySelector('[aria-live=polite]')", "childList: true, subtree: true"
+
+    for round_ in range(4):
+        with page.expect_response(lambda answer: "part=ticks" in answer.url):
+            page.clock.run_for(3_000)
+        if round_ == 1:
+            # By now the page shows what the first answer brought.
+            page.evaluate(spoken % (region, all_of_it))
+
+    # The last answer came after the one before it was dealt with.
+    assert page.evaluate("spoken") == 0
+
+
 def test_editor__without_scripts__checks_and_saves(browser: Browser, parley: Parley) -> None:
     with browser.new_context(java_script_enabled=False) as context:
         page = _page(context, parley)
