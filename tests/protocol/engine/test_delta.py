@@ -238,3 +238,47 @@ def test_version__wildcard_after_a_step__is_what_a_new_stream_is_told(wire: Wire
 
     (other,) = Wire(world, Variant.DELTA).delta(CLUSTER)
     assert step.version == other.version != first.version  # B8, I8
+
+
+def test_subscribe__star_after_a_name__only_the_rest_is_sent(wire: Wire) -> None:
+    wire.delta(CLUSTER, "a")
+
+    (response,) = wire.delta(CLUSTER, "*", nonce="1")
+
+    assert names_of(response) == ["b"]  # D6, C4
+
+
+def test_unsubscribe__name_held_by_the_wildcard_alone_beside_a_new_one__both_are_answered(wire: Wire) -> None:
+    wire.delta(CLUSTER)
+
+    (response,) = wire.delta(CLUSTER, "zz", unsubscribe=("a",), nonce="1")
+
+    assert (names_of(response), errors_of(response)) == (["a"], {"zz": "NOT_FOUND"})  # C6, C7
+
+
+def test_endpoints__behind_clusters_asked_for_by_name__follow_what_changed_alone(wire: Wire, world: World) -> None:
+    world.serve(ENDPOINT, "b", "f1")
+    wire.publish()
+    wire.delta(CLUSTER, "a", "b")
+    wire.delta(CLUSTER, nonce="1")
+    wire.delta(ENDPOINT, "a", "b")
+    wire.delta(ENDPOINT, nonce="2")
+    (again,) = wire.delta(CLUSTER, "a")
+    wire.delta(CLUSTER, nonce=again.nonce)
+    world.serve(CLUSTER, "b", "b2")
+
+    written = [(r.kind, names_of(r)) for r in wire.publish()]
+
+    assert written == [(CLUSTER, ["b"]), (ENDPOINT, ["b"])]  # I3: a was only said again
+
+
+def test_answers__client_silent_about_as_many_as_may_be__the_next_waits_and_passes_the_oldest(wire: Wire) -> None:
+    most = wire.session._settings.limits.unanswered_responses
+    for number in range(most):
+        assert len(wire.delta(ROUTE, f"n{number}")) == 1
+    assert wire.delta(ROUTE, "r") == []
+    assert wire.session.wake_at() == wire.now + 30
+
+    wire.now += 30
+
+    assert [names_of(r) for r in wire.written()] == [["r"]]  # B13
