@@ -24,9 +24,16 @@ from xdsctl.session import Session
 from xdsctl.settings import ENVIRONMENT_VARIABLE, SERVER_VARIABLE, TOKEN_VARIABLE, Context
 
 EPILOG = (
-    "To begin: 'xdsctl context set NAME --url URL', 'xdsctl login', 'xdsctl doctor'.\n\n"
+    "To begin: 'xdsctl context set NAME --url URL', 'xdsctl login', 'xdsctl doctor'. In a pipeline the variables "
+    "XDSCTL_SERVER and XDSCTL_TOKEN are enough. A server's first token is in the file admin.token of its home; "
+    "'Tokens' in its console makes others.\n\n"
+    "A change, from file to fleet: 'xdsctl validate -f DIR', 'xdsctl diff -f DIR', 'xdsctl apply -f DIR -m WHY "
+    "--wait', and back: 'xdsctl rollout history', 'xdsctl rollout undo --to EPOCH --reason WHY'.\n\n"
     "Exit status: 0 done, 1 the answer is no, 2 wrong usage, 3 no answer from the server, 4 conflict, 5 time ran out."
 )
+
+_ENVIRONMENT_HELP = "The environment; the context's, else 'default'."
+_CONTEXT_HELP = "A context of 'xdsctl context list', instead of the one in use."
 
 
 class _GlobalOptions(TyperGroup):
@@ -83,9 +90,15 @@ def root(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     ] = "",
     environment: Annotated[
         str,
-        typer.Option("--environment", "-e", help="The environment.", envvar=ENVIRONMENT_VARIABLE, show_default=False),
+        typer.Option(
+            "--environment",
+            "-e",
+            help=_ENVIRONMENT_HELP,
+            envvar=ENVIRONMENT_VARIABLE,
+            show_default=False,
+        ),
     ] = "",
-    context: Annotated[str, typer.Option(help="A context that was set before.", show_default=False)] = "",
+    context: Annotated[str, typer.Option(help=_CONTEXT_HELP, show_default=False)] = "",
     output: Annotated[Format, typer.Option("--output", "-o", help="How data is written.")] = Format.TABLE,
     no_color: Annotated[bool, typer.Option("--no-color", help="Plain text. NO_COLOR says the same.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only data and errors.")] = False,

@@ -27,6 +27,7 @@ BaseEpoch = Annotated[
     ),
 ]
 
+_DRY_RUN_HELP: Final = "'server': say what would change, and for which clients, and do nothing."
 _ORDER: Final = ("note", "warning", "error")
 _MAX_LOSING_SHOWN: Final = 3  # clients, and resources of each; -o json of diff has them all
 _EDIT_COLUMNS: Final = (
@@ -86,7 +87,8 @@ def validate(
 def diff(ctx: typer.Context, filename: Files, owner: Owner = "", prune: Prune = False) -> Outcome:
     """Show what an apply would change.
 
-    Field by field, as a patch. Exit status 1 when there are differences.
+    As a patch; with -o json field by field. Then how many clients of which groups would be sent something different,
+    and who would lose what they have. Exit status 1 when there are differences.
     """
     session = session_of(ctx)
     manifests = manifests_read(filename)
@@ -111,7 +113,7 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     prune: Prune = False,
     base_epoch: BaseEpoch = 0,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse references to what does not exist.")] = False,
-    dry_run: Annotated[DryRun, typer.Option(help="Say what would happen and do nothing.")] = DryRun.NONE,
+    dry_run: Annotated[DryRun, typer.Option(help=_DRY_RUN_HELP)] = DryRun.NONE,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the fleet has taken it, or has not.")] = False,
     timeout: Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.")] = "5m",
     fail_on: Annotated[
