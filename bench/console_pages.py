@@ -46,6 +46,7 @@ PAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "access": ("/e/{env}/access", "/e/{env}/access?name={name}&type=cluster&node_id=node-1"),
     "access-rule": ("/e/{env}/access/rule",),
     "setup": ("/e/{env}/setup", "/e/{env}/setup?part=ticks"),
+    "inbox": ("/messages", "/messages?environment={env}"),
     "audit": ("/audit", "/audit?environment={env}&actor=parley"),
     "tokens": ("/tokens", "/tokens?kind=client&text=workload&state=good"),
     "users": ("/users", "/users?text=person"),

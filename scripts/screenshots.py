@@ -50,6 +50,7 @@ PAGES: Final = (
     ("users", "/users"),
     ("user", "/users -> /users/"),
     ("account", "/account"),
+    ("messages", "/messages"),
     ("audit", "/audit"),
     ("access", "/e/default/access"),
     ("access-rule", "/e/default/access/rule"),

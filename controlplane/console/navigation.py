@@ -48,6 +48,7 @@ GROUPS: Final = (
         (
             Place("Home", "home", "home", of_environment=False),
             Place("Incidents", "alert-triangle", "incidents", also=("incident",)),
+            Place("Messages", "notes", "inbox", of_environment=False),
             Place("Clients", "plug-connected", "clients", also=("client",)),
             Place("Explain", "help", "explain", of_environment=False),
         ),

@@ -87,6 +87,10 @@ LOOKS: Final[dict[str, Look]] = {
     "skipped": Look("quiet", "minus", "not asked"),
     "yes": Look("good", "circle-check", "Yes"),
     "no": Look("bad", "circle-x", "No"),
+    # How loud a message is
+    "page": Look("bad", "alert-triangle", "urgent"),
+    "normal": Look("warn", "info-circle", "normal"),
+    "quiet": Look("quiet", "minus", "quiet"),
     # How much a finding matters
     "error": Look("bad", "circle-x", "error"),
     "warning": Look("warn", "alert-triangle", "warning"),

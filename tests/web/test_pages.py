@@ -30,6 +30,7 @@ NEEDS: dict[str, Role | None] = {
     "clients": Role.VIEWER,
     "client": None,
     "audit": None,
+    "inbox": None,
     "tokens": None,
     "users": None,
     "user": None,

@@ -1,0 +1,76 @@
+"""The inbox: what people were told, newest first; for administrators, where else it goes and whether it arrives."""
+
+from typing import Final
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from controlplane.accounts.principal import Role
+from controlplane.catalog.rights import environment_visible, require
+from controlplane.catalog.selectors import environment_list
+from controlplane.console.pages import Page
+from controlplane.errors import ControlPlaneError, InputInvalid
+from controlplane.notify.selectors import channel_list, notification_list
+from controlplane.notify.services import channel_resume, channel_test
+
+_SIZE: Final = 50
+
+
+class InboxPage(Page):
+    """Messages of the environments one sees. Channels hold addresses of others, so administrators of all see them."""
+
+    template = "inbox/list.html"
+    needs = {"GET": None, "POST": None}
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """One page, from the message behind `before` on."""
+        wanted = request.GET.get("environment", "").strip()
+        keys = self.principal.sees(state.key for state in environment_list())
+        shown = (environment_visible(self.principal, wanted).key,) if wanted else keys
+        before = request.GET.get("before", "")
+        found = notification_list(
+            environment_keys=shown,
+            before=int(before) if before.isascii() and before.isdigit() and len(before) <= 18 else None,
+            limit=_SIZE + 1,
+        )
+        administers = self.principal.may(Role.ADMIN, None)
+        context = {
+            "lines": found[:_SIZE],
+            "next": found[_SIZE - 1].number if len(found) > _SIZE else None,
+            "later": bool(before),
+            "asked": wanted,
+            "keys": keys,
+            "administers": administers,
+            "channels": channel_list() if administers else (),
+        }
+        return self.page(context)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Try a channel, or send to a paused one again."""
+        require(self.principal, Role.ADMIN, None)
+        try:
+            messages.success(request, self._act(request.POST.get("action", ""), _channel(request)))
+        except ControlPlaneError as error:
+            messages.error(request, error.detail, extra_tags="danger")
+        return redirect(request.get_full_path())
+
+    def _act(self, action: str, channel: UUID) -> str:
+        if action == "resume":
+            channel_resume(public_id=channel, actor=self.principal, request_id=self.request_id)
+            return "The channel is sent to again."
+        if action != "test":
+            raise InputInvalid("There is no such action. Nothing was changed.")
+        sent = channel_test(public_id=channel)
+        if not sent.ok:
+            raise InputInvalid(f"The sample was not taken: {sent.answer}")
+        return f"A sample was sent, and taken: {sent.answer}"
+
+
+def _channel(request: HttpRequest) -> UUID:
+    """Raises InputInvalid."""
+    try:
+        return UUID(request.POST.get("channel", ""))
+    except ValueError as error:
+        raise InputInvalid("There is no such channel. Nothing was changed.") from error
