@@ -166,6 +166,7 @@ def _days(said: Mapping[str, str]) -> str:
 
 # Where there is more to see than the front page has.
 _PAGES: Mapping[str, str] = {
+    "channel.paused": "/messages",
     "hold.set": "{environment}",
     "hold.released": "{environment}",
     "client.silent": "{environment}/clients",

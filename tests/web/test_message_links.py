@@ -18,8 +18,8 @@ from tests.web.conftest import page
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
-# Of the whole installation; there is no page of their own, and the front page is for everybody.
-EVERYBODYS = {"channel.paused", "token.expiring"}
+# Of the whole installation, and so told to everybody: they lead to pages that everybody may see.
+EVERYBODYS = {"channel.paused": "/messages", "token.expiring": "/"}
 
 
 def told(kind: str, **payload: object) -> Notification:
@@ -47,7 +47,7 @@ def test_message__of_any_kind__leads_a_viewer_of_its_environment_to_a_page_about
 
     for path in (*paths.values(), by_hand):
         page(viewer, path)
-    assert {kind for kind, path in paths.items() if path == "/"} == EVERYBODYS
+    assert {kind: path for kind, path in paths.items() if kind in EVERYBODYS or path == "/"} == EVERYBODYS
     assert by_hand == "/e/default/resource?type=cluster&name=pay"
 
 
