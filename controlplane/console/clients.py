@@ -34,6 +34,7 @@ from xdscore.resource_types import RESOURCE_TYPES
 
 _MAX_TEXT: Final = 200
 _MAX_EVENTS: Final = 40
+_MAX_ATTENTION: Final = 25
 _STANDINGS: Final = {each.value: each for each in Standing}
 _FAMILIES: Final = {each.value: each for each in ClientFamily}
 
@@ -118,10 +119,12 @@ class ClientPage(Page):
             return self.part("clients/tail.html", {"events": shared(f"client/{client_id}", lambda: _tail(client_id))})
         streams, refusals = client_streams(public_id=client_id), client_refusals(public_id=client_id)
         types = client_deliveries(client=client)
+        attention = tuple(each for one in types for each in one.deliveries if each.state in _NEEDS_ATTENTION)
         context = {
             "client": client,
             "types": types,
-            "attention": tuple(each for one in types for each in one.deliveries if each.state in _NEEDS_ATTENTION),
+            "attention": attention,
+            "attention_first": attention[:_MAX_ATTENTION],
             "stream": next((each for each in streams if each.closed_at is None), None),
             "last_stream": streams[0] if streams else None,
             "events": _events(streams, refusals),
