@@ -47,6 +47,7 @@ def test_table_of_pages__each_path_of_the_console__is_in_it() -> None:
     assert {each.name for each in urlpatterns} == PAGES.keys() | WITHOUT_DATA
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True, databases=["default", READER])
 def test_pages__three_times_as_much_of_everything__ask_as_often(settings: Settings) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
