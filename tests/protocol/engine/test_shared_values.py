@@ -5,6 +5,7 @@ import pytest
 from adsserver.engine.body import EMPTY_BODY, body_of, marks_of
 from adsserver.engine.client_view import FRAMING_BYTES, ClientView
 from adsserver.engine.ledger import Entry, Ledger
+from adsserver.engine.shared import Shared
 from adsserver.engine.subscription import subscription_to
 from adsserver.engine.told import ABSENT, Absent
 from adsserver.engine.versions import version_text
@@ -153,3 +154,12 @@ def test_ledger__earlier_response_is_answered__the_later_still_delays_a_push() -
     assert not second.passed
     assert ledger.push_due_s() == 101.0 + 20
     assert not ledger.last_acknowledged
+
+
+def test_shared__one_more_than_it_keeps__forgets_the_oldest() -> None:
+    kept: Shared[str, int] = Shared(2)
+
+    for number, name in enumerate("abc"):
+        kept.put(name, number)
+
+    assert [kept.get(name) for name in "abc"] == [None, 1, 2]
