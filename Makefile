@@ -9,7 +9,7 @@ JOBS ?= 2
 PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo bench check test-fast test-protocol test-e2e fuzz lock golden codes differential openapi clean install install-dev test-search faults api-search mutation screenshots
+.PHONY: help run test demo bench check test-fast test-protocol test-e2e fuzz lock golden codes differential openapi clean install install-dev test-search nightly api-search mutation screenshots
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -52,8 +52,8 @@ api-search: install-dev  ## Send requests made from the API's schema that nobody
 test-search: install-dev  ## Generated tests with examples nobody tried yet; what it finds becomes a test
 	$(BIN)/python -m pytest -n $(JOBS) --hypothesis-profile=search tests/unit tests/protocol tests/services
 
-faults: install-dev  ## Nightly: everything around 200 connected clients fails in turn, for some minutes; prints what it took
-	$(BIN)/python -m pytest -m nightly -rP --no-header tests/faults
+nightly: install-dev  ## Tests that take minutes: everything around 200 clients fails in turn, every page in a browser; prints figures
+	$(BIN)/python -m pytest -m nightly -rP --no-header
 
 fuzz: install-dev  ## Send what no client would to the protocol engine, for a minute (Linux)
 	mkdir -p .fuzz

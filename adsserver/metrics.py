@@ -74,7 +74,7 @@ class Metrics:
         nacks = Counter("parley_ads_nacks", "Responses that clients rejected.", ["type"], registry=registry)
         unblamed = Counter(
             "parley_ads_nacks_without_content",
-            "Responses without any resource that clients rejected: what is wrong with them is ours.",
+            "Responses without any resource that clients rejected: the fault is this server's.",
             ["type"],
             registry=registry,
         )

@@ -30,13 +30,21 @@ def hide_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> Even
 
 
 def contain_text(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Cut long texts and escape what would start a new line or move the cursor."""
+    """Cut long texts and escape what would start a new line or move the cursor, however deep they stand."""
     for key, value in event.items():
-        if isinstance(value, str) and key != "exception":
-            event[key] = contained(value, _FIELD_CHARS_MAX)
+        if key != "exception":
+            event[key] = _inside(value)
     if isinstance(event.get("exception"), str):
         event["exception"] = event["exception"][-_TRACEBACK_CHARS_MAX:]
     return event
+
+
+def _inside(value: object) -> object:
+    if isinstance(value, str):
+        return contained(value, _FIELD_CHARS_MAX)
+    if isinstance(value, Mapping):
+        return {_inside(key): _inside(each) for key, each in value.items()}
+    return [_inside(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def contained(text: str, chars_max: int) -> str:

@@ -89,7 +89,7 @@ def seconds(done: Callable[[], object]) -> float:
 
 
 def measured(**figures: float) -> None:
-    """`make faults` shows what tests print; docs/reliability.md has the figures of one run."""
+    """`make nightly` shows what tests print; docs/reliability.md has the figures of one run."""
     print(", ".join(f"{name} = {round(value, 2)}" for name, value in figures.items()))  # noqa: T201 - its purpose
 
 

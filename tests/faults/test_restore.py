@@ -83,6 +83,7 @@ def production(tmp_path: Path) -> Iterator[tuple[str, str]]:
         yield database, redis.url
 
 
+@pytest.mark.nightly
 def test_postgresql__restored_while_200_clients_are_connected__none_is_told_anything_wrong(
     tmp_path: Path, production: tuple[str, str]
 ) -> None:
@@ -111,6 +112,7 @@ def test_postgresql__restored_while_200_clients_are_connected__none_is_told_anyt
     assert {code for _, code in back.errors + on.errors} <= {5}
 
 
+@pytest.mark.nightly
 def test_postgresql__restored_into_an_empty_installation__same_bytes_and_versions_on_the_wire(
     tmp_path: Path, production: tuple[str, str]
 ) -> None:
@@ -149,10 +151,9 @@ def test_postgresql__restored_into_an_empty_installation__same_bytes_and_version
     ],
 )
 def test_restore__from_what_is_no_backup__is_refused_and_changes_nothing(
-    tmp_path: Path, content: bytes, said: str
+    stopped: Installation, tmp_path: Path, content: bytes, said: str
 ) -> None:
-    home, file = tmp_path / "home", tmp_path / "wrong"
-    manage(home, "prepare")
+    home, file = stopped.home, tmp_path / "wrong"
     database = Home(home).database
     before = database.read_bytes()
     file.write_bytes(content)
@@ -165,12 +166,11 @@ def test_restore__from_what_is_no_backup__is_refused_and_changes_nothing(
     assert database.read_bytes() == before
 
 
-def test_backup__of_a_file_that_exists__is_refused(tmp_path: Path) -> None:
-    home, file = tmp_path / "home", tmp_path / "taken"
-    manage(home, "prepare")
+def test_backup__of_a_file_that_exists__is_refused(stopped: Installation, tmp_path: Path) -> None:
+    file = tmp_path / "taken"
     file.write_text("mine")
 
-    refused = manage(home, "backup", str(file))
+    refused = manage(stopped.home, "backup", str(file))
 
     assert (refused.returncode, file.read_text()) == (1, "mine")
     assert "exists already" in refused.stderr

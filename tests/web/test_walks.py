@@ -55,7 +55,11 @@ class Session:
     complaints: list[str]
 
 
-@pytest.fixture(scope="module", params=list(HANDS))
+# By pointer is what people do, and what keys and pages without scripts do as well: those are tried every time.
+POINTER = pytest.param("pointer", marks=pytest.mark.nightly)
+
+
+@pytest.fixture(scope="module", params=[POINTER, "keys", "plain"])
 def session(request: pytest.FixtureRequest, browser: Browser, parley: Parley) -> Iterator[Session]:
     """The first login, by each hand."""
     kind = HANDS[request.param]
@@ -86,7 +90,7 @@ def hand(session: Session) -> Iterator[Pointer]:
 
 
 # Without scripts the editor is a text field: test_browser.py saves with it.
-@pytest.mark.parametrize("session", ["pointer", "keys"], indirect=True)
+@pytest.mark.parametrize("session", [POINTER, "keys"], indirect=True)
 def test_first_resource__two_mistakes_then_one_that_envoy_refuses__is_mended_published_and_quarantined(
     hand: Pointer, tmp_path: Path
 ) -> None:

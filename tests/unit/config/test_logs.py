@@ -52,9 +52,18 @@ def test_json__any_text_in_a_field__is_one_line_that_parses(name: str, value: st
     assert json.loads(line)["event"] == "stream.nacked"
 
 
+def test_json__text_in_a_list_or_below_a_key__is_escaped_there_too() -> None:
+    acting = "a\N{RIGHT-TO-LEFT OVERRIDE}b\x1b[2J"
+    line = formatted(as_json=True, event="x", names=[acting, 7], places=({acting: acting},))
+
+    said = json.loads(line)
+    assert said["names"] == ["a\\u202eb\\x1b[2J", 7]
+    assert said["places"] == [{"a\\u202eb\\x1b[2J": "a\\u202eb\\x1b[2J"}]
+
+
 @given(st.text(max_size=200))
 def test_readable__any_text_in_a_field__is_one_printable_line(value: str) -> None:
-    line = formatted(as_json=False, event="stream.nacked", text=value)
+    line = formatted(as_json=False, event="stream.nacked", text=value, names=[value])
 
     assert len(line.splitlines()) == 1
     assert "\x1b" not in line
