@@ -196,6 +196,10 @@ def _deep_validation(before: EnvironmentPolicy, given: QueryDict) -> Environment
     return replace(before, deep_validation=given.get("deep_validation") == "on")
 
 
+def _require_if_match(before: EnvironmentPolicy, given: QueryDict) -> EnvironmentPolicy:
+    return replace(before, require_if_match=given.get("require_if_match") == "on")
+
+
 _CHANGES: Final[Mapping[str, Callable[[EnvironmentPolicy, QueryDict], EnvironmentPolicy]]] = {
     "hold": _hold,
     "quarantine": _quarantine,
@@ -204,4 +208,5 @@ _CHANGES: Final[Mapping[str, Callable[[EnvironmentPolicy, QueryDict], Environmen
     "selectors": _selectors,
     "node_ids": _node_ids,
     "deep_validation": _deep_validation,
+    "require_if_match": _require_if_match,
 }

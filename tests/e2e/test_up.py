@@ -247,6 +247,7 @@ def test_up__processes_die__they_come_back_and_the_others_serve_on(up: Up) -> No
     assert up.left() == []
 
 
+@pytest.mark.nightly
 def test_up__home_too_deep_for_a_socket__starts_and_removes_the_socket_elsewhere(tmp_path: Path) -> None:
     up = Up(tmp_path / ("deep" * 25) / ("deeper" * 20))
     try:

@@ -63,9 +63,8 @@ def thaw(redis: Valkey) -> None:
     redis.thaw()
 
 
-@pytest.mark.parametrize(
-    ("break_it", "mend_it"), [(dead, restart), pytest.param(frozen, thaw, marks=pytest.mark.nightly)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize(("break_it", "mend_it"), [(dead, restart), (frozen, thaw)])
 def test_redis__broken_for_20_s__changes_arrive_within_3_s_and_no_request_waits(
     apart: tuple[Parley, Valkey], break_it: Callable[[Valkey], None], mend_it: Callable[[Valkey], None]
 ) -> None:

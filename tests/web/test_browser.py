@@ -51,6 +51,7 @@ def page(browser: Browser, parley: Parley) -> Iterator[Page]:
     assert asked == {_base(parley).removeprefix("http://")}
 
 
+@pytest.mark.nightly
 def test_editor__two_mistakes__are_marked_mended_and_published(page: Page, parley: Parley) -> None:
     page.goto(f"{_base(parley)}/e/default/resources/new")
     text = page.get_by_role("textbox", name="Manifest, YAML or JSON")

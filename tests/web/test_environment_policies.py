@@ -56,17 +56,19 @@ def test_policy__mistake__says_which_keeps_what_was_typed_and_changes_nothing(
     assert environment_get(key="prod").policy == before
 
 
-def test_node_ids_and_deep_validation__saved__hold(admin_of_prod: Client) -> None:
+def test_node_ids_and_switches__saved__hold(admin_of_prod: Client) -> None:
     admin_of_prod.post(PATH, {"field": "node_ids", "node_ids": "{name}-*\nedge-1\n"})
     admin_of_prod.post(PATH, {"field": "deep_validation", "deep_validation": "on"})
+    admin_of_prod.post(PATH, {"field": "require_if_match", "require_if_match": "on"})
 
     policy = environment_get(key="prod").policy
     assert policy.node_ids == ("{name}-*", "edge-1")
     assert policy.deep_validation
+    assert policy.require_if_match
     assert "checked" in page(admin_of_prod, PATH)
 
 
-@pytest.mark.parametrize("field", ["selectors", "node_ids", "deep_validation"])
+@pytest.mark.parametrize("field", ["selectors", "node_ids", "deep_validation", "require_if_match"])
 def test_policy__operator__is_refused(field: str, sign_in: SignIn) -> None:
     before = environment_get(key="prod").policy
 

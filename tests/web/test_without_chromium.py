@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.nightly
 def test_suite__no_chromium__passes_and_says_how_many_were_skipped_and_how_to_run_them() -> None:
     elsewhere = {**os.environ, "PATH": "/nonexistent", "CHROMIUM": ""}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/web/test_browser.py"]
