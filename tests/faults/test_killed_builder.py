@@ -66,8 +66,8 @@ class Workers:
         """Wait until the process that builds is gone. It is a child of a worker's pool or, when a sweep came first, the
         worker itself, which is then started again.
         """
-        eventually(self.died.exists, within_s=10)
-        victim = int(self.died.read_text(encoding="ascii"))
+        # There before it is written: a missing file is asked for again, and so is an empty one.
+        victim = int(eventually(lambda: self.died.read_text(encoding="ascii"), within_s=10))
         eventually(lambda: _is_gone(victim), within_s=10)
         self.died.unlink()
 
