@@ -14,7 +14,8 @@ TYPE_KEY: Final = "@type"
 _MAX_DEPTH: Final = 100
 
 _DASHES: Final = re.compile(r"\s*(?:- +)*")
-_KEY: Final = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([^\s"'#{\[][^:#]*?)) *:(?: +|$)""")
+# No part can give back what another could take instead, so that no line, however long, is read more than twice.
+_KEY: Final = re.compile(r"""(?:"([^"]*)" *|'([^']*)' *|([^\s"'#{\[][^:#]*)):(?: +|$)""")
 _WORD: Final = re.compile(r"""["']?([\w@./-]*)$""")
 
 

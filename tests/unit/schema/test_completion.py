@@ -107,3 +107,12 @@ def test_place__any_text__is_a_place_or_none_and_never_a_crash(text: str) -> Non
 def test_place__deeper_than_any_manifest__is_none() -> None:
     assert place_of("".join(f"{' ' * depth}a:\n" for depth in range(200)) + " " * 200 + "b") is None
     assert place_of('{"a":' * 200 + '{"b') is None
+
+
+@pytest.mark.parametrize(("start", "repeated"), [("a", " "), ('"a"', " "), ("", "- "), ("", "a ")])
+def test_place__of_a_very_long_line__is_told_in_one_reading(start: str, repeated: str) -> None:
+    # Anybody who may edit can send such a text (threat 13). Read anew from each of its blanks it would take hours.
+    line = start + repeated * 500_000
+
+    place_of(line)
+    place_of(line + "\nname: ")
