@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models.functions import Coalesce
 
 from controlplane.builder.models import Build, BuildOutcome, HeldResource
+from controlplane.builder.stages.fallback import Cause
 from controlplane.catalog.models import Change, Revision
 from controlplane.catalog.selectors import change_get
 from controlplane.catalog.values import finding_from_json
@@ -102,9 +103,12 @@ def held_count() -> int:
 
 
 def environments_failing() -> int:
-    """How many environments there are whose newest build failed: what was written there is not served."""
+    """How many environments there are whose newest build failed, as a whole or for a type of which something was
+    written: that is not served.
+    """
     newest = Build.objects.filter(environment=models.OuterRef("environment")).order_by("-pk").values("pk")[:1]
-    return Build.objects.filter(pk=models.Subquery(newest), outcome=BuildOutcome.FAILED).count()
+    failed = models.Q(outcome=BuildOutcome.FAILED) | models.Q(finding_counts__has_key=Cause.TYPE.value)
+    return Build.objects.filter(failed, pk=models.Subquery(newest)).count()
 
 
 def held_name(*, environment_key: str, word: str, name: str) -> HeldName | None:

@@ -18,6 +18,7 @@ from controlplane.builder.recording import Report, build_record, held_replace, r
 from controlplane.builder.retention import builds_prune
 from controlplane.builder.stages.assemble import Assembly, assemble
 from controlplane.builder.stages.fallback import resolve
+from controlplane.builder.stages.isolation import NOTHING_ISOLATED, Isolation, failing_types
 from controlplane.builder.stages.permit import Permitted, permit
 from controlplane.catalog.heads import CatalogState
 from controlplane.catalog.selectors import environment_generations, environments_due, requests_between
@@ -25,6 +26,7 @@ from controlplane.catalog.services import certificates_watch
 from controlplane.failpoints import failpoint
 from controlplane.journal.services import event_append
 from controlplane.snapshots.retention import StillRun, snapshots_prune
+from controlplane.snapshots.selectors import entries_published
 from controlplane.snapshots.services import Published, PublishOutcome, snapshot_publish
 
 log = structlog.get_logger(__name__)
@@ -89,7 +91,7 @@ def build(*, environment_id: int, memory: Memory = MEMORY) -> None:
 def _build(environment_id: int, inputs: Inputs, known: Remembered, watch: "_Stopwatch", memory: Memory) -> None:
     state = inputs.state
     try:
-        prepared = _prepare(environment_id, inputs, known, watch)
+        prepared = _prepare_what_can_be(environment_id, inputs, known, watch)
         accepted = prepared.inspection.accepted
         memory.bring(environment_id, Remembered(state, prepared.permitted, prepared.assembly, accepted))
         _publish(prepared, watch)
@@ -153,9 +155,36 @@ class _Prepared:
     report: Report
 
 
-def _prepare(environment_id: int, inputs: Inputs, known: Remembered, watch: "_Stopwatch") -> _Prepared:
+def _prepare_what_can_be(environment_id: int, inputs: Inputs, known: Remembered, watch: "_Stopwatch") -> _Prepared:
+    """The build; without the types that make it fail, where it is some of them (reliability F29)."""
     state = inputs.state
-    resolution = resolve(state.heads)
+    try:
+        return _prepare(environment_id, inputs, known, watch)
+    except Exception:
+        failed = failing_types(state.heads)
+        if not failed:
+            raise
+        log.exception("build.types_failed", environment=state.environment, types=dict(failed))
+    event_append(
+        kind="build.failed",
+        environment=state.environment,
+        subject=f"build/{state.environment}",
+        payload={"generation": state.at.generation, "reason": ", ".join(failed.values()), "types": ", ".join(failed)},
+    )
+    isolation = Isolation(failed, state.heads, entries_published(environment_key=state.environment))
+    return _prepare(environment_id, inputs, known, watch, isolation)
+
+
+def _prepare(
+    environment_id: int,
+    inputs: Inputs,
+    known: Remembered,
+    watch: "_Stopwatch",
+    isolation: Isolation = NOTHING_ISOLATED,
+) -> _Prepared:
+    state = inputs.state
+    heads = isolation.heads if isolation.failed else state.heads
+    resolution = resolve(heads)
     watch.lap("resolve")
     failpoint("build.resolved")
     inspection = Inspection(resolution)
@@ -163,17 +192,16 @@ def _prepare(environment_id: int, inputs: Inputs, known: Remembered, watch: "_St
         # Not at the top: it reads messages, whose descriptors most workers never need (dependencies.md 7).
         from controlplane.builder.deep.inspection import inspect  # noqa: PLC0415
 
-        inspection = inspect(
-            environment_id=environment_id, heads=state.heads, resolution=resolution, accepted=known.accepted
-        )
+        inspection = inspect(environment_id=environment_id, heads=heads, resolution=resolution, accepted=known.accepted)
         resolution = inspection.resolution
         watch.lap("inspect")
+    resolution = isolation.keep(resolution)
     permitted = permit(resolution.entries, inputs.access, known.permitted)
     watch.lap("permit")
     assembly = assemble(permitted.entries, known.assembly)
     watch.lap("assemble")
     failpoint("build.assembled")
-    report = report_of(resolution, state.heads, state.environment, inspection.findings)
+    report = report_of(resolution, heads, state.environment, inspection.findings)
     watch.lap("report")
     return _Prepared(environment_id, state, inspection, permitted, assembly, report)
 

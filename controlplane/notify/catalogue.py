@@ -93,6 +93,12 @@ def wording_of(kind: Kind, *, environment: str, payload: Mapping[str, object], p
             f"Generation {said.get('generation', '?')} could not be built ({said.get('reason', '')}). Clients keep the "
             "snapshot they have. The build is tried again each second."
         )
+        if "types" in said:
+            text = (
+                f"Generation {said.get('generation', '?')} was built without these types: {said['types']} "
+                f"({said.get('reason', '')}). They stay as they were published before; the others advance. The next "
+                "change is built with all types again."
+            )
         return Wording(kind.severity, title, text, f"{public_url}{_environment_page(environment)}/builds")
     title, text = _WORDS[kind.name](environment, said)
     if kind.name == "certificate.expiring":

@@ -1,6 +1,6 @@
 """The read side of snapshots: what ADS processes, the API and the pages load."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from django.db import models
@@ -11,7 +11,7 @@ from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.services import signed_part
 from xdscore.chunks import ChunkError, chunk_number, decode_access, decode_chunk, decode_root
 from xdscore.resource_types import ResourceType
-from xdscore.snapshot import EntryKey, Snapshot, snapshot_from_entries
+from xdscore.snapshot import Entry, EntryKey, Snapshot, snapshot_from_entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +82,23 @@ def snapshot_of_names(*, environment_key: str, keys: Collection[EntryKey]) -> Sn
     addresses = decode_root(_blob(head.root))
     wanted = frozenset(keys)
     chunks = {addresses[chunk_number(key)].hex() for key in wanted}
-    found = {address: data for address, _, data in blobs_read(addresses=chunks)}
-    if len(found) < len(chunks):
-        raise ChunkError(f"{len(chunks) - len(found)} blobs are missing")
     return snapshot_from_entries(
         environment=head.environment,
         lineage=head.lineage,
         epoch=head.epoch,
         access=decode_access(_blob(head.access)),
-        entries=[each for data in found.values() for each in decode_chunk(data) if each[0] in wanted],
+        entries=[each for each in _entries(chunks) if each[0] in wanted],
     )
+
+
+def entries_published(*, environment_key: str) -> Mapping[EntryKey, Entry]:
+    """Everything that the newest snapshot holds; nothing when there is none. Raises ChunkError when it is damaged."""
+    head = next((head for head in snapshot_heads() if head.environment == environment_key), None)
+    if head is None:
+        return {}
+    if not head.genuine:
+        raise ChunkError(f"the signature of snapshot {head.epoch} does not hold")
+    return dict(_entries({address.hex() for address in decode_root(_blob(head.root))}))
 
 
 def snapshot_part(*, head: SnapshotHead, kind: ResourceType, name: str) -> Snapshot:
@@ -106,6 +113,15 @@ def snapshot_part(*, head: SnapshotHead, kind: ResourceType, name: str) -> Snaps
         access=decode_access(_blob(head.access)),
         entries=[(found, entry) for found, entry in chunk if found == key],
     )
+
+
+def _entries(chunks: Collection[str]) -> Iterator[tuple[EntryKey, Entry]]:
+    """The entries of chunks that differ. Raises ChunkError."""
+    found = [data for _, _, data in blobs_read(addresses=chunks)]
+    if len(found) < len(chunks):
+        raise ChunkError(f"{len(chunks) - len(found)} blobs are missing")
+    for data in found:
+        yield from decode_chunk(data)
 
 
 def _blob(address: str) -> bytes:

@@ -10,7 +10,7 @@ that works with it. It is served on, and a finding tells what it misses.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from controlplane.builder.stages.conflicts import Claimant, Conflicts, shared_by_proven, who_yields
@@ -27,6 +27,7 @@ class Cause(Enum):
     MISSING_REFERENCE = "XDS2002"
     CLAIMED = "XDS2004"
     ENVOY = "XDS2007"
+    TYPE = "XDS2009"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,9 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The entry of every name, which names do not serve their head, and what was found on the way."""
+    """The entry of every name, which names do not serve their head, and what was found on the way. `broken`: the types
+    that could not be built, with the name of the error (`isolation`).
+    """
 
     entries: Mapping[EntryKey, Entry]
     held: tuple[Held, ...]
@@ -53,6 +56,7 @@ class Resolution:
     conflicts: Conflicts
     shared: Conflicts
     refused: Mapping[EntryKey, str]
+    broken: Mapping[str, str] = field(default_factory=dict)
 
 
 REJECTED = "rejected by clients"

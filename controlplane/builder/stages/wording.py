@@ -17,6 +17,7 @@ FOREIGN = CATALOGUE["XDS2006"]
 REJECTED = CATALOGUE[Cause.REJECTED.value]
 ENVOY = CATALOGUE[Cause.ENVOY.value]
 NOT_CHECKED = CATALOGUE["XDS2008"]
+TYPE = CATALOGUE[Cause.TYPE.value]
 
 _COMPLAINT_CHARS = 400
 
@@ -71,6 +72,8 @@ def _found_of_held(held: Held, resolution: Resolution, environment: str, pointer
             yield from _claimed(resolution.conflicts[held.key], Severity.ERROR)
         case Cause.ENVOY:
             yield refused_finding(resolution.refused[held.key])
+        case Cause.TYPE:
+            yield TYPE.finding("", problem=resolution.broken[held.key[0]])
 
 
 def _missing(key: EntryKey, resolution: Resolution, environment: str, pointers: Pointers) -> Iterator[Finding]:
