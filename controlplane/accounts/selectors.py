@@ -81,10 +81,11 @@ def client_tokens_valid() -> tuple[ClientTokenRow, ...]:
 @dataclass(frozen=True, slots=True)
 class EndingToken:
     """A token that is good until `expires_at`. `environment` is empty for one that is not bound to one; `key` is its
-    own among all tokens.
+    own among all tokens; `plane` says that a data plane uses it, and not a person or a pipeline.
     """
 
     key: str
+    plane: bool
     name: str
     environment: str
     expires_at: datetime
@@ -96,9 +97,9 @@ def tokens_ending(*, before: datetime) -> tuple[EndingToken, ...]:
     people = ApiToken.objects.filter(during).values_list("pk", "name", "expires_at")
     planes = ClientToken.objects.filter(during).values_list("pk", "subject", "environment", "expires_at")
     return (
-        *(EndingToken(f"token/{pk}", name, "", expires_at) for pk, name, expires_at in people if expires_at),
+        *(EndingToken(f"token/{pk}", False, name, "", expires_at) for pk, name, expires_at in people if expires_at),
         *(
-            EndingToken(f"client-token/{pk}", subject, environment, expires_at)
+            EndingToken(f"client-token/{pk}", True, subject, environment, expires_at)
             for pk, subject, environment, expires_at in planes
             if expires_at
         ),

@@ -6,8 +6,7 @@ from typing import Final
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from django.http.response import HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 
@@ -43,7 +42,7 @@ class Planned:
 class ExportPage(Page):
     """The resources that fit the list's filters, as one YAML file; no secret is in it."""
 
-    def get(self, request: HttpRequest, environment_key: str) -> HttpResponseBase:
+    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
         """The file."""
         kind = by_word.get(request.GET.get("type", ""))
         name, owner = (request.GET.get(key, "").strip()[:1_024] for key in ("name", "owner"))
@@ -55,7 +54,8 @@ class ExportPage(Page):
             secrets_read_record(
                 environment_key=environment_key, names=secrets, actor=self.principal, request_id=self.request_id
             )
-        answer = StreamingHttpResponse(_manifests(list(rows), environment_key), content_type="application/yaml")
+        # Not streamed: under ASGI Django would gather what is made piece by piece as well, and warn about it.
+        answer = HttpResponse(_manifests(list(rows), environment_key), content_type="application/yaml")
         file = f"{environment_key}-{timezone.now():%Y%m%d-%H%M%S}.yaml"
         answer["Content-Disposition"] = f'attachment; filename="{file}"'
         answer["Cache-Control"] = "private, no-store"

@@ -104,7 +104,8 @@ class TokensPage(Page):
         keys = [state.key for state in environment_list() if self.principal.may(Role.ADMIN, state.key)]
         if not keys and not everywhere:
             raise Forbidden(
-                f"Tokens are made by who administers an environment; {self.principal.name} administers none."
+                f"Tokens are made by who administers an environment; {self.principal.name} administers none. "
+                "Ask somebody who does."
             )
         kind = CLIENT if request.GET.get("kind") == CLIENT else API
         text, state = request.GET.get("text", "").strip()[:_MAX_TEXT], request.GET.get("state", "")

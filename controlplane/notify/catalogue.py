@@ -103,6 +103,8 @@ def wording_of(kind: Kind, *, environment: str, payload: Mapping[str, object], p
     title, text = _WORDS[kind.name](environment, said)
     if kind.name == "certificate.expiring":
         return Wording(kind.severity, title, text, _resource_page(environment, said, public_url))
+    if kind.name == "token.expiring":
+        return Wording(kind.severity, title, text, _tokens_page(said, public_url))
     page = _PAGES.get(kind.name, "").format(environment=_environment_page(environment))
     return Wording(kind.severity, title, text, public_url + page)
 
@@ -116,6 +118,13 @@ def _resource_page(environment: str, said: Mapping[str, str], public_url: str) -
     page = f"{public_url}{_environment_page(environment)}"
     asked = urlencode({"type": said.get("type", ""), "name": said.get("name", "")})
     link = f"{page}/resource?{asked}"
+    return link if len(link) <= LINK_CHARS else page
+
+
+def _tokens_page(said: Mapping[str, str], public_url: str) -> str:
+    """The tokens of this kind, and of this name unless it is too long for a link that is kept whole."""
+    page = f"{public_url}/tokens?{urlencode({'kind': said.get('kind', 'api')})}"
+    link = f"{page}&{urlencode({'text': said.get('name', '')})}"
     return link if len(link) <= LINK_CHARS else page
 
 

@@ -126,7 +126,7 @@ def test_secret__stored__is_on_no_page(editor: Client) -> None:
 
 def test_export__imported_again__changes_nothing(editor: Client, written: str) -> None:
     editor.post(NEW, {"text": SECRET, "action": "save"})
-    file = b"".join(editor.get("/e/default/export").streaming_content).decode()  # type: ignore[attr-defined]
+    file = editor.get("/e/default/export").content.decode()
 
     answer = editor.post("/e/default/import", {"text": file, "action": "save"}, follow=True)
 

@@ -1,25 +1,29 @@
 """Every message leads to a page that is there for whoever may see what it is about (ux.md section 6)."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.conf import settings
 from django.test import Client
+from django.utils import timezone
 
-from controlplane.accounts.principal import Role
+from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role
+from controlplane.accounts.services import api_token_create, client_token_create
 from controlplane.databases import READER
 from controlplane.incidents.models import Incident
 from controlplane.journal.services import event_append
 from controlplane.notify.catalogue import KINDS, LINK_CHARS
 from controlplane.notify.models import Notification
 from controlplane.notify.services.expanding import notifications_expand
+from controlplane.notify.services.watching import ends_notice
 from tests.services.incidents.fleet import Fleet
 from tests.web.conftest import page
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
-# Of the whole installation, and so told to everybody: they lead to pages that everybody may see.
-EVERYBODYS = {"channel.paused": "/messages", "token.expiring": "/"}
+# Of the whole installation, and so told to everybody. Only who administers sees tokens; others read there who does.
+EVERYBODYS = {"channel.paused": "/messages", "token.expiring": "/tokens?kind=api&text=pay"}
 
 
 def told(kind: str, **payload: object) -> Notification:
@@ -45,8 +49,9 @@ def test_message__of_any_kind__leads_a_viewer_of_its_environment_to_a_page_about
     paths = {kind: path_of(told(kind, incident=incident)) for kind in KINDS}
     by_hand = path_of(told("quarantine.released", incident=""))
 
-    for path in (*paths.values(), by_hand):
-        page(viewer, path)
+    for kind, path in paths.items():
+        page(viewer, path, 403 if kind == "token.expiring" else 200)
+    page(viewer, by_hand)
     assert {kind: path for kind, path in paths.items() if kind in EVERYBODYS or path == "/"} == EVERYBODYS
     assert by_hand == "/e/default/resource?type=cluster&name=pay"
 
@@ -59,3 +64,18 @@ def test_message__about_a_name_that_fills_a_link__leads_to_its_environment(
     assert len(message.link) < LINK_CHARS
     assert path_of(message) == "/e/default"
     page(person(Role.VIEWER), path_of(message))
+
+
+@pytest.mark.parametrize("kind", ["api", "client"])
+def test_message__about_a_token_that_ends__leads_to_it(admin: Client, kind: str) -> None:
+    end = timezone.now() + timedelta(days=2)
+    if kind == "api":
+        api_token_create(name="deploy", scopes=ADMIN_SCOPES, actor=SYSTEM, expires_at=end)
+    else:
+        client_token_create(subject="deploy", environment="", actor=SYSTEM, expires_at=end)
+
+    ends_notice()
+    notifications_expand()
+    path = path_of(Notification.objects.get(kind="token.expiring"))
+
+    assert "deploy" in page(admin, path).partition("<tbody>")[2]

@@ -114,7 +114,7 @@ def test_pages__all_that_link_to_each_other__need_nothing_the_policy_forbids(adm
         path = waiting.pop()
         seen.add(path)
         page = admin.get(path)
-        text = page.getvalue().decode(errors="replace")  # an export is a stream
+        text = page.getvalue().decode(errors="replace")  # a file is a stream
         if not page.get("Content-Type", "").startswith("text/html") or path.startswith("/api/"):
             continue
         assert not re.search(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)", text), path

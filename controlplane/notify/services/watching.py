@@ -94,6 +94,7 @@ def ends_notice() -> None:
             subject=f"{token.key}/{days}",
             payload={
                 "name": one_line(token.name, max_chars=_NAME_CHARS),
+                "kind": "client" if token.plane else "api",
                 "at": at.isoformat(timespec="minutes"),
                 "days": days,
             },
