@@ -3,38 +3,56 @@
 Subscriptions are kept per type (resolutions part 5), so whether a client runs the newest revision of one resource is
 read from two facts: it refused this very content (a NACK that suspects it), or it owes an answer to the type. A
 response that was refused over another resource says nothing against this one, and an ACK of what stands in for refused
-content nothing for it. Four queries for a page of resources, however many clients there are.
+content nothing for it. Nor does an ACK say anything of a name that the access rules keep from the client: it is told
+so in place of the resource. A bounded number of queries for a page of resources, however many clients there are.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
-from django.db.models import Count, Exists, OuterRef
+from django.db.models import Count, Exists, OuterRef, QuerySet
 
+from controlplane.clients.barriers import Barrier, Key, barrier_of
 from controlplane.clients.facts import SubscriptionState, unpack_contents, unpack_names
 from controlplane.clients.models import ContentList, Nack, NameSet, Stream, Subscription
+from xdscore.access import Audience
+from xdscore.selectors import ClientFacts
 
-Key = tuple[str, str]
-"""(type word, name)."""
+# (type word, wildcard, name set, state): what is equal for many subscriptions.
+_Kind = tuple[str, bool, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """`asking` clients ask for it; of them `running` have the newest revision, and `nacked` refused it."""
+    """`asking` clients ask for it; of them `running` have the newest revision, `nacked` refused it, and `denied` ask by
+    name for what they may not read. Who asks for everything does not ask for that.
+    """
 
     asking: int = 0
     running: int = 0
     nacked: int = 0
+    denied: int = 0
 
     def plus(self, state: SubscriptionState, count: int) -> "Coverage":
         """With so many clients whose last word on the type was this."""
         answered = state in {SubscriptionState.ACKED, SubscriptionState.NACKED}
-        return Coverage(self.asking + count, self.running + (count if answered else 0), self.nacked)
+        return replace(self, asking=self.asking + count, running=self.running + (count if answered else 0))
+
+    def deny(self, state: SubscriptionState, count: int, *, wildcard: bool) -> "Coverage":
+        """So many of those clients may not read it."""
+        less = self.plus(state, -count)
+        return less if wildcard else replace(less, asking=self.asking, denied=self.denied + count)
 
     def less(self, refusing: int) -> "Coverage":
         """With so many of those clients that refused this very revision."""
-        nacked = min(refusing, self.asking)
-        return Coverage(self.asking, min(self.running, self.asking - nacked), nacked)
+        nacked = min(refusing, self.asking - self.denied)
+        return replace(self, running=min(self.running, self.asking - self.denied - nacked), nacked=nacked)
+
+    @property
+    def unserved(self) -> "Coverage":
+        """The same where the newest revision is not served: nobody runs it."""
+        return replace(self, running=0)
 
 
 def coverage_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, Coverage]:
@@ -43,6 +61,7 @@ def coverage_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping
     rows = Subscription.objects.filter(
         stream__closed_at=None, stream__client__environment__key=environment_key, type__in={word for word, _ in found}
     )
+    barrier = barrier_of(environment_key=environment_key, keys=versions)
     grouped = list(
         rows.values_list("type", "wildcard", "name_set", "state").annotate(
             clients=Count("stream__client", distinct=True)
@@ -54,6 +73,11 @@ def coverage_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping
         for key in found:
             if key[0] == word and (wildcard or key[1] in names.get(name_set, frozenset())):
                 found[key] = found[key].plus(SubscriptionState(state), clients)
+    for audience, (word, wildcard, name_set, state), clients in _by_audience(rows, barrier):
+        for key in found:
+            asked = key[0] == word and (wildcard or key[1] in names.get(name_set, frozenset()))
+            if asked and barrier.keeps(audience, key):
+                found[key] = found[key].deny(SubscriptionState(state), clients, wildcard=wildcard)
     refusing = _refusing(environment_key, versions)
     return {key: coverage.less(refusing.get(key, 0)) for key, coverage in found.items()}
 
@@ -63,6 +87,21 @@ def clients_refusing(*, clients: Collection[str], word: str, name: str, version:
     rows = list(Nack.objects.filter(client__in=clients, type=word).values_list("client", "suspects").distinct())
     contents = _contents({suspects for _, suspects in rows})
     return frozenset(client for client, suspects in rows if (name, version) in contents.get(suspects, ()))
+
+
+def _by_audience(rows: QuerySet[Subscription], barrier: Barrier) -> Iterable[tuple[Audience, _Kind, int]]:
+    """How many clients of each audience have each kind of subscription; nothing where no name is kept from anybody."""
+    if barrier.open:
+        return ()
+    audiences: dict[str, Audience] = {}
+    asked: set[tuple[str, _Kind]] = set()
+    who = ("stream__client", "stream__client__identity", "stream__client__node_id", "stream__client__node_cluster")
+    for client, identity, node_id, cluster, *kind in rows.values_list(*who, "type", "wildcard", "name_set", "state"):
+        if client not in audiences:
+            audiences[client] = barrier.audience(ClientFacts(identity, node_id, cluster))
+        asked.add((client, (kind[0], kind[1], kind[2], kind[3])))
+    counts = Counter((audiences[client], kind) for client, kind in asked)
+    return [(audience, kind, clients) for (audience, kind), clients in counts.items()]
 
 
 def _refusing(environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, int]:

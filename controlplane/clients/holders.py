@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from controlplane.clients.barriers import barrier_of
 from controlplane.clients.coverage import clients_refusing
 from controlplane.clients.facts import SubscriptionState
 from controlplane.clients.models import Subscription
 from controlplane.clients.selectors import covering
 from xdscore.resource_types import ResourceType
+from xdscore.selectors import ClientFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +17,7 @@ class Holder:
     """One open stream that asks for the resource, by name or with a wildcard.
 
     `state` is NACKED for who refused this very revision, whatever it acknowledged since: something older stands in.
+    `denied`: it may not read the name, and was told so; whatever it acknowledged was that.
     """
 
     client: str
@@ -25,10 +28,14 @@ class Holder:
     state: SubscriptionState
     sent_at: datetime | None
     acked_at: datetime | None
+    denied: bool = False
 
 
 def holders_of(*, environment_key: str, kind: ResourceType, name: str, version: str, limit: int) -> tuple[Holder, ...]:
-    """The first `limit` streams that ask for it, those that refuse first. `version`: its newest, as on the wire."""
+    """The first `limit` streams that ask for it, those that refuse first. `version`: its newest, as on the wire.
+
+    Whoever asks for everything does not ask for what it may not read.
+    """
     rows = covering(
         Subscription.objects.filter(stream__closed_at=None), environment_key, kind.word, [name]
     ).select_related("stream__client")
@@ -37,10 +44,21 @@ def holders_of(*, environment_key: str, kind: ResourceType, name: str, version: 
     found = [*nacked, *others][:limit]
     clients = {row.stream.client_id for row in found}
     refusing = clients_refusing(clients=clients, word=kind.word, name=name, version=version)
-    return tuple(_holder(row, refused=row.stream.client_id in refusing) for row in found)
+    barrier = barrier_of(environment_key=environment_key, keys=[(kind.word, name)])
+    kept = {row.pk for row in found if barrier.keeps(barrier.audience(_facts(row)), (kind.word, name))}
+    return tuple(
+        _holder(row, refused=row.stream.client_id in refusing, denied=row.pk in kept)
+        for row in found
+        if not (row.wildcard and row.pk in kept)
+    )
 
 
-def _holder(row: Subscription, *, refused: bool) -> Holder:
+def _facts(row: Subscription) -> ClientFacts:
+    client = row.stream.client
+    return ClientFacts(client.identity, client.node_id, client.node_cluster)
+
+
+def _holder(row: Subscription, *, refused: bool, denied: bool) -> Holder:
     client = row.stream.client
     said = SubscriptionState(row.state)
     # A response that was refused over another resource: of this one the client has what it had.
@@ -54,4 +72,5 @@ def _holder(row: Subscription, *, refused: bool) -> Holder:
         state=SubscriptionState.NACKED if refused else about_it,
         sent_at=row.sent_at,
         acked_at=row.acked_at,
+        denied=denied,
     )

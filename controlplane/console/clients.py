@@ -1,6 +1,7 @@
 """Who is connected: the list, those that need attention first, and one client with what it has of each name."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -27,7 +28,8 @@ from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
 from controlplane.errors import NotFound
 from controlplane.explain.deliveries import client_deliveries
-from controlplane.explain.delivery import DeliveryState
+from controlplane.explain.delivery import Delivery, DeliveryState
+from controlplane.explain.told import Told, told_of
 from controlplane.values import AdsAuth
 from xdscore.codes import shown
 from xdscore.resource_types import RESOURCE_TYPES
@@ -65,11 +67,21 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One line of the list, with whether it reads the reasons Parley sends, in a word and in a sentence."""
+    """One line of the list: the client, what it is told that it cannot have, and whether it reads the reasons Parley
+    sends, in a word and in a sentence.
+    """
 
     line: ClientLine
+    told: Told
     reads: str
     why: str
+
+    @property
+    def look(self) -> str:
+        """How it stands, for the badge: whoever acknowledges that it was told no is not well."""
+        if self.line.standing is not Standing.CONNECTED or not self.told.names:
+            return self.line.standing.value
+        return "denied" if self.told.denied else "absent"
 
 
 class ClientsPage(Page):
@@ -92,7 +104,7 @@ class ClientsPage(Page):
         )
         counts = standing_counts(environment_keys=[environment_key])[environment_key]
         context = {
-            "page": Paged([Shown(line, *_reads(line.client.family)) for line in lines], number, count),
+            "page": Paged(_shown(environment_key, lines), number, count),
             "node_ids": "\n".join(line.client.node_id for line in lines),
             "text": text,
             "standing": standing,
@@ -124,6 +136,7 @@ class ClientPage(Page):
             "client": client,
             "types": types,
             "attention": attention,
+            "standing": _standing(attention),
             "attention_first": attention[:_MAX_ATTENTION],
             "stream": next((each for each in streams if each.closed_at is None), None),
             "last_stream": streams[0] if streams else None,
@@ -147,6 +160,20 @@ class ClientPage(Page):
 
 
 _NEEDS_ATTENTION: Final = (DeliveryState.NACKED, DeliveryState.ERROR_SENT)
+
+
+def _shown(environment_key: str, lines: Sequence[ClientLine]) -> list[Shown]:
+    told = told_of(environment_key=environment_key, clients=[line.client for line in lines])
+    return [Shown(line, told[line.client.id], *_reads(line.client.family)) for line in lines]
+
+
+def _standing(attention: Sequence[Delivery]) -> str:
+    """How a connected client stands, for the badge, by what of it needs attention."""
+    if any(each.state is DeliveryState.NACKED for each in attention):
+        return Standing.REFUSING.value
+    if any(each.denied for each in attention):
+        return "denied"
+    return "absent" if attention else Standing.CONNECTED.value
 
 
 def _reads(family: ClientFamily) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from controlplane.clients.coverage import coverage_of
 from controlplane.clients.holders import holders_of
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
-from controlplane.console.resources import ResourceLine, resource_url, subject_of
+from controlplane.console.resources import ResourceLine, line_of, resource_url, subject_of
 from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.explain.reach import reach_of
 from controlplane.incidents.selectors import incidents_of_name
@@ -190,7 +190,7 @@ def _line(environment_key: str, kind: ResourceType, name: str) -> ResourceLine |
     key, newest = (kind.word, name), resource_row(row)
     coverage = coverage_of(environment_key=environment_key, versions={key: newest.version})
     held = held_name(environment_key=environment_key, word=kind.word, name=name)
-    return ResourceLine(newest, "", held, coverage[key])
+    return line_of(newest, "", held, coverage[key])
 
 
 def _steps(rows: Sequence[Revision], trees: dict[int, Tree], newest: int, label: str) -> list[Step]:

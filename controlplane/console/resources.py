@@ -77,7 +77,12 @@ def _line(
     coverage: Mapping[tuple[str, str], Coverage],
 ) -> ResourceLine:
     key = (row.kind.word, row.name)
-    return ResourceLine(row, resource_url(environment_key, *key), held.get(key), coverage[key])
+    return line_of(row, resource_url(environment_key, *key), held.get(key), coverage[key])
+
+
+def line_of(row: ResourceRow, url: str, held: HeldName | None, coverage: Coverage) -> ResourceLine:
+    """The line. What is not served as it was written, nobody runs."""
+    return ResourceLine(row, url, held, coverage.unserved if held is not None else coverage)
 
 
 def kind_of(request: HttpRequest) -> ResourceType | None:

@@ -47,6 +47,7 @@ LOOKS: Final[dict[str, Look]] = {
     "NACKED": Look("bad", "circle-x", "NACKED"),
     "REQUESTED": Look("quiet", "dots", "REQUESTED"),
     "ERROR_SENT": Look("bad", "lock", "ERROR_SENT"),
+    "ERROR_SENT_ABSENT": Look("warn", "eye-off", "ERROR_SENT"),  # NOT_FOUND and INTERNAL: it is not denied
     "NOT_SUBSCRIBED": Look("quiet", "minus", "NOT_SUBSCRIBED"),
     "DISCONNECTED": Look("quiet", "circle-dashed", "DISCONNECTED"),
     # A part of Parley itself
@@ -56,6 +57,8 @@ LOOKS: Final[dict[str, Look]] = {
     # A client as a whole
     "refusing": Look("bad", "circle-x", "refusing"),
     "silent": Look("warn", "clock", "silent"),
+    "denied": Look("bad", "lock", "denied"),
+    "absent": Look("warn", "eye-off", "asks in vain"),
     "connected": Look("good", "circle-check", "connected"),
     "gone": Look("quiet", "circle-dashed", "gone"),
     "acked": Look("good", "circle-check", "ACKED"),

@@ -27,7 +27,7 @@ class DeliveryState(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """What a client has of a name. `since`: from when on; None where that is not kept. `told` is the text it was sent
-    in place of the resource, if any.
+    in place of the resource, if any; `denied`: because it may not have it, and not because there is none.
     """
 
     type: str
@@ -36,6 +36,7 @@ class Delivery:
     sentence: str
     since: datetime | None = None
     told: str = ""
+    denied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,10 @@ def delivery_of(known: NameKnown, asked: Asked | None) -> Delivery:
         case Undecided(reason=reason):
             return _delivery(known, DeliveryState.REQUESTED, f"Asked for it; nothing can be sent yet: {reason}.", None)
         case Denied() | Missing() | Withheld():
-            return _delivery(known, DeliveryState.ERROR_SENT, _told(known.decision), asked.sent_at, told=known.told)
+            denied, sentence = isinstance(known.decision, Denied), _told(known.decision)
+            return Delivery(
+                known.type, known.name, DeliveryState.ERROR_SENT, sentence, asked.sent_at, known.told, denied
+            )
 
 
 def _served(known: NameKnown, asked: Asked) -> Delivery:
@@ -107,7 +111,5 @@ def _told(decision: Decision) -> str:
             return "Told INTERNAL: it is withheld until somebody edits it."
 
 
-def _delivery(
-    known: NameKnown, state: DeliveryState, sentence: str, since: datetime | None, *, told: str = ""
-) -> Delivery:
-    return Delivery(known.type, known.name, state, sentence, since, told)
+def _delivery(known: NameKnown, state: DeliveryState, sentence: str, since: datetime | None) -> Delivery:
+    return Delivery(known.type, known.name, state, sentence, since)

@@ -5,12 +5,15 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
+from controlplane.access.services import rule_create
+from controlplane.access.values import RuleDraft
 from controlplane.accounts.principal import Role
 from controlplane.clients.models import Client as Row
 from controlplane.databases import READER
-from tests.services.incidents.fleet import Fleet
+from tests.services.incidents.fleet import DANA, Fleet, held, rebuild
 from tests.support.facts import stream, subscribed
 from tests.web.conftest import HOSTILE, assert_harmless, page, queries
+from xdscore.access import Effect
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -42,6 +45,25 @@ def test_clients__filtered__shows_what_fits(admin: Client, fleet: Fleet) -> None
 
         assert (id_of("node-1") in shown) is found, question
         assert ("0 of 3 clients fit" in shown) is not found, question
+
+
+def test_clients__one_is_told_that_it_may_not_read_what_it_asks_for__does_not_look_well(
+    admin: Client, fleet: Fleet
+) -> None:
+    rule_create(environment_key="default", draft=RuleDraft(Effect.DENY, "led*"), actor=DANA)
+    rebuild()
+    fleet.buffer.learnt(fleet.streams[1], subscribed("pay", "ledger", "gone"))
+    fleet.accept(held("pay", 2), who=slice(1, 3))
+
+    shown = page(admin, "/e/default/clients")
+    itself = page(admin, f"/clients/{id_of('node-2')}")
+
+    _, told, well = shown.split('<th scope="row">')[1:]
+    assert "1 name denied, 1 not there" in told
+    assert "state-bad" in told
+    assert ">connected<" not in told
+    assert ">connected<" in well
+    assert ">denied<" in itself.partition("</h1>")[2].partition("</div>")[0]
 
 
 def test_client__that_refused__shows_the_state_of_each_name_and_its_own_words(admin: Client, fleet: Fleet) -> None:

@@ -2,12 +2,18 @@
 
 import pytest
 
+from controlplane.access.services import group_create, rule_create
+from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.clients.coverage import Coverage, coverage_of
 from controlplane.clients.holders import holders_of
 from controlplane.databases import READER
-from tests.services.incidents.fleet import Fleet, held, publish, revision
+from tests.services.incidents.fleet import DANA, Fleet, held, publish, rebuild, revision
+from tests.support.facts import acknowledged, subscribed
 from tests.support.manifests import cluster
+from xdscore.access import Effect
+from xdscore.client_groups import Trust
 from xdscore.resource_types import CLUSTER
+from xdscore.selectors import Selector
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -54,3 +60,24 @@ def test_coverage__mended__nobody_refuses_the_newest(fleet: Fleet) -> None:
     fleet.accept(held("pay", 3), held("ledger", 1))
 
     assert coverage("pay", 3) == Coverage(asking=3, running=3, nacked=0)
+
+
+def test_coverage__denied_client_asks_by_name__is_told_so_and_does_not_run_it(fleet: Fleet) -> None:
+    # `node-3` asks by name for what it may not read, `node-2` for everything, of which that is no part.
+    matchers = (Selector(node_id="node-2"), Selector(node_id="node-3"))
+    group_create(environment_key="default", draft=GroupDraft("guests", matchers, Trust.DECLARED), actor=DANA)
+    draft = RuleDraft(Effect.DENY, "led*", client_groups=("guests",))
+    rule_create(environment_key="default", draft=draft, actor=DANA)
+    rebuild()
+    fleet.accept(held("ledger", 1))
+    fleet.buffer.learnt(fleet.streams[2], subscribed("pay", "ledger"))
+    response = fleet.send(held("pay", 2), to=[fleet.streams[2]])
+    fleet.buffer.learnt(fleet.streams[2], acknowledged(response))
+    fleet.write()
+
+    assert coverage("ledger", 1) == Coverage(asking=2, running=1, nacked=0, denied=1)
+    assert coverage("pay", 2) == Coverage(asking=3, running=2, nacked=1)
+    holders = holders_of(
+        environment_key="default", kind=CLUSTER, name="ledger", version=revision("ledger", 1).version, limit=10
+    )
+    assert {holder.node_id: holder.denied for holder in holders} == {"node-1": False, "node-3": True}
