@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from django.db import transaction
+from django.db import models, transaction
 from django.utils import timezone
 
 from controlplane.accounts.principal import Principal
@@ -44,6 +44,7 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
         return ChangeMade(environment_key, "", environment.generation)
     _touch(row, environment)
     Quarantine.objects.create(revision=row, cause=cause.value, incident=incident, reason=reason, opened_by=actor.name)
+    _choose_fallback(row.resource)
     message = f"quarantine of {word} '{name}' r{revision}: {reason}"[:1000]
     change = change_start(
         environment=environment, kind=ChangeKind.QUARANTINE, actor=actor, message=message, request_id=request_id
@@ -73,6 +74,7 @@ def quarantine_release(
     if not released:
         return ChangeMade(environment_key, "", environment.generation)
     _touch(row, environment)
+    _choose_fallback(row.resource)
     message = f"release of {word} '{name}' r{revision}: {reason}"[:1000]
     change = change_start(
         environment=environment, kind=ChangeKind.QUARANTINE, actor=actor, message=message, request_id=request_id
@@ -92,8 +94,9 @@ def quarantine_release(
 def proofs_record(*, proven: Iterable[ProvenContent]) -> int:
     """Note that clients acknowledged these contents; how many revisions were newly proven.
 
-    A proof counts for every revision of the resource with this content, and makes the newest proven one the resource's
-    fallback. It is no change: what is served does not depend on it until something is quarantined.
+    A proof counts for every revision of the resource with this content, and makes the newest proven one that is in no
+    quarantine the resource's fallback. It is no change: what is served does not depend on it until something is
+    quarantined.
     """
     by_environment: dict[str, list[ProvenContent]] = {}
     for item in proven:
@@ -125,7 +128,12 @@ def _proofs_record_in(environment_key: str, items: list[ProvenContent]) -> int:
 
 def _advance_fallback(proven: list[Revision], environment: Environment) -> None:
     newest: dict[int, Revision] = {}
+    quarantined = set(
+        Quarantine.objects.filter(revision__in=proven, released_at=None).values_list("revision_id", flat=True)
+    )
     for row in proven:
+        if row.pk in quarantined:
+            continue
         best = newest.get(row.resource_id)
         if best is None or best.number < row.number:
             newest[row.resource_id] = row
@@ -133,6 +141,19 @@ def _advance_fallback(proven: list[Revision], environment: Environment) -> None:
         current = row.resource.proven
         if current is None or current.number < row.number:
             Resource.objects.filter(pk=resource_id).update(proven=row, touched=environment.generation + 1)
+
+
+def _choose_fallback(resource: Resource) -> None:
+    """Fall back to the newest proven revision that is in no quarantine.
+
+    Some clients may have acknowledged what others refuse: while that is out of service it is no fallback, and the one
+    before it is. What was there before a deletion is none.
+    """
+    revisions = Revision.objects.filter(resource=resource)
+    deletion = revisions.filter(blob=None).order_by("-number").values_list("number", flat=True).first() or 0
+    open_quarantines = Quarantine.objects.filter(revision=models.OuterRef("pk"), released_at=None)
+    usable = revisions.filter(~models.Exists(open_quarantines), proof__isnull=False, number__gt=deletion)
+    Resource.objects.filter(pk=resource.pk).update(proven=usable.order_by("-number").first())
 
 
 def _touch(row: Revision, environment: Environment) -> None:

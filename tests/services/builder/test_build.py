@@ -146,6 +146,38 @@ def test_build__quarantined_with_a_proven_revision__serves_that_one_and_the_neig
     ]
 
 
+@pytest.mark.parametrize("proof_is_late", [False, True])
+def test_build__quarantined_though_others_acknowledged_it__serves_the_one_before(proof_is_late: bool) -> None:
+    put(cluster("a"))
+    first, second = (
+        parsed(tree).content_hash.hex()[:16] for tree in (cluster("a"), cluster("a", connect_timeout="9s"))
+    )
+    proofs_record(proven=[ProvenContent("default", "cluster", "a", first)])
+    put(cluster("a", connect_timeout="9s"))
+    if not proof_is_late:
+        proofs_record(proven=[ProvenContent("default", "cluster", "a", second)])
+
+    quarantine(revision=2)
+    if proof_is_late:
+        proofs_record(proven=[ProvenContent("default", "cluster", "a", second)])
+    builds_sweep()
+
+    assert Replica().snapshot().type_state(CLUSTER).served["a"].content.version == first
+
+
+def test_build__quarantined_after_a_deletion__what_was_before_it_does_not_come_back() -> None:
+    put(cluster("a"))
+    first = parsed(cluster("a")).content_hash.hex()[:16]
+    proofs_record(proven=[ProvenContent("default", "cluster", "a", first)])
+    change_apply(environment_key="default", edits=[Delete(CLUSTER, "a")], actor=DANA)
+    put(cluster("a", connect_timeout="9s"))
+
+    quarantine(revision=3)
+    builds_sweep()
+
+    assert decide(EVERYBODY, CLUSTER, "a", Replica().snapshot()) == Withheld("rejected by clients")
+
+
 def test_build__quarantined_and_never_proven__is_withheld() -> None:
     put(cluster("a"))
 

@@ -184,6 +184,20 @@ def test_proofs_record__acknowledged_versions__newest_proven_revision_becomes_th
     assert Resource.objects.values_list("proven__number", flat=True).get(name="a") == 2
 
 
+def test_quarantine__of_what_others_acknowledged__the_fallback_is_the_one_before_until_it_is_released() -> None:
+    put(cluster("a"))
+    put(cluster("a", connect_timeout="2s"))
+    versions = Revision.objects.filter(resource__name="a").values_list("version", flat=True)
+    proofs_record(proven=[ProvenContent("default", "cluster", "a", version) for version in versions])
+    fallback = Resource.objects.values_list("proven__number", flat=True)
+
+    quarantine_a(2)
+    meanwhile = fallback.get(name="a")
+    quarantine_release(environment_key="default", word="cluster", name="a", revision=2, reason="mended", actor=DANA)
+
+    assert (meanwhile, fallback.get(name="a")) == (1, 2)
+
+
 def test_change_apply__back_to_a_proven_content__is_proven_at_once() -> None:
     put(cluster("a"))
     version = Revision.objects.get(resource__name="a").version
