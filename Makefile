@@ -9,7 +9,7 @@ JOBS ?= 2
 PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo bench check test-fast test-protocol test-e2e fuzz lock golden codes differential openapi clean install install-dev test-search nightly api-search mutation screenshots
+.PHONY: help run test demo bench check test-fast test-protocol test-e2e fuzz soak lock golden codes differential openapi clean install install-dev test-search nightly api-search mutation screenshots
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -58,6 +58,9 @@ nightly: install-dev  ## Tests that take minutes: everything around 200 clients 
 fuzz: install-dev  ## Send what no client would to the protocol engine, for a minute (Linux)
 	mkdir -p .fuzz
 	$(BIN)/python -m tests.protocol.fuzz.run .fuzz tests/protocol/fuzz/corpus -max_total_time=60 -max_len=2000 -artifact_prefix=.fuzz/found-
+
+soak: install-dev  ## Break a running Parley every 20 s for 45 minutes; MINUTES=… SEED=… (the same faults again); writes soak/soak.md
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),45) $(if $(SEED),--seed $(SEED))
 
 MUTMUT := env HYPOTHESIS_EXAMPLES=quick PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(BIN)/mutmut
 

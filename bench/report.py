@@ -51,16 +51,31 @@ def document(results: Sequence[Result]) -> dict[str, object]:
     return {
         "format": FORMAT,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": _commit(),
-        "machine": {
-            "cores": cpu_count(),
-            "architecture": platform.machine(),
-            "system": f"{platform.system()} {platform.release()}",
-            "python": platform.python_version(),
-            "packages": {name: _version(name) for name in _PACKAGES},
-        },
+        "commit": commit(),
+        "machine": machine(),
         "scenarios": [result_to_json(result) for result in results],
     }
+
+
+def machine() -> dict[str, object]:
+    """Where it ran, and with which versions."""
+    return {
+        "cores": cpu_count(),
+        "architecture": platform.machine(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in _PACKAGES},
+    }
+
+
+def commit() -> str:
+    """The sources' commit, marked when they differ from it; empty outside a repository or without git."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)  # noqa: S603
+    except OSError:
+        return ""
+    return asked.stdout.strip()
 
 
 def write(path: Path, results: Sequence[Result]) -> None:
@@ -105,16 +120,6 @@ def _measurement_to_json(each: Measurement) -> dict[str, object]:
         "at_most": each.at_most,
         "met": each.met,
     }
-
-
-def _commit() -> str:
-    """The sources' commit, marked when they differ from it; empty outside a repository or without git."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
-    try:
-        asked = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)  # noqa: S603
-    except OSError:
-        return ""
-    return asked.stdout.strip()
 
 
 def _version(package: str) -> str:

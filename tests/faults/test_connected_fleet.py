@@ -13,7 +13,6 @@ import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
@@ -23,54 +22,26 @@ from controlplane.home import Home
 from tests.support.ads_probe import served_clusters
 from tests.support.manage import manage
 from tests.support.manifests import cluster
-from tests.support.postgres import Postgres, postgresql_server
-from tests.support.stack import Parley, readiness, running_apart
-from tests.support.valkey import Valkey, valkey
+from tests.support.site import CLIENTS, KILLED_ENDS, LEAVING_ENDS, REPLICAS, WORKERS, Site, site_of, stores
+from tests.support.stack import readiness
 from tests.support.waiting import eventually
-from tests.support.watchers import Report, Watchers, watchers
+from tests.support.watchers import Report, watchers
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600), pytest.mark.xdist_group("fleet")]
 
-CLIENTS = 200
 MISSING = "missing"
 NOT_FOUND = 5
 ACCEPTED, UNAVAILABLE = 202, 503
 _CLUSTERS = "/environments/default/resources/cluster"
 
 
-@dataclass
-class Site:
-    """A running installation with its fleet, and what is published."""
-
-    parley: Parley
-    database: Postgres
-    redis: Valkey
-    fleet: Watchers
-    published: list[str] = field(default_factory=list)
-
-    def publish(self, name: str) -> None:
-        """One more cluster."""
-        self.parley.apply_and_publish(cluster(name))
-        self.published.append(name)
-
-    def converges(self, *, within_s: float) -> Report:
-        """Every client has everything that is published."""
-        return self.fleet.agree(*self.published, within_s=within_s)
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     home = tmp_path_factory.mktemp("fleet") / "home"
-    with postgresql_server() as database, valkey() as redis:
-        stores = {"DATABASE_URL": database.url, "REDIS_URL": redis.url}
-        with (
-            running_apart(home, stores, ads=2, workers=2) as parley,
-            watchers(parley.ads_ports, count=CLIENTS, listeners=[MISSING]) as fleet,
-        ):
-            site = Site(parley, database, redis, fleet)
-            site.publish("first")
-            site.converges(within_s=30)
-            yield site
+    with stores() as (database, redis), site_of(home, database, redis, listeners=[MISSING]) as site:
+        site.publish("first")
+        site.converges(within_s=30)
+        yield site
 
 
 def nothing_wrong(*reports: Report, ends: Sequence[str] = ()) -> None:
@@ -125,9 +96,7 @@ def test_f3__redis_is_frozen__nobody_waits_for_it(site: Site) -> None:
 
 def test_f4__forged_lost_and_repeated_hints__change_nothing(site: Site) -> None:
     before = site.fleet.report().responses
-    client = site.redis.client()
-    for number in range(500):
-        client.publish("parley:published", f"default-{number % 7}" if number % 2 else secrets.token_bytes(20))
+    site.forge_hints()
     site.publish("among-forged-hints")
 
     report = site.converges(within_s=10)
@@ -197,11 +166,11 @@ def test_f7__no_connection_is_left__writers_are_told_and_everything_recovers(sit
 def test_f8__both_workers_die_in_the_middle_of_changes__none_is_lost(site: Site) -> None:
     changes = [site.parley.apply(cluster(f"killed-{number}")) for number in range(10)]
     site.published += [f"killed-{number}" for number in range(10)]
-    for name in ("worker0", "worker1"):
+    for name in WORKERS:
         site.parley.stop(name, signal.SIGKILL)
 
     started = time.monotonic()
-    for name in ("worker0", "worker1"):
+    for name in WORKERS:
         site.parley.start(name)
     for change in changes:
         site.parley.published(change, within_s=30)
@@ -220,7 +189,7 @@ def test_f13__one_replica_is_killed__its_clients_move_and_miss_nothing(site: Sit
     site.publish("both-again")
     after = site.converges(within_s=20)
 
-    nothing_wrong(report, after, ends=["UNAVAILABLE", "CANCELLED", "UNKNOWN"])
+    nothing_wrong(report, after, ends=KILLED_ENDS)
     assert report.without_s <= 5
     measured(longest_without_a_stream_s=report.without_s)
 
@@ -238,17 +207,15 @@ def test_f14__replicas_are_restarted_one_after_the_other_while_changes_go_on__no
     writer = threading.Thread(target=keep_changing)
     writer.start()
     try:
-        for name in ("ads0", "ads1"):
-            site.parley.stop(name)
-            site.parley.start(name)
-            site.parley.ready(name)
+        for name in REPLICAS:
+            site.parley.restart(name)
     finally:
         done.set()
         writer.join()
     site.published += names
     report = site.converges(within_s=20)
 
-    nothing_wrong(report, ends=["OK", "UNAVAILABLE", "CANCELLED"])
+    nothing_wrong(report, ends=LEAVING_ENDS)
     assert report.without_s <= 3
     measured(longest_without_a_stream_s=report.without_s, changes_meanwhile=len(names))
 
@@ -270,7 +237,7 @@ def test_f21__peers_fall_silent__the_server_lets_them_go_and_takes_them_back(sit
     report = site.converges(within_s=20)
 
     assert gone_s <= 30  # a ping after 15 s, 10 s for its answer
-    nothing_wrong(report, ends=["UNAVAILABLE", "CANCELLED", "UNKNOWN"])
+    nothing_wrong(report, ends=KILLED_ENDS)
     measured(noticed_after_s=gone_s, back_s=time.monotonic() - started)
 
 
@@ -305,22 +272,16 @@ def test_keys__are_rotated__clients_notice_nothing(site: Site, tmp_path: Path) -
     keys = Home(site.parley.home).encryption_keys
     old = keys.read_text()
     keys.write_text(urlsafe_b64encode(secrets.token_bytes(32)).decode() + "\n" + old)
-    programs = ("worker0", "worker1", "ads0", "ads1", "web")
+    programs = (*WORKERS, *REPLICAS, "web")
     for name in programs:
-        site.parley.stop(name)
-        site.parley.start(name)
-        if not name.startswith("worker"):
-            site.parley.ready(name)
+        site.parley.restart(name)
     rotated = manage(site.parley.home, "rotate_keys", database=site.database.url)
     keys.write_text(keys.read_text().splitlines()[0] + "\n")
     for name in programs:
-        site.parley.stop(name)
-        site.parley.start(name)
-        if not name.startswith("worker"):
-            site.parley.ready(name)
+        site.parley.restart(name)
     site.publish("under-the-new-key")
     report = site.converges(within_s=20)
 
     assert rotated.returncode == 0, rotated.stderr
     assert "may be dropped" in rotated.stdout
-    nothing_wrong(report, ends=["OK", "UNAVAILABLE", "CANCELLED"])
+    nothing_wrong(report, ends=LEAVING_ENDS)

@@ -4,7 +4,7 @@ thread, so that the test itself can ask REST and wait.
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -60,9 +60,11 @@ class DataPlane:
         kinds: tuple[ResourceType, ...],
         refuses: Mapping[str, str],
         variant: Variant,
+        reads: Iterable[ClientType[Message]],
     ) -> None:
         self._planes = planes
         self._kinds: dict[ResourceType, ClientType[Message]] = {kind: refusing(kind, refuses) for kind in kinds}
+        self._kinds |= {each.kind: each for each in reads}
         bootstrap = Bootstrap((Server(planes.address, features=_FEATURES),), node)
         self._client = XdsClient(
             bootstrap, types=list(self._kinds.values()), variant=variant, data_errors=DataErrorHandling.ON
@@ -111,9 +113,10 @@ class DataPlanes:
         metadata: Mapping[str, object] | None = None,
         refuses: Mapping[str, str] | None = None,
         variant: Variant = Variant.SOTW,
+        reads: Iterable[ClientType[Message]] = (),
     ) -> DataPlane:
-        """A data plane that may ask for these types."""
-        plane = DataPlane(self, Node(node, metadata=metadata or {}), kinds, refuses or {}, variant)
+        """A data plane that may ask for these types, and for those that it `reads` in a way of its own."""
+        plane = DataPlane(self, Node(node, metadata=metadata or {}), kinds, refuses or {}, variant, reads)
         self._planes.append(plane)
         return plane
 

@@ -45,11 +45,16 @@ class Postgres:
     def kill(self) -> None:
         """Kill all of its processes, as the kernel would."""
         assert self._process is not None
-        postmaster = psutil.Process(self._process.pid)
-        for each in (postmaster, *postmaster.children(recursive=True)):
-            with suppress(psutil.NoSuchProcess):
-                each.kill()
+        self._signal(signal.SIGKILL)
         self._process.wait(20)
+
+    def freeze(self) -> None:
+        """Stop all of its processes without closing a connection."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let them go on."""
+        self._signal(signal.SIGCONT)
 
     def stop(self) -> None:
         """End it at once, with every connection, as `pg_ctl stop -m immediate` does."""
@@ -57,6 +62,14 @@ class Postgres:
             self._process.send_signal(signal.SIGQUIT)
             self._process.wait(20)
             self._process = None
+
+    def _signal(self, number: int) -> None:
+        """To the postmaster first: it must not start another process meanwhile."""
+        assert self._process is not None
+        postmaster = psutil.Process(self._process.pid)
+        for each in (postmaster, *postmaster.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                each.send_signal(number)
 
 
 @contextmanager

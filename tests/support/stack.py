@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.support.ports import free_ports
@@ -57,6 +58,13 @@ class Parley:
         """Send a process a signal and wait for its end."""
         self.processes[name].send_signal(number)
         self.processes[name].wait(30)
+
+    def restart(self, name: str) -> None:
+        """Stop it as an operator does, start it again, and wait until it can serve."""
+        self.stop(name)
+        self.start(name)
+        if not name.startswith("worker"):
+            self.ready(name)
 
     def ready(self, name: str) -> None:
         """Wait until a process that has a status port can serve."""
@@ -130,8 +138,17 @@ def running_up(home: Path, extra: Mapping[str, str] | None = None) -> Iterator[P
 
 
 @contextmanager
-def running_apart(home: Path, extra: Mapping[str, str], *, ads: int, workers: int) -> Iterator[Parley]:
-    """The production shape: every process started by itself, against the database and the Redis that `extra` names."""
+def running_apart(
+    home: Path,
+    extra: Mapping[str, str],
+    *,
+    ads: int,
+    workers: int,
+    of: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> Iterator[Parley]:
+    """The production shape: every process started by itself, against the database and the Redis that `extra` names.
+    `of` has variables of single processes, by their names.
+    """
     parley, environment = _place(home, ads=ads, extra=extra)
     subprocess.run([sys.executable, "manage.py", "prepare"], cwd=ROOT, env=environment, check=True, timeout=60)
     web = ["-m", "uvicorn", "controlplane.asgi:application", "--port", str(parley.web_port), "--lifespan", "off"]
@@ -145,7 +162,8 @@ def running_apart(home: Path, extra: Mapping[str, str], *, ads: int, workers: in
 
         def start(name: str, extra: Mapping[str, str]) -> None:
             command, more = programs[name]
-            process = _process({**environment, **more, **extra}, name, [sys.executable, *command], home)
+            variables = {**environment, **more, **of.get(name, {}), **extra}
+            process = _process(variables, name, [sys.executable, *command], home)
             parley.processes[name] = stack.enter_context(process)
 
         parley.starts = start

@@ -3,7 +3,7 @@
 Half speak SotW and half delta. Each follows all clusters and some listeners by name, applies what it receives,
 acknowledges it, and connects again when its stream ends, to the next server of its list. They have a process of their
 own. What they remember is compared with what the decisions were: which clusters each has, which ever vanished, which
-errors came, how streams ended, and how long a client was without one.
+errors came, how streams ended, how long a client was without one, and what each listener is to it.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -21,6 +21,7 @@ from typing import Any
 
 import grpc
 from envoy.config.cluster.v3 import cluster_pb2
+from envoy.config.listener.v3 import listener_pb2
 from envoy.service.discovery.v3 import discovery_pb2
 
 from tests.support.waiting import eventually
@@ -34,12 +35,22 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 1.0
 View = frozenset[tuple[str, bytes]]
 """Name and bytes of every cluster that a client has."""
 
+Answers = frozenset[tuple[str, int]]
+"""What each listener that a client asks for is to it: HAS, UNANSWERED, or the code of the error it was told last."""
+
+HAS, UNANSWERED = 0, -1
+
+# Words between the processes.
+_REPORT, _RECONNECT, _LEAVE = "report", "reconnect", "leave"
+
 
 @dataclass
 class Report:
     """What the clients remember, over all of them."""
 
     views: Counter[View] = field(default_factory=Counter)
+    answers: Counter[Answers] = field(default_factory=Counter)
+    connected: int = 0
     vanished: Counter[str] = field(default_factory=Counter)
     errors: Counter[tuple[str, int]] = field(default_factory=Counter)
     ends: Counter[str] = field(default_factory=Counter)
@@ -49,6 +60,15 @@ class Report:
     def names(self) -> set[frozenset[str]]:
         """The sets of clusters that clients have: one set, once they agree."""
         return {frozenset(name for name, _ in view) for view in self.views}
+
+    def add(self, later: "Report") -> None:
+        """Go on with a later report: what clients have is as it is then, what happened to them is summed."""
+        self.views, self.answers, self.connected = later.views, later.answers, later.connected
+        self.vanished += later.vanished
+        self.errors += later.errors
+        self.ends += later.ends
+        self.without_s = max(self.without_s, later.without_s)
+        self.responses += later.responses
 
 
 class Watchers:
@@ -66,28 +86,33 @@ class Watchers:
         """Let them go on."""
         os.kill(self._pid, signal.SIGCONT)
 
+    def reconnect(self) -> None:
+        """Every client ends its stream and comes again."""
+        self._pipe.send(_RECONNECT)
+
     def report(self) -> Report:
         """What they remember since the last report; views are as of now."""
-        self._pipe.send("report")
+        self._pipe.send(_REPORT)
         told: Report = self._pipe.recv()
         return told
 
     def agree(self, *names: str, within_s: float) -> Report:
         """Wait until every client has exactly these clusters, with the same bytes; the sum of what was reported."""
         summed = Report()
+        self.until(
+            lambda told: len(told.views) == 1 and told.names() == {frozenset(names)}, within_s=within_s, into=summed
+        )
+        return summed
+
+    def until(self, want: Callable[[Report], bool], *, within_s: float, into: Report) -> None:
+        """Wait for a report that is wanted. All of them are added to `into`, also when it does not come in time."""
 
         def look() -> Report:
             told = self.report()
-            summed.views = told.views
-            summed.vanished += told.vanished
-            summed.errors += told.errors
-            summed.ends += told.ends
-            summed.without_s = max(summed.without_s, told.without_s)
-            summed.responses += told.responses
+            into.add(told)
             return told
 
-        eventually(look, lambda told: len(told.views) == 1 and told.names() == {frozenset(names)}, within_s=within_s)
-        return summed
+        eventually(look, want, within_s=within_s)
 
 
 @contextmanager
@@ -101,7 +126,7 @@ def watchers(ads_ports: Sequence[int], *, count: int, listeners: Sequence[str] =
     assert process.pid is not None
     try:
         yield Watchers(ours, process.pid)
-        ours.send("leave")
+        ours.send(_LEAVE)
         process.join(_EXIT_S)
     finally:
         process.kill()
@@ -109,6 +134,7 @@ def watchers(ads_ports: Sequence[int], *, count: int, listeners: Sequence[str] =
 
 
 def _main(pipe: Connection, ads_ports: tuple[int, ...], count: int, listeners: tuple[str, ...]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that watches; it ends this one
     asyncio.run(_Fleet(pipe, ads_ports, count, listeners).run())
 
 
@@ -124,7 +150,11 @@ class _Fleet:
     async def run(self) -> None:
         tasks = [asyncio.create_task(client.run()) for client in self._clients]
         loop = asyncio.get_running_loop()
-        while await loop.run_in_executor(None, self._pipe.recv) == "report":
+        while (word := await loop.run_in_executor(None, self._pipe.recv)) != _LEAVE:
+            if word == _RECONNECT:
+                for client in self._clients:
+                    client.end_stream()
+                continue
             now = time.monotonic()
             for client in self._clients:
                 client.tell(now)
@@ -160,12 +190,23 @@ class _Client:
         self._number = number
         self._delta = delta
         self._has: dict[str, bytes] = {}
-        self._versions: dict[str, str] = {}
+        self._versions: dict[str, dict[str, str]] = {CLUSTER.url: {}, LISTENER.url: {}}
+        self._answers = dict.fromkeys(fleet.listeners, UNANSWERED)
+        self._call: grpc.aio.StreamStreamCall[bytes, bytes] | None = None
+        self._ending = False
         self._since: float | None = time.monotonic()
+
+    def end_stream(self) -> None:
+        """It comes again by itself."""
+        if self._call is not None:
+            self._ending = True
+            self._call.cancel()
 
     def tell(self, now: float) -> None:
         report = self._fleet.report
         report.views[frozenset(self._has.items())] += 1
+        report.answers[frozenset(self._answers.items())] += 1
+        report.connected += self._since is None
         if self._since is not None:
             report.without_s = max(report.without_s, now - self._since)
 
@@ -183,6 +224,7 @@ class _Client:
         # grpc-stubs ask for serialisers; without them bytes go as they are.
         open_stream: Any = channel.stream_stream
         call: grpc.aio.StreamStreamCall[bytes, bytes] = open_stream(_SERVICE + method)()
+        self._call, self._ending = call, False
         served = False
         try:
             for request in self._first():
@@ -195,6 +237,10 @@ class _Client:
                 await call.write(self._take(data).SerializeToString())
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
             pass
+        except asyncio.CancelledError:
+            # What waits on a call that `end_stream` cancelled is told so; anything else cancels this client.
+            if not self._ending:
+                raise
         if served:
             self._fleet.report.ends[(await call.code()).name] += 1
             self._since = time.monotonic()
@@ -203,10 +249,14 @@ class _Client:
     def _first(self) -> Iterator[Any]:
         if self._delta:
             clusters = discovery_pb2.DeltaDiscoveryRequest(
-                type_url=CLUSTER.url, resource_names_subscribe=["*"], initial_resource_versions=self._versions
+                type_url=CLUSTER.url,
+                resource_names_subscribe=["*"],
+                initial_resource_versions=self._versions[CLUSTER.url],
             )
             named = discovery_pb2.DeltaDiscoveryRequest(
-                type_url=LISTENER.url, resource_names_subscribe=self._fleet.listeners
+                type_url=LISTENER.url,
+                resource_names_subscribe=self._fleet.listeners,
+                initial_resource_versions=self._versions[LISTENER.url],
             )
         else:
             clusters = discovery_pb2.DiscoveryRequest(type_url=CLUSTER.url)
@@ -218,35 +268,51 @@ class _Client:
 
     def _take(self, data: bytes) -> Any:
         """Apply a response; its ACK."""
-        report = self._fleet.report
-        report.responses += 1
-        if self._delta:
-            delta = discovery_pb2.DeltaDiscoveryResponse.FromString(data)
-            if delta.type_url == CLUSTER.url:
-                for resource in delta.resources:
-                    self._has[resource.name] = resource.resource.value
-                    self._versions[resource.name] = resource.version
-                for name in delta.removed_resources:
-                    self._versions.pop(name, None)
-                    if self._has.pop(name, None) is not None:
-                        report.vanished[name] += 1
-            errors = delta.resource_errors
-            ack: Any = discovery_pb2.DeltaDiscoveryRequest(type_url=delta.type_url, response_nonce=delta.nonce)
+        self._fleet.report.responses += 1
+        return self._take_delta(data) if self._delta else self._take_full(data)
+
+    def _take_delta(self, data: bytes) -> discovery_pb2.DeltaDiscoveryRequest:
+        delta = discovery_pb2.DeltaDiscoveryResponse.FromString(data)
+        versions = self._versions[delta.type_url]
+        for resource in delta.resources:
+            versions[resource.name] = resource.version
+        for name in delta.removed_resources:
+            versions.pop(name, None)
+        if delta.type_url == CLUSTER.url:
+            self._has |= {resource.name: resource.resource.value for resource in delta.resources}
+            for name in delta.removed_resources:
+                if self._has.pop(name, None) is not None:
+                    self._fleet.report.vanished[name] += 1
         else:
-            full = discovery_pb2.DiscoveryResponse.FromString(data)
-            if full.type_url == CLUSTER.url:
-                now = {_name(resource.value): resource.value for resource in full.resources}
-                report.vanished.update(self._has.keys() - now.keys())
-                self._has = now
-            errors = full.resource_errors
-            ack = discovery_pb2.DiscoveryRequest(
-                type_url=full.type_url, response_nonce=full.nonce, version_info=full.version_info
-            )
-            if full.type_url == LISTENER.url:
-                ack.resource_names.extend(self._fleet.listeners)
-        for error in errors:
-            report.errors[error.resource_name.name, error.error_detail.code] += 1
+            self._answers |= dict.fromkeys(delta.removed_resources, UNANSWERED)
+            self._answers |= {resource.name: HAS for resource in delta.resources}
+        self._hear(delta)
+        return discovery_pb2.DeltaDiscoveryRequest(type_url=delta.type_url, response_nonce=delta.nonce)
+
+    def _take_full(self, data: bytes) -> discovery_pb2.DiscoveryRequest:
+        full = discovery_pb2.DiscoveryResponse.FromString(data)
+        if full.type_url == CLUSTER.url:
+            now = {_name(resource.value): resource.value for resource in full.resources}
+            self._fleet.report.vanished.update(self._has.keys() - now.keys())
+            self._has = now
+        else:
+            # The whole state: a listener that is neither in it nor among its errors is gone without a word.
+            self._answers = dict.fromkeys(self._answers, UNANSWERED)
+            self._answers |= {listener_pb2.Listener.FromString(each.value).name: HAS for each in full.resources}
+        self._hear(full)
+        ack = discovery_pb2.DiscoveryRequest(
+            type_url=full.type_url, response_nonce=full.nonce, version_info=full.version_info
+        )
+        if full.type_url == LISTENER.url:
+            ack.resource_names.extend(self._fleet.listeners)
         return ack
+
+    def _hear(self, response: "discovery_pb2.DiscoveryResponse | discovery_pb2.DeltaDiscoveryResponse") -> None:
+        for error in response.resource_errors:
+            name, code = error.resource_name.name, error.error_detail.code
+            self._fleet.report.errors[name, code] += 1
+            if name in self._answers:
+                self._answers[name] = code
 
 
 async def _read(call: "grpc.aio.StreamStreamCall[bytes, bytes]") -> AsyncIterator[bytes]:
