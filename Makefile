@@ -9,7 +9,7 @@ JOBS ?= 2
 PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo bench check test-fast test-protocol test-e2e fuzz soak lock golden codes differential openapi clean install install-dev test-search nightly api-search mutation screenshots
+.PHONY: help run test demo bench bench-guard check test-fast test-protocol test-e2e fuzz soak lock golden codes differential openapi clean install install-dev test-search nightly api-search mutation screenshots
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -25,6 +25,13 @@ demo: install-dev  ## Start everything with demo resources, a real Envoy and a g
 
 bench: install-dev  ## Measure, and write bench/out/latest.json; SCENARIO=… [CLIENTS=…] [SET="name=number …"] runs one
 	$(BIN)/python -m bench $(SCENARIO) $(if $(CLIENTS),clients=$(CLIENTS)) $(SET)
+
+# Small enough for every night, large enough that a change costs more than starting it.
+GUARDED := fan-out fan-out-delta audiences extras clients=500 clusters=500 rounds=5
+
+bench-guard: install-dev  ## Measure the ratios that are committed in bench/ratios.json; fails when one is worse by a quarter
+	$(BIN)/python -m bench $(GUARDED)
+	$(BIN)/python -m bench.guard
 
 check: install-dev  ## Lint, types, import contracts, migrations, module length: the gate before a push
 	$(BIN)/python -m ruff check .
@@ -52,8 +59,9 @@ api-search: install-dev  ## Send requests made from the API's schema that nobody
 test-search: install-dev  ## Generated tests with examples nobody tried yet; what it finds becomes a test
 	$(BIN)/python -m pytest -n $(JOBS) --hypothesis-profile=search tests/unit tests/protocol tests/services
 
-nightly: install-dev  ## Tests that take minutes: everything around 200 clients fails in turn, every page in a browser; prints figures
+nightly: install-dev  ## Tests that take minutes: everything around 200 clients fails in turn, every page in a browser; prints figures; then bench-guard
 	$(BIN)/python -m pytest -m nightly -rP --no-header
+	@$(MAKE) bench-guard
 
 fuzz: install-dev  ## Send what no client would to the protocol engine, for a minute (Linux)
 	mkdir -p .fuzz

@@ -24,7 +24,12 @@ def filled(resources: int) -> Iterator[str]:
         if filler.exitcode:
             raise RuntimeError(f"the environment could not be filled: status {filler.exitcode}")
         start_django(migrate=False)
-        yield (home / "admin.token").read_text(encoding="utf-8").strip()
+        from django.db import connections  # noqa: PLC0415
+
+        try:
+            yield (home / "admin.token").read_text(encoding="utf-8").strip()
+        finally:
+            connections.close_all()
 
 
 def _fill(resources: int) -> None:
@@ -40,16 +45,17 @@ def _fill(resources: int) -> None:
         put(batch)
 
 
-def put(manifests: list[dict[str, object]]) -> None:
+def put(manifests: list[dict[str, object]], *, environment: str = "default") -> None:
     """Write them as one change, past REST."""
     from controlplane.accounts.principal import SYSTEM  # noqa: PLC0415
     from controlplane.catalog.services import change_apply  # noqa: PLC0415
     from controlplane.catalog.values import Put  # noqa: PLC0415
     from xdscore.schema import Media, ParsedResource, parse, read_manifests  # noqa: PLC0415
 
-    read, _ = read_manifests(json.dumps(manifests).encode(), Media.JSON)
+    read, findings = read_manifests(json.dumps(manifests).encode(), Media.JSON)
     parsed = [parse(manifest) for manifest in read]
     edits = [Put(each) for each in parsed if isinstance(each, ParsedResource)]
-    if len(edits) != len(manifests):
-        raise RuntimeError("a manifest of the benchmark is refused")
-    change_apply(environment_key="default", edits=edits, actor=SYSTEM)
+    refused = [*findings, *(each.findings for each in parsed if not isinstance(each, ParsedResource))]
+    if refused:
+        raise RuntimeError(f"a manifest of the benchmark is refused: {refused[0]}")
+    change_apply(environment_key=environment, edits=edits, actor=SYSTEM)

@@ -1,14 +1,17 @@
-"""Very many clients that only receive: wildcard clusters, each on a channel of its own, bytes in and bytes out.
+"""Very many clients that only receive, each on a channel of its own, bytes in and bytes out.
 
-They live in processes of their own. A response is not parsed: only its nonce is looked for, where both servers write
-it. What is kept of it is when it came, by the system's monotonic clock, which all processes share.
+They live in processes of their own. A response is not parsed where that can be avoided: only its nonce is looked for,
+where both servers write it. What is kept of it is when it came, by the system's monotonic clock, which all processes
+share.
 """
 
 import asyncio
 import multiprocessing
+import resource
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
@@ -16,117 +19,234 @@ import grpc
 from envoy.service.discovery.v3 import discovery_pb2
 from grpc._cython import cygrpc  # type: ignore[attr-defined]  # grpc-stubs do not know it
 
-from xdscore.resource_types import CLUSTER
+from bench.resources import cluster_name, route_name
+from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE, ResourceType
 
 _SERVICE: Final = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
 SOTW: Final = _SERVICE + "StreamAggregatedResources"
 DELTA: Final = _SERVICE + "DeltaAggregatedResources"
+# Each client has a connection of its own, also to a server that another client of the process talks to.
+OPTIONS: Final = (
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+)
 
 _EXIT_S = 10
+_POLL_S = 0.01
+_PAUSE_S = 0.1
+_SPARE_FILES = 500
 _NONCE_TAG = 0x2A
 _NONCE_CHARS_MAX = 60
+_STRIDE = 7  # from one client's names to the next one's: no two of them ask for the same
+
+# Words between the processes.
+_COUNT, _TAKE = "count", "take"
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """What the clients of a fleet ask for, and as whom.
+
+    Everything of a type, and `also` some names; or, when `each` is not 0, so many names of the `of` that there are,
+    each client its own. `workloads`: the clients' node.cluster, in turn. `errors`: whether they are told why they do
+    not have what they ask for.
+    """
+
+    delta: bool = False
+    kind: ResourceType = CLUSTER
+    each: int = 0
+    of: int = 1
+    also: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ("bench",)
+    errors: bool = True
+
+    def wants(self, client: int, number: int) -> bool:
+        """Whether a client asks for this one by name."""
+        return (number - client * _STRIDE) % self.of < self.each
+
+    def first(self, client: int) -> bytes:
+        """The first request of a client."""
+        names = self._names(client)
+        request: Any
+        if self.delta:
+            request = discovery_pb2.DeltaDiscoveryRequest(type_url=self.kind.url, resource_names_subscribe=names)
+        else:
+            request = discovery_pb2.DiscoveryRequest(type_url=self.kind.url, resource_names=names)
+        request.node.id = f"receiver-{client:05}"
+        request.node.cluster = self.workloads[client % len(self.workloads)]
+        if not self.errors:
+            request.node.metadata["parley.resource_errors"] = "off"
+        encoded: bytes = request.SerializeToString()
+        return encoded
+
+    def ack_before_nonce(self, client: int) -> bytes:
+        """An answer up to its nonce's length: `response_nonce` is field 6 of a delta request and 5 of a SotW one."""
+        if self.delta:
+            encoded: bytes = discovery_pb2.DeltaDiscoveryRequest(type_url=self.kind.url).SerializeToString()
+            return encoded + b"\x32"
+        # SotW says with every request what it asks for.
+        request = discovery_pb2.DiscoveryRequest(
+            type_url=self.kind.url, version_info="1", resource_names=self._names(client)
+        )
+        encoded = request.SerializeToString()
+        return encoded + b"\x2a"
+
+    def _names(self, client: int) -> list[str]:
+        if self.each:
+            first = client * _STRIDE
+            return [_name(self.kind, number % self.of) for number in range(first, first + self.each)]
+        return ["*", *self.also] if self.delta or self.also else []
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What came to the clients since it was last asked: when each that got something last did, and how much it was."""
+
+    times: tuple[float, ...]
+    responses: int
 
 
 class Receivers:
     """The clients, from the scenario's side."""
 
-    def __init__(self, pipes: list[Connection]) -> None:
+    def __init__(self, pipes: list[Connection], count: int) -> None:
         self._pipes = pipes
+        self._count = count
 
-    def next_response(self, *, within_s: float) -> list[float]:
-        """When each client received its next response, once all have. Raises TimeoutError."""
+    def next_response(self, *, within_s: float, by: int | None = None) -> list[float]:
+        """When each client received a response, once all have, or `by` so many. Raises TimeoutError."""
+        want = self._count if by is None else by
         deadline = time.monotonic() + within_s
-        times: list[float] = []
+        while (have := sum(self._ask(_COUNT))) < want:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{have} of {want} clients received a response within {within_s:g} s")
+            time.sleep(_POLL_S)
+        return list(self.take().times)
+
+    def take(self) -> Received:
+        """What came since the last call of this or of `next_response`."""
+        parts: list[Received] = self._ask(_TAKE)
+        times = tuple(moment for part in parts for moment in part.times)
+        return Received(times, sum(part.responses for part in parts))
+
+    def _ask(self, word: str) -> list[Any]:
         for pipe in self._pipes:
-            if not pipe.poll(max(0.0, deadline - time.monotonic())):
-                raise TimeoutError("not every client received a response")
-            times += pipe.recv()
-        return times
+            pipe.send(word)
+        return [pipe.recv() for pipe in self._pipes]
 
 
 @contextmanager
-def receivers(address: str, *, clients: int, delta: bool, processes: int = 2) -> Iterator[Receivers]:
-    """So many clients of the server at `address`; they connect at once."""
+def receivers(
+    address: str, *, clients: int, asks: Asks, processes: int = 2, per_s: int = 0, stays: bool = False
+) -> Iterator[Receivers]:
+    """So many clients of the server at `address`. They connect at once, or `per_s` of them each second.
+
+    With `stays` a client whose stream ended connects again; otherwise that is a failure. Raises RuntimeError when the
+    system gives a process too few files.
+    """
+    needed, hard = -(-clients // processes) + _SPARE_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard != resource.RLIM_INFINITY and needed > hard:
+        raise RuntimeError(
+            f"{needed} open files are needed and {hard} allowed: raise `ulimit -Hn`, or use fewer clients"
+        )
     spawn = multiprocessing.get_context("spawn")
     pipes: list[Connection] = []
     with ExitStack() as stack:
         for part in range(processes):
             ours, theirs = spawn.Pipe()
-            numbers = range(part, clients, processes)
-            process = spawn.Process(target=_main, args=(theirs, address, numbers, delta), daemon=True)
+            fleet = _Fleet(address, range(part, clients, processes), asks, per_s, stays)
+            process = spawn.Process(target=_main, args=(theirs, fleet), daemon=True)
             process.start()
             theirs.close()
             stack.callback(process.join, _EXIT_S)
             stack.callback(process.kill)
             pipes.append(ours)
-        yield Receivers(pipes)
+        yield Receivers(pipes, clients)
 
 
-def _main(pipe: Connection, address: str, numbers: range, delta: bool) -> None:
-    asyncio.run(_Clients(pipe, len(numbers)).run(address, numbers, delta=delta))
+@dataclass(frozen=True, slots=True)
+class _Fleet:
+    """The clients of one process."""
+
+    address: str
+    numbers: range
+    asks: Asks
+    per_s: int
+    stays: bool
+
+
+def _main(pipe: Connection, fleet: _Fleet) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    asyncio.run(_Clients(pipe, fleet).run())
 
 
 class _Clients:
-    """The clients of one process. A round ends when each has received one more response than in the one before."""
-
-    def __init__(self, pipe: Connection, count: int) -> None:
+    def __init__(self, pipe: Connection, fleet: _Fleet) -> None:
         self._pipe = pipe
-        self._times: list[list[float]] = []
-        self._count = count
+        self._fleet = fleet
+        self._came: dict[int, float] = {}
+        self._responses = 0
 
-    async def run(self, address: str, numbers: range, *, delta: bool) -> None:
-        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)]
+    async def run(self) -> None:
+        asyncio.get_running_loop().add_reader(self._pipe.fileno(), self._told)
         async with asyncio.TaskGroup() as clients:
-            for number in numbers:
-                channel = grpc.aio.insecure_channel(address, options=options)
-                clients.create_task(self._client(number, channel, delta=delta))
+            for number in self._fleet.numbers:
+                clients.create_task(self._client(number))
 
-    async def _client(self, number: int, channel: Any, *, delta: bool) -> None:
-        call = channel.stream_stream(DELTA if delta else SOTW)()
-        await call.write(_first(number, delta=delta))
-        ack = _ack_before_nonce(delta=delta)
-        round_ = 0
+    def _told(self) -> None:
+        try:
+            word = self._pipe.recv()
+        except EOFError:  # the scenario is gone, and ends this process
+            asyncio.get_running_loop().remove_reader(self._pipe.fileno())
+            return
+        if word == _COUNT:
+            self._pipe.send(len(self._came))
+            return
+        self._pipe.send(Received(tuple(self._came.values()), self._responses))
+        self._came, self._responses = {}, 0
+
+    async def _client(self, number: int) -> None:
+        if self._fleet.per_s:
+            await asyncio.sleep(number / self._fleet.per_s)
+        channel = grpc.aio.insecure_channel(self._fleet.address, options=OPTIONS)
+        while True:
+            try:
+                how = await self._stream(channel, number)
+            except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
+                how = str(error)
+            if not self._fleet.stays:
+                raise ConnectionError(f"a stream ended: {how}")
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _stream(self, channel: Any, number: int) -> str:
+        """One stream; how it ended."""
+        asks = self._fleet.asks
+        call = channel.stream_stream(DELTA if asks.delta else SOTW)()
+        await call.write(asks.first(number))
+        ack = asks.ack_before_nonce(number)
         while (data := await call.read()) is not cygrpc.EOF:
-            self._received(round_)
-            round_ += 1
-            nonce = _nonce(data)
+            self._came[number] = time.monotonic()
+            self._responses += 1
+            nonce = _nonce(data, delta=asks.delta)
             await call.write(b"".join((ack, bytes((len(nonce),)), nonce)))
-        raise ConnectionError(f"a stream ended: {await call.code()} {await call.details()}")
-
-    def _received(self, round_: int) -> None:
-        now = time.monotonic()
-        if round_ == len(self._times):
-            self._times.append([])
-        times = self._times[round_]
-        times.append(now)
-        if len(times) == self._count:
-            self._pipe.send(times)
+        return f"{await call.code()} {await call.details()}"
 
 
-def _first(number: int, *, delta: bool) -> bytes:
-    if delta:
-        request: Any = discovery_pb2.DeltaDiscoveryRequest(type_url=CLUSTER.url, resource_names_subscribe=["*"])
-    else:
-        request = discovery_pb2.DiscoveryRequest(type_url=CLUSTER.url)
-    request.node.id = f"receiver-{number:05}"
-    request.node.cluster = "bench"
-    encoded: bytes = request.SerializeToString()
-    return encoded
+def _name(kind: ResourceType, number: int) -> str:
+    """The name of an endpoint assignment is its cluster's."""
+    names = {CLUSTER: cluster_name(number), ENDPOINT: cluster_name(number), ROUTE: route_name(number, 0)}
+    return names[kind]
 
 
-def _ack_before_nonce(*, delta: bool) -> bytes:
-    """An ACK up to its nonce's length: `response_nonce` is field 6 of a delta request and 5 of a SotW one."""
-    if delta:
-        encoded: bytes = discovery_pb2.DeltaDiscoveryRequest(type_url=CLUSTER.url).SerializeToString()
-        return encoded + b"\x32"
-    encoded = discovery_pb2.DiscoveryRequest(type_url=CLUSTER.url, version_info="1").SerializeToString()
-    return encoded + b"\x2a"
-
-
-def _nonce(response: bytes) -> bytes:
+def _nonce(response: bytes, *, delta: bool) -> bytes:
     """The last field of a response is its nonce, as long as it tells of no removal and no error."""
     for length in range(1, _NONCE_CHARS_MAX):
         start = len(response) - length
-        if response[start - 2] == _NONCE_TAG and response[start - 1] == length:
+        if start >= 2 and response[start - 2] == _NONCE_TAG and response[start - 1] == length:
             return response[start:]
-    raise ValueError("a response does not end with its nonce")
+    kind = discovery_pb2.DeltaDiscoveryResponse if delta else discovery_pb2.DiscoveryResponse
+    parsed: Any = kind.FromString(response)
+    return str(parsed.nonce).encode()

@@ -11,7 +11,7 @@ Each run of a scenario has a process of its own, so that memory, imports and set
 import importlib
 import pkgutil
 import statistics
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import bench.scenarios
@@ -46,6 +46,11 @@ class Measurement:
 def ratio(name: str, product: Measurement, floor: Measurement, *, at_most: float | None = None) -> Measurement:
     """How many times the floor's cost the product's is, by the medians of two measurements of one run."""
     return Measurement(name, "times", (product.median / floor.median,), at_most)
+
+
+def percentile(samples: Sequence[float], percent: int) -> float:
+    """The smallest sample that so many percent of all do not exceed (nearest rank)."""
+    return sorted(samples)[-(-len(samples) * percent // 100) - 1]
 
 
 @dataclass(frozen=True, slots=True)

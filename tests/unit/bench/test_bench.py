@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import main
-from bench.registry import Measurement, Scenario, UnknownScenarioError, load_scenarios, parameters_of, ratio
+from bench.registry import Measurement, Scenario, UnknownScenarioError, load_scenarios, parameters_of, percentile, ratio
 from bench.report import Result, document, measurement_from_json, table, write
 from bench.resources import fleet
 
@@ -20,6 +20,15 @@ def test_measurement__target__is_kept_by_the_median(samples: tuple[float, ...], 
 
 def test_ratio__product_and_floor__compares_medians() -> None:
     assert ratio("r", Measurement("p", "s", (3.0, 4.0, 5.0)), Measurement("f", "s", (2.0,)), at_most=1.5).met is False
+
+
+@pytest.mark.parametrize(("percent", "expected"), [(1, 1), (50, 50), (99, 99), (100, 100)])
+def test_percentile__of_the_first_hundred_numbers__is_that_number(percent: int, expected: int) -> None:
+    assert percentile([float(number) for number in range(100, 0, -1)], percent) == expected
+
+
+def test_percentile__few_samples__is_the_largest() -> None:
+    assert percentile([3.0, 1.0, 2.0], 99) == 3.0
 
 
 def test_parameters__given__replace_defaults() -> None:

@@ -1,0 +1,134 @@
+"""What it costs a server to bring a change to many clients. Several servers, or fleets, are measured in turn, so that a
+busy moment of the machine meets all of them.
+"""
+
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import IO, cast
+
+import psutil
+
+from bench.ads_process import AdsProcess, cpu_s
+from bench.filled import put
+from bench.receivers import Asks, Receivers, receivers
+from bench.registry import Measurement
+from bench.resources import cluster
+
+ANSWER_S = 120.0
+# Nobody hints here: so often ADS looks for a snapshot.
+POLL = {"PARLEY_LIMIT_RECONCILE_POLL_MS": "200"}
+_KIB = 1024
+# A change must be one, whichever side of a scenario made the one before.
+_timeouts = count(2)
+# A cluster has five other resources in a fleet.
+PER_CLUSTER = 6
+
+
+@dataclass
+class Side:
+    """One server with one fleet: how it is reached and changed, and what it took; seconds unless a name says more.
+
+    `change` makes its first cluster another one. `per_s`: so many clients connect in a second; 0: at once.
+    """
+
+    name: str
+    address: str
+    process: psutil.Process
+    change: Callable[[], None]
+    asks: Asks
+    per_s: int = 0
+    first_sync_s: list[float] = field(default_factory=list)
+    first_cpu_s: list[float] = field(default_factory=list)
+    last_s: list[float] = field(default_factory=list)
+    middle_s: list[float] = field(default_factory=list)
+    cpu_ms: list[float] = field(default_factory=list)
+    stream_kib: list[float] = field(default_factory=list)
+
+    def measurement(self, name: str, unit: str, samples: Sequence[float], at_most: float | None = None) -> Measurement:
+        """One quantity of this side."""
+        return Measurement(f"{self.name}: {name}" if self.name else name, unit, tuple(samples), at_most)
+
+
+def measure_in_turn(sides: Sequence[Side], *, rounds: int, clients: int, changes: int) -> None:
+    """In each round every side has its fleet connect, and so many changes."""
+    for _ in range(rounds):
+        for side in sides:
+            _one_round(side, clients=clients, changes=changes)
+
+
+def _one_round(side: Side, *, clients: int, changes: int) -> None:
+    resident, used_s = side.process.memory_info().rss, cpu_s(side.process)
+    processes = max(2, -(-clients // 5_000))
+    with receivers(side.address, clients=clients, asks=side.asks, processes=processes, per_s=side.per_s) as fleet:
+        times = fleet.next_response(within_s=ANSWER_S)
+        side.first_sync_s.append(max(times) - min(times))
+        side.first_cpu_s.append(cpu_s(side.process) - used_s)
+        if not side.stream_kib:  # later rounds find the memory that the first one's streams left
+            side.stream_kib.append((side.process.memory_info().rss - resident) / clients / _KIB)
+        for _ in range(changes):
+            one_change(side, fleet)
+
+
+def one_change(side: Side, fleet: Receivers, *, by: int | None = None) -> None:
+    """A change, until all clients have it, or `by` so many. A fan-out is from the first client that has the change to
+    the last one: how long a change takes to become a snapshot is another scenario's.
+    """
+    used_s = cpu_s(side.process)
+    side.change()
+    times = fleet.next_response(within_s=ANSWER_S, by=by)
+    side.last_s.append(max(times) - min(times))
+    side.middle_s.append(statistics.median(times) - min(times))
+    side.cpu_ms.append((cpu_s(side.process) - used_s) * 1000)
+
+
+def product(ads: AdsProcess, asks: Asks, *, name: str = "", environment: str = "default", per_s: int = 0) -> Side:
+    """The product, over a filled installation of this process."""
+    build = builder(environment)
+
+    def change() -> None:
+        put([cluster(0, timeout_s=next(_timeouts))], environment=environment)
+        build()
+
+    return Side(name, ads.address, ads.process, change, asks, per_s)
+
+
+def builder(environment: str = "default") -> Callable[[], None]:
+    """What a worker does when it is told that an environment changed."""
+    from controlplane.builder.services import build  # noqa: PLC0415
+    from controlplane.catalog.selectors import environment_get  # noqa: PLC0415
+
+    number = environment_get(key=environment).id
+    return lambda: build(environment_id=number)
+
+
+def rules(number_of: int, environment: str = "default") -> None:
+    """Access rules that are asked about every name and decide none of those that are there."""
+    from controlplane.access.services import rule_create  # noqa: PLC0415
+    from controlplane.access.values import RuleDraft  # noqa: PLC0415
+    from controlplane.accounts.principal import SYSTEM  # noqa: PLC0415
+    from xdscore.access import Effect  # noqa: PLC0415
+
+    for number in range(number_of):
+        rule_create(environment_key=environment, draft=RuleDraft(Effect.DENY, f"forbidden-{number}-*"), actor=SYSTEM)
+
+
+@contextmanager
+def floor(clusters: int, asks: Asks) -> Iterator[Side]:
+    """A floor server (bench.floor) for as long as the block runs."""
+    command = [sys.executable, "-m", "bench.floor", str(clusters)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+        commands, port = cast(IO[str], process.stdin), cast(IO[str], process.stdout).readline().strip()
+
+        def change() -> None:
+            commands.write("\n")
+            commands.flush()
+
+        try:
+            yield Side("floor", f"127.0.0.1:{port}", psutil.Process(process.pid), change, asks)
+        finally:
+            process.kill()

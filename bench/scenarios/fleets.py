@@ -1,0 +1,160 @@
+"""One server or fleet beside another: what audiences, workers, rules, errors and facts cost."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from bench.ads_process import ads_process
+from bench.ads_program import WITHOUT_FACTS
+from bench.fan_outs import PER_CLUSTER, POLL, Side, builder, measure_in_turn, one_change, product, rules
+from bench.filled import filled, put
+from bench.receivers import Asks, receivers
+from bench.registry import Measurement, Parameters, ratio, scenario
+from bench.resources import cluster, endpoints, fleet
+from xdscore.resource_types import ENDPOINT
+
+_FLEET = {"clients": 1_000, "clusters": 1_000, "rounds": 3, "changes": 4, "rules": 1_000}
+_ANSWER_S = 120.0
+
+
+@scenario("audiences", "Clients of ten audiences beside clients of one", parameters={**_FLEET, "audiences": 10})
+def audiences(parameters: Parameters) -> Iterator[Measurement]:
+    """performance.md: at most 1.3 times the cost of one. Each audience is denied a cluster that the others have."""
+    with filled(parameters["clusters"] * PER_CLUSTER):
+        workloads = _groups(parameters["audiences"])
+        rules(parameters["rules"])
+        builder()()
+        with ads_process(**POLL) as ads:
+            one = product(ads, Asks(workloads=workloads[:1]), name="one audience")
+            many = product(ads, Asks(workloads=workloads), name=f"{len(workloads)} audiences")
+            _measure((one, many), parameters)
+    yield from _compared(many, one, "audiences over one", at_most=1.3)
+
+
+@scenario("workers", "Two ADS workers beside one: processor time for each response", parameters={**_FLEET, "delta": 0})
+def workers(parameters: Parameters) -> Iterator[Measurement]:
+    """performance.md: within 1.2 times. On two cores that also run the clients, two are no quicker."""
+    asks = Asks(delta=bool(parameters["delta"]))
+    with filled(parameters["clusters"] * PER_CLUSTER):
+        rules(parameters["rules"])
+        builder()()
+        with ads_process(**POLL) as single, ads_process(**POLL, PARLEY_ADS_WORKERS="2") as double:
+            one = product(single, asks, name="one worker")
+            two = product(double, asks, name="two workers")
+            _measure((one, two), parameters)
+    responses = parameters["clients"] * parameters["changes"] * parameters["rounds"]
+    each = [
+        side.measurement("processor time for a response", "ms", (sum(side.cpu_ms) / responses,)) for side in (one, two)
+    ]
+    yield from each
+    yield ratio("two workers over one: processor time for a response", each[1], each[0], at_most=1.2)
+
+
+@scenario(
+    "extras",
+    "Access rules, resource errors and facts, beside a server without them",
+    parameters={**_FLEET, "missing": 5},
+)
+def extras(parameters: Parameters) -> Iterator[Measurement]:
+    """Issue 10: at most 15 %. One server, with rules, tells its clients why some names are not there, and keeps facts.
+    The other is the same program over an environment without rules, whose clients want no errors and whose facts go
+    nowhere. Both fleets ask for everything and for names that nobody has.
+    """
+    missing = tuple(f"missing-{number}" for number in range(parameters["missing"]))
+    with filled(parameters["clusters"] * PER_CLUSTER):
+        _second_environment(parameters["clusters"])
+        rules(parameters["rules"])
+        builder()()
+        builder("plain")()
+        without = ("-m", "bench.ads_program", WITHOUT_FACTS)
+        with ads_process(("-m", "bench.ads_program"), **POLL) as full, ads_process(without, **POLL) as bare:
+            for kind, delta in (("SotW", False), ("delta", True)):
+                on = product(full, Asks(delta=delta, also=missing), name=f"{kind}, everything on")
+                nothing = Asks(delta=delta, also=missing, workloads=("plain",), errors=False)
+                off = product(bare, nothing, name=f"{kind}, everything off", environment="plain")
+                _measure((on, off), parameters)
+                yield from _compared(on, off, f"{kind}, on over off", at_most=1.15)
+
+
+@scenario(
+    "endpoints",
+    "Clients with a part of the endpoints each; one assignment changes",
+    parameters={"clients": 1_000, "each": 200, "of": 2_000, "changes": 10},
+)
+def some_endpoints(parameters: Parameters) -> Iterator[Measurement]:
+    """performance.md: only subscribers are woken, within 100 ms."""
+    asks = Asks(delta=True, kind=ENDPOINT, each=parameters["each"], of=parameters["of"])
+    with filled(0):
+        put([make(number) for number in range(parameters["of"]) for make in (cluster, endpoints)])
+        builder()()
+        with ads_process(**POLL) as ads, receivers(ads.address, clients=parameters["clients"], asks=asks) as clients:
+            clients.next_response(within_s=_ANSWER_S)
+            side = product(ads, asks)
+            woken = too_many = 0
+            for number in range(parameters["changes"]):
+                side.change = _moves_endpoints(number)
+                woken = sum(asks.wants(client, number) for client in range(parameters["clients"]))
+                one_change(side, clients, by=woken)
+                time.sleep(0.3)  # whoever was woken without cause is heard of now
+                too_many += clients.take().responses
+    yield side.measurement("a change, first subscriber to last", "ms", [each * 1000 for each in side.last_s], 100)
+    yield side.measurement("processor time of a change", "ms", side.cpu_ms)
+    yield Measurement("subscribers of the last one that changed", "clients", (woken,))
+    yield Measurement("responses to others", "", (too_many,), at_most=0)
+
+
+def _measure(sides: Sequence[Side], parameters: Parameters) -> None:
+    rounds, clients, changes = parameters["rounds"], parameters["clients"], parameters["changes"]
+    measure_in_turn(sides, rounds=rounds, clients=clients, changes=changes)
+
+
+def _compared(costly: Side, cheap: Side, title: str, *, at_most: float) -> Iterator[Measurement]:
+    quantities: tuple[tuple[str, str, Callable[[Side], list[float]]], ...] = (
+        ("a change, first client to last", "s", lambda side: side.last_s),
+        ("processor time of a change", "ms", lambda side: side.cpu_ms),
+        ("processor time of connecting", "s", lambda side: side.first_cpu_s),
+    )
+    for name, unit, took in quantities:
+        first, second = (side.measurement(name, unit, took(side)) for side in (costly, cheap))
+        yield from (first, second, ratio(f"{title}: {name}", first, second, at_most=at_most))
+
+
+def _groups(count: int) -> tuple[str, ...]:
+    """So many client groups by node.cluster, each denied a cluster of its own; yields those words."""
+    from controlplane.access.services import group_create, rule_create  # noqa: PLC0415
+    from controlplane.access.values import GroupDraft, RuleDraft  # noqa: PLC0415
+    from controlplane.accounts.principal import SYSTEM  # noqa: PLC0415
+    from xdscore.access import Effect  # noqa: PLC0415
+    from xdscore.client_groups import Trust  # noqa: PLC0415
+    from xdscore.selectors import Selector  # noqa: PLC0415
+
+    words = tuple(f"workload-{number}" for number in range(count))
+    for number, word in enumerate(words):
+        group = GroupDraft(word, (Selector(node_cluster=word),), Trust.DECLARED)
+        group_create(environment_key="default", draft=group, actor=SYSTEM)
+        # The first cluster is the one that changes.
+        rule = RuleDraft(Effect.DENY, str(cluster(number + 1)["name"]), client_groups=(word,))
+        rule_create(environment_key="default", draft=rule, actor=SYSTEM)
+    return words
+
+
+def _second_environment(clusters: int) -> None:
+    """An environment with the same clusters for clients whose node.cluster is its name."""
+    from controlplane.accounts.principal import SYSTEM  # noqa: PLC0415
+    from controlplane.catalog.services import environment_create  # noqa: PLC0415
+    from controlplane.catalog.values import EnvironmentPolicy  # noqa: PLC0415
+    from xdscore.access import Effect  # noqa: PLC0415
+    from xdscore.selectors import Selector  # noqa: PLC0415
+
+    policy = EnvironmentPolicy(default_effect=Effect.ALLOW, selectors=(Selector(node_cluster="plain"),))
+    environment_create(key="plain", policy=policy, actor=SYSTEM)
+    put(list(fleet(clusters * PER_CLUSTER)), environment="plain")
+
+
+def _moves_endpoints(number: int) -> Callable[[], None]:
+    """A change of one assignment."""
+
+    def change() -> None:
+        put([endpoints(number) | {"policy": {"overprovisioning_factor": 150}}])
+        builder()()
+
+    return change
