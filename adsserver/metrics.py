@@ -39,6 +39,11 @@ class Metrics:
             buckets=_LAG_BUCKETS_S,
             registry=registry,
         )
+        self.loop_blocks = Counter(
+            "parley_ads_loop_blocks",
+            "Times the event loop stood still for more than 250 ms; the log says where (loop.blocked).",
+            registry=registry,
+        )
         self.bytes_sent = Counter("parley_ads_response_bytes", "Bytes of responses that were sent.", registry=registry)
         self.violations = Counter(
             "parley_ads_violations", "Rules of the protocol that clients broke.", registry=registry

@@ -24,6 +24,7 @@ from adsserver.servicers.methods import method_table
 from adsserver.servicers.refusal_log import RefusalLog
 from adsserver.servicers.stream import Shared
 from adsserver.tls import server_credentials
+from adsserver.watchdog import Watchdog
 from adsserver.wire import Encoder
 from xdscore.limits import Limits
 
@@ -49,6 +50,7 @@ class AdsServer:
         self._config = config
         self._metrics = metrics
         self._lag = LoopLag(metrics.loop_lag.observe)
+        self._watchdog = Watchdog(metrics.loop_blocks.inc)
         self._hub = Hub(limits.fan_out_slice_ms / 1000)
         client_ca = config.tls.client_ca if config.tls is not None and config.auth is AuthMode.MTLS else None
         self._callers = Callers(authorities=Authorities(client_ca) if client_ca is not None else None)
@@ -115,6 +117,7 @@ class AdsServer:
         """Accept streams. Until the first directory they are kept silent (resolutions C4)."""
         await self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._server.start()
+        self._watchdog.start()
         work = (self._lag.watch(), self._hub.run(), self._callers.run(), self._report_health(), self._watch_answers())
         self._tasks = [asyncio.create_task(each) for each in work]
 
@@ -132,6 +135,7 @@ class AdsServer:
             stream.drain(random.uniform(0, spread_s))  # noqa: S311 - spreads load
         # GOAWAY at once; what has not ended by then is cancelled.
         await self._server.stop(limit_s)
+        self._watchdog.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

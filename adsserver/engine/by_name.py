@@ -93,9 +93,12 @@ class ByName(SubStream):
     def holds(self, versions: Mapping[str, str]) -> None:
         """What a client says, on a new stream, it still has of what it is subscribed to (E5)."""
         view, alone = self.view, self.subscription.wildcard and not self.subscription.names
-        if alone and not isinstance(view, Absent) and versions == view.versions:
-            # A reconnect with everything current joins the shared view (performance.md law 3).
+        if alone and not isinstance(view, Absent):
+            # A reconnect joins the shared view, but for what differs (performance.md law 3): with everything current
+            # nothing is kept of it, and with tens of thousands of names the loop is not held up (reliability F25).
             self._standing.view = view
+            if versions != view.versions:
+                self._standing.behind = _differing(versions, view)
             return
         covered = {name: reported(version) for name, version in versions.items() if self.subscription.covers(name)}
         self._standing.behind.update(covered)
@@ -363,3 +366,10 @@ class ByName(SubStream):
         self._standing.forget_unless(lambda name: name not in contents)
         self._stand_in(view, gains)
         return entry
+
+
+def _differing(versions: Mapping[str, str], view: ClientView) -> dict[str, Told]:
+    """What a client holds in another version than `view` has, and what it does not hold of that."""
+    behind: dict[str, Told] = dict.fromkeys(view.versions.keys() - versions.keys(), ABSENT)
+    behind.update((name, reported(version)) for name, version in versions.items() - view.versions.items())
+    return behind

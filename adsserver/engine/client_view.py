@@ -102,13 +102,17 @@ class ClientView:
         self.named: Mapping[str, NamedContent] = _named(self.served, earlier.named if earlier is not None else {})
         self._members: tuple[NamedContent, ...] | None = None
         self._versions: dict[str, str] | None = None
-        self._total: int | None = None
+        self._total = _total_after(earlier, self.named)
         self._errors: Shared[tuple[str, str], ResourceError] = Shared(_MAX_ERRORS)
         self._bundles: Shared[tuple[str, ...], tuple[NamedContent, ...]] = Shared(_MAX_BUNDLES)
         self._collections: Shared[Glob, Collection | Missing | Denied] = Shared(_MAX_COLLECTIONS)
         self._bodies: Shared[tuple[bool, frozenset[str], Overlay, str], Body] = Shared(_MAX_BODIES)
         self._steps: WeakKeyDictionary[ClientView, Step] = WeakKeyDictionary()
         self._from_nothing: Step | None = None
+
+    def prepare(self) -> None:
+        """Compute now what the first wildcard stream would otherwise wait for."""
+        _ = self.members, self.versions, self.total, self.step_from(ABSENT)
 
     def shows_the_same_as(self, other: "ClientView") -> bool:
         """Whether no stream of their audiences could be told anything different from the two."""
@@ -140,6 +144,11 @@ class ClientView:
         """The sum of the marks of all members."""
         if self._total is None:
             self._total = sum(mark(name, member.content) for name, member in self.named.items())
+        return self._total
+
+    @property
+    def known_total(self) -> int | None:
+        """That sum where it was needed before, else None."""
         return self._total
 
     @property
@@ -283,6 +292,17 @@ def _named(served: Mapping[str, Served], earlier: Mapping[str, NamedContent]) ->
             known = NamedContent(name, entry.content)
         named[name] = known
     return named
+
+
+def _total_after(earlier: ClientView | None, named: Mapping[str, NamedContent]) -> int | None:
+    """The sum of marks, where an earlier view knows its own: it costs what differs, however large the state is."""
+    if earlier is None or earlier.known_total is None:
+        return None
+    before = earlier.named
+    new = _changed(named, before)
+    old = [name for name in new if name in before] + list(before.keys() - named.keys())
+    added = sum(mark(name, named[name].content) for name in new)
+    return earlier.known_total + added - sum(mark(name, before[name].content) for name in old)
 
 
 def _changed(now: Mapping[str, NamedContent], before: Mapping[str, NamedContent]) -> list[str]:

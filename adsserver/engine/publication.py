@@ -12,6 +12,9 @@ from xdscore.resource_types import ResourceType
 from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Snapshot
 
+# A view of these takes some 10 ms; a slice of the loop is 5 ms (reliability (e)).
+_MANY_NAMES = 5_000
+
 _ViewKey = tuple[Audience, str]
 
 
@@ -32,7 +35,8 @@ class Publication:
         self.recent: WeakValueDictionary[_ViewKey, ClientView] = WeakValueDictionary()
         if previous is not None:
             self.recent.update(previous.recent)
-            self.recent.update(previous.made)
+            # A copy: `make_first` may add to it meanwhile.
+            self.recent.update(dict(previous.made))
 
     def audience(self, client: ClientFacts) -> Audience:
         """What this client is to the rules of this snapshot; equal audiences are one object."""
@@ -48,5 +52,17 @@ class Publication:
             view = ClientView(audience, kind, self.snapshot, earlier)
             if earlier is not None and view.shows_the_same_as(earlier):
                 view = earlier
-            self.made[key] = view
+            view = self.made.setdefault(key, view)
         return view
+
+    def is_costly(self, audience: Audience, kind: ResourceType) -> bool:
+        """Whether `view` would look at so many names, for the first time, that `make_first` should do so before."""
+        key = (audience, kind.word)
+        many = len(self.snapshot.type_state(kind).served) > _MANY_NAMES
+        return many and key not in self.made and key not in self.recent
+
+    def make_first(self, audience: Audience, kind: ResourceType) -> None:
+        """Make a view that has no predecessor, with what a first client of it needs; from any thread."""
+        view = ClientView(audience, kind, self.snapshot, None)
+        view.prepare()
+        self.made.setdefault((audience, kind.word), view)

@@ -5,6 +5,8 @@ before break (I1): first, in push order, every answer and everything that is add
 everything that goes away.
 """
 
+from collections.abc import Callable
+from functools import partial
 from math import inf
 
 from adsserver.engine import delta, sotw, spelling
@@ -67,6 +69,13 @@ class Session:
     def audience(self) -> Audience:
         """Whom the stream counts as by the rules that are current."""
         return self._audience
+
+    def costly_view(self, kind: ResourceType) -> Callable[[], None] | None:
+        """What to call, in whatever thread, before a request for `kind` is received; None where that costs little."""
+        publication, audience = self._publication, self._audience
+        if publication is None or not publication.is_costly(audience, kind):
+            return None
+        return partial(publication.make_first, audience, kind)
 
     def receive(self, request: Request, now: float) -> tuple[Fact, ...]:
         """Take a request in and say what it means. What it asks for is answered by `compose`."""

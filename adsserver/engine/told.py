@@ -1,6 +1,5 @@
 """What a client can have been told about a name: content, an error, or nothing."""
 
-from dataclasses import replace
 from enum import Enum
 
 from xdscore.errors import ResourceError
@@ -23,7 +22,7 @@ UNKNOWN_COPY = Content(blob=b"", version="", size=0)
 
 def reported(version: str) -> Content:
     """The content a client says it holds, of which it names only the version (E5)."""
-    return replace(UNKNOWN_COPY, version=version)
+    return Content(blob=b"", version=version, size=0)
 
 
 def same(one: Told, other: Told) -> bool:

@@ -256,6 +256,7 @@ class Stream:
                 self._begun = await self._begin(first_node(incoming.node))
             else:
                 same_node(self._begun.node, incoming.node)
+            await self._prepare(self._begun, incoming)
             self._receive(self._begun, incoming)
 
     async def _decode(self, data: bytes) -> Incoming:
@@ -263,6 +264,14 @@ class Stream:
         if len(data) < _LARGE_REQUEST_BYTES:
             return decode(*arguments)
         return await self._loop.run_in_executor(self._shared.parsers, decode, *arguments)
+
+    async def _prepare(self, begun: _Begun, incoming: Incoming) -> None:
+        """Whatever takes long and concerns no stream is done off the loop (reliability F25)."""
+        if isinstance(incoming.request, UnknownTypeRequest):
+            return
+        make = begun.session.costly_view(incoming.request.kind)
+        if make is not None:
+            await self._loop.run_in_executor(self._shared.parsers, make)
 
     async def _begin(self, node: NodeFacts) -> _Begun:
         shared = self._shared

@@ -182,10 +182,12 @@ def config(**changes: object) -> AdsConfig:
 
 
 @asynccontextmanager
-async def running(settings: AdsConfig | None = None, before: Running | None = None) -> AsyncIterator[Running]:
+async def running(
+    settings: AdsConfig | None = None, before: Running | None = None, facts: MemoryFacts | None = None
+) -> AsyncIterator[Running]:
     """A server on a free port, without any directory yet. `before`: what was behind one that stopped is behind it."""
     catalogue = before.catalogue if before is not None else Catalogue(MemoryContents())
-    facts = before.facts if before is not None else MemoryFacts()
+    facts = before.facts if before is not None else facts or MemoryFacts()
     fleet, registry = MemoryFleet(), CollectorRegistry()
     server = AdsServer(settings or config(), catalogue.contents, facts, fleet, Metrics(registry))
     port = server.bind()

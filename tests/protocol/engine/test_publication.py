@@ -65,3 +65,40 @@ def test_step__between_two_views__names_what_changed_and_reuses_the_rest() -> No
     assert ([m.name for m in step.gains], step.losses, step.names) == (["b"], ("c",), frozenset("bc"))
     assert after.step_from(before) is step
     assert after.named["a"] is before.named["a"]
+
+
+def test_version__of_a_view_with_a_predecessor__is_that_of_one_without() -> None:
+    world = World()
+    for name in "abc":
+        world.serve(CLUSTER, name, f"{name}1")
+    before = world.publish().view(AUDIENCE, CLUSTER)
+    assert before.version
+    world.serve(CLUSTER, "b", "b2")
+    world.serve(CLUSTER, "d", "d1")
+    world.remove(CLUSTER, "c")
+
+    stepped = world.publish().view(AUDIENCE, CLUSTER)
+
+    assert stepped.known_total is not None  # taken over, not added up anew
+    assert stepped.version == Publication(world.snapshot).view(AUDIENCE, CLUSTER).version
+
+
+def test_costly__many_names_that_nobody_looked_at__are_looked_at_ahead_once() -> None:
+    world = World()
+    for number in range(5_001):
+        world.serve(CLUSTER, f"c{number}", "1")
+    world.serve(ROUTE, "r", "1")
+    publication = world.publish()
+
+    assert publication.is_costly(AUDIENCE, CLUSTER)
+    assert not publication.is_costly(AUDIENCE, ROUTE)
+    publication.make_first(AUDIENCE, CLUSTER)
+    view = publication.view(AUDIENCE, CLUSTER)
+    publication.make_first(AUDIENCE, CLUSTER)  # somebody else did so at the same time
+
+    assert publication.view(AUDIENCE, CLUSTER) is view
+    assert not publication.is_costly(AUDIENCE, CLUSTER)
+    assert len(view.named) == 5_001
+    # A view with a predecessor costs what differs, mostly.
+    world.serve(CLUSTER, "c0", "2")
+    assert not world.publish().is_costly(AUDIENCE, CLUSTER)

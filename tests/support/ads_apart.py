@@ -1,0 +1,145 @@
+"""An ADS server with an in-memory store in a process of its own: clients do not disturb what is measured of it.
+
+The test has functions executed there, in a thread beside the event loop, as the loader of a real process works; what
+they return comes back.
+"""
+
+import asyncio
+import gc
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from google.protobuf.message import Message
+
+from adsserver.config import AdsConfig
+from adsserver.engine.events import Fact, Respond
+from adsserver.ports import StreamInfo
+from tests.support.ads import MemoryFacts, Running, config, running
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_SAMPLE_S = 0.005
+_EXIT_S = 10
+
+
+class Forgetful(MemoryFacts):
+    """Keeps nothing: memory is measured here."""
+
+    def opened(self, stream: StreamInfo) -> None: ...
+    def sent(self, stream: StreamInfo, response: Respond) -> None: ...
+    def learnt(self, stream: StreamInfo, fact: Fact) -> None: ...
+    def closed(self, stream: StreamInfo, cause: str) -> None: ...
+
+
+@dataclass
+class Inside:
+    """What a function that is executed there is given."""
+
+    run: Running
+    loop: asyncio.AbstractEventLoop
+    longest_lag_s: float = 0.0
+
+    def publish(self, messages: Sequence[Message]) -> None:
+        """Serve exactly these. Put together in this thread and handed to the loop, as the loader does."""
+        directory = self.run.catalogue.publish(*messages)
+        self.on_loop(lambda: self.run.server.directory_changed(directory))
+
+    def on_loop(self, function: Callable[[], T]) -> T:
+        """Have it called on the event loop."""
+
+        async def call() -> T:
+            return function()
+
+        return asyncio.run_coroutine_threadsafe(call(), self.loop).result()
+
+    async def sample(self) -> None:
+        """Keep the longest time by which the loop was late."""
+        while True:
+            due = self.loop.time() + _SAMPLE_S
+            await asyncio.sleep(_SAMPLE_S)
+            self.longest_lag_s = max(self.longest_lag_s, self.loop.time() - due)
+
+
+def lag_s(inside: Inside) -> float:
+    """How late the loop was at most since this was asked last."""
+    longest, inside.longest_lag_s = inside.longest_lag_s, 0.0
+    return longest
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a process holds."""
+
+    tasks: int
+    files: int
+    resident_bytes: int
+    idle: bool
+
+
+def held(inside: Inside) -> Held:
+    """What it holds now, after what nobody refers to was let go."""
+
+    def look() -> Held:
+        gc.collect()
+        resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        tasks = len(asyncio.all_tasks(inside.loop))
+        return Held(tasks, len(list(Path("/proc/self/fd").iterdir())), resident, inside.run.server.idle)
+
+    return inside.on_loop(look)
+
+
+class AdsApart:
+    """The process, from the test's side."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+        self.address: str = pipe.recv()
+
+    def do(self, function: Callable[Concatenate[Inside, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Have a function of some module executed there."""
+        self._pipe.send((function, args, kwargs))
+        result: T = self._pipe.recv()
+        return result
+
+
+@contextmanager
+def ads_apart(settings: AdsConfig | None = None) -> Iterator[AdsApart]:
+    """A server without any directory yet, on a free port of the loopback address."""
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    process = spawn.Process(target=_main, args=(theirs, settings or config()), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        yield AdsApart(ours)
+        ours.send(None)
+        process.join(_EXIT_S)
+    finally:
+        process.kill()
+        process.join()
+
+
+def _main(pipe: Connection, settings: AdsConfig) -> None:
+    asyncio.run(_serve(pipe, settings))
+
+
+async def _serve(pipe: Connection, settings: AdsConfig) -> None:
+    async with running(settings, facts=Forgetful()) as run:
+        inside = Inside(run, asyncio.get_running_loop())
+        sampler = asyncio.create_task(inside.sample())
+        pipe.send(run.address)
+        await asyncio.to_thread(_obey, pipe, inside)
+        sampler.cancel()
+
+
+def _obey(pipe: Connection, inside: Inside) -> None:
+    while (order := pipe.recv()) is not None:
+        function, args, kwargs = order
+        pipe.send(function(inside, *args, **kwargs))
