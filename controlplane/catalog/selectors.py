@@ -149,7 +149,10 @@ def resource_list(
     if name_part:
         rows = rows.filter(name__contains=name_part)
     open_here = Quarantine.objects.filter(revision=models.OuterRef("head"), released_at=None)
-    return rows.annotate(quarantined=models.Exists(open_here)).order_by("type", "name")
+    acknowledged = Revision.objects.filter(pk=models.OuterRef("head"), proof__isnull=False)
+    return rows.annotate(quarantined=models.Exists(open_here), acknowledged=models.Exists(acknowledged)).order_by(
+        "type", "name"
+    )
 
 
 def resource_names(*, environment_key: str, kind: ResourceType, limit: int = 1_000) -> tuple[str, ...]:
@@ -174,7 +177,7 @@ def resource_row(row: Resource) -> ResourceRow:
         owner=row.owner,
         updated_at=head.at,
         version=head.version,
-        proven=row.proven_id == row.head_id,
+        proven=bool(getattr(row, "acknowledged", False)),
         quarantined=bool(getattr(row, "quarantined", False)),
         findings=len(findings_at(head, (row.type, row.name), timezone.now())),
     )

@@ -16,6 +16,7 @@ from tests.soak.schedule import Kind
 from tests.support.data_planes import data_planes
 from tests.support.site import KILLED_ENDS, LEAVING_ENDS, REPLICAS, WORKERS
 from tests.support.waiting import eventually
+from tests.support.watchers import CUT_WHILE_WRITING
 from xdsclient import ClientType, InvalidResourceError, standard_type
 from xdscore.resource_types import CLUSTER
 
@@ -30,7 +31,7 @@ ENDS: Final[Mapping[Kind, tuple[str, ...]]] = {
     Kind.REPLICAS_KILLED: KILLED_ENDS,
     Kind.REPLICA_TERMINATED: LEAVING_ENDS,
     Kind.EVERYTHING_RESTARTED: LEAVING_ENDS,
-    Kind.CLIENTS_RECONNECT: ("CANCELLED",),
+    Kind.CLIENTS_RECONNECT: ("CANCELLED", CUT_WHILE_WRITING),
 }
 
 

@@ -13,14 +13,14 @@ from tests.support.manifests import cluster
 from tests.support.postgres import Postgres, postgresql_server
 from tests.support.stack import Parley, running_apart
 from tests.support.valkey import Valkey, valkey
-from tests.support.watchers import Report, Watchers, watchers
+from tests.support.watchers import CUT_WHILE_WRITING, Report, Watchers, watchers
 
 CLIENTS = 200
 REPLICAS = ("ads0", "ads1")
 WORKERS = ("worker0", "worker1")
 # How a stream may end, seen from the client, when its server is killed, and when its server leaves.
-KILLED_ENDS = ("UNAVAILABLE", "CANCELLED", "UNKNOWN")
-LEAVING_ENDS = ("OK", "UNAVAILABLE", "CANCELLED")
+KILLED_ENDS = ("UNAVAILABLE", "CANCELLED", "UNKNOWN", CUT_WHILE_WRITING)
+LEAVING_ENDS = ("OK", "UNAVAILABLE", "CANCELLED", CUT_WHILE_WRITING)
 _FORGED = 500
 
 

@@ -40,6 +40,12 @@ Answers = frozenset[tuple[str, int]]
 
 HAS, UNANSWERED = 0, -1
 
+CUT_WHILE_WRITING = "CUT_WHILE_WRITING"
+"""How a stream ended whose client was writing just then: grpc.aio does not tell what the server said."""
+
+# The text of the INTERNAL that grpc.aio puts in its place (`_AioCall.set_internal_error`); a server has other texts.
+_MASKED = "Internal error from Core"
+
 # Words between the processes.
 _REPORT, _RECONNECT, _LEAVE = "report", "reconnect", "leave"
 
@@ -242,7 +248,8 @@ class _Client:
             if not self._ending:
                 raise
         if served:
-            self._fleet.report.ends[(await call.code()).name] += 1
+            masked = await call.details() == _MASKED
+            self._fleet.report.ends[CUT_WHILE_WRITING if masked else (await call.code()).name] += 1
             self._since = time.monotonic()
         return served
 

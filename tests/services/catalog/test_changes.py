@@ -5,7 +5,7 @@ import pytest
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal
 from controlplane.catalog.choices import QuarantineCause
 from controlplane.catalog.models import Blob, Change, Resource, Revision
-from controlplane.catalog.selectors import environments_due, resource_get, revision_list
+from controlplane.catalog.selectors import environments_due, resource_get, resource_list, resource_row, revision_list
 from controlplane.catalog.services import (
     change_apply,
     environment_create,
@@ -193,9 +193,11 @@ def test_quarantine__of_what_others_acknowledged__the_fallback_is_the_one_before
 
     quarantine_a(2)
     meanwhile = fallback.get(name="a")
+    shown = resource_row(resource_list(environment_key="default").get(name="a"))
     quarantine_release(environment_key="default", word="cluster", name="a", revision=2, reason="mended", actor=DANA)
 
     assert (meanwhile, fallback.get(name="a")) == (1, 2)
+    assert (shown.revision, shown.proven, shown.quarantined) == (2, True, True)
 
 
 def test_change_apply__back_to_a_proven_content__is_proven_at_once() -> None:
