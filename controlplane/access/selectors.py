@@ -126,6 +126,12 @@ def edit_list(
     return rows.order_by("-pk")
 
 
+def edits_of_change(*, change_id: str, limit: int) -> tuple[EditDone, ...]:
+    """The first of what one change did to groups and rules, in order."""
+    rows = AccessEdit.objects.filter(change__public_id=change_id).select_related("change").order_by("pk")
+    return tuple(edit_done(row) for row in rows[:limit])
+
+
 def edit_done(row: AccessEdit) -> EditDone:
     """The value of a row of `edit_list`."""
     before: Mapping[str, object] | None = row.before

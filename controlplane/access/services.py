@@ -251,7 +251,7 @@ class _Writing:
             environment=self.environment,
             kind=ChangeKind.ACCESS,
             actor=self._actor,
-            message=f"{verb} {subject_id}",
+            message=_words(subject, subject_id, action, after if after is not None else before or {}),
             request_id=self._request_id,
         )
         AccessEdit.objects.create(
@@ -283,6 +283,13 @@ class _Writing:
         return AccessWritten(
             subject_id, row, str(change.public_id), (*warnings, *(said for _, said in rules_shadowed(table)))
         )
+
+
+def _words(subject: EditSubject, subject_id: int, action: EditAction, row: Mapping[str, object]) -> str:
+    """What a change did, as lists of changes tell it."""
+    if subject is EditSubject.RULE:
+        return f"access rule {subject_id} {action.value}: {row.get('effect', '')} {row.get('pattern', '')}"
+    return f"client group {row.get('key', subject_id)} {action.value}"
 
 
 def _table(environment: Environment) -> AccessTable:

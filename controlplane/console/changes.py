@@ -1,5 +1,7 @@
 """Changes: who wrote what, and what became of it."""
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypedDict
 from uuid import UUID
@@ -7,6 +9,8 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
+from controlplane.access.choices import EditSubject
+from controlplane.access.selectors import edits_of_change
 from controlplane.accounts.principal import Role
 from controlplane.builder.selectors import ChangeProgress, ChangeState, change_progress
 from controlplane.catalog.change_log import change_list
@@ -24,6 +28,8 @@ from controlplane.console.resources import resource_url
 from controlplane.errors import NotFound
 from controlplane.incidents.selectors import IncidentValue, incidents_of_change
 from controlplane.incidents.settling import Delivery, change_delivery
+from xdscore.schema import Tree
+from xdscore.schema.differences import unified_text
 
 _MAX_DIFFS: Final = 50
 _MAX_FINDINGS: Final = 200
@@ -75,6 +81,16 @@ class Became:
             found.append((tone, round(start, 2), round(width, 2)))
             start += width
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class AccessLine:
+    """What a change did to one access rule or client group; `text` is the unified difference."""
+
+    noun: str
+    number: int
+    action: str
+    text: str
 
 
 class _Live(TypedDict):
@@ -145,12 +161,34 @@ class ChangePage(Page):
                     for edit, difference in zip(edits, differences, strict=True)
                 ],
                 "edit_count": count,
+                "access_edits": _access_edits(change),
                 "findings": change_findings(change=change, limit=_MAX_FINDINGS),
                 "rollback_url": f"{reverse('rollback', args=[key])}?to={before}" if before is not None else "",
                 "before": before,
                 "permalink": request.build_absolute_uri(request.path),
             }
         )
+
+
+def _access_edits(change: Change) -> list[AccessLine]:
+    """What it did to access rules and client groups."""
+    if change.kind != ChangeKind.ACCESS.value:
+        return []
+    done = edits_of_change(change_id=str(change.public_id), limit=_MAX_DIFFS)
+    return [
+        AccessLine(
+            "rule" if each.subject is EditSubject.RULE else "client group",
+            each.subject_id,
+            each.action.value,
+            unified_text(f"{each.subject.value}/{each.subject_id}", _tree(each.before), _tree(each.after)),
+        )
+        for each in done
+    ]
+
+
+def _tree(row: Mapping[str, object] | None) -> Tree:
+    tree: Tree = json.loads(json.dumps(row))  # it came from a column of JSON
+    return tree
 
 
 def _live(change: Change) -> _Live:

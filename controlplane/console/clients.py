@@ -79,9 +79,7 @@ class Shown:
     @property
     def look(self) -> str:
         """How it stands, for the badge: whoever acknowledges that it was told no is not well."""
-        if self.line.standing is not Standing.CONNECTED or not self.told.names:
-            return self.line.standing.value
-        return "denied" if self.told.denied else "absent"
+        return look_of_client(self.line, self.told)
 
 
 class ClientsPage(Page):
@@ -104,7 +102,7 @@ class ClientsPage(Page):
         )
         counts = standing_counts(environment_keys=[environment_key])[environment_key]
         context = {
-            "page": Paged(_shown(environment_key, lines), number, count),
+            "page": Paged(_shown(lines), number, count),
             "node_ids": "\n".join(line.client.node_id for line in lines),
             "text": text,
             "standing": standing,
@@ -162,9 +160,22 @@ class ClientPage(Page):
 _NEEDS_ATTENTION: Final = (DeliveryState.NACKED, DeliveryState.ERROR_SENT)
 
 
-def _shown(environment_key: str, lines: Sequence[ClientLine]) -> list[Shown]:
-    told = told_of(environment_key=environment_key, clients=[line.client for line in lines])
+def _shown(lines: Sequence[ClientLine]) -> list[Shown]:
+    told = told_of(clients=[line.client for line in lines])
     return [Shown(line, told[line.client.id], *_reads(line.client.family)) for line in lines]
+
+
+def look_of_client(line: ClientLine, told: Told) -> str:
+    """How a client stands, for the badge: by its answers and, where these are good, by what it does not have."""
+    if line.standing is not Standing.CONNECTED or told == Told():
+        return line.standing.value
+    return Standing.REFUSING.value if told.refused else "denied" if told.denied else "absent"
+
+
+def looks_of(lines: Sequence[ClientLine]) -> list[tuple[ClientLine, str]]:
+    """A few clients, each with how it stands."""
+    told = told_of(clients=[line.client for line in lines])
+    return [(line, look_of_client(line, told[line.client.id])) for line in lines]
 
 
 def _standing(attention: Sequence[Delivery]) -> str:

@@ -10,6 +10,7 @@ from django.utils.http import urlencode
 from controlplane.catalog.searching import resources_named_like
 from controlplane.catalog.selectors import environment_list
 from controlplane.clients.browsing import ClientLine, client_page
+from controlplane.console.clients import looks_of
 from controlplane.console.pages import Page
 from controlplane.console.search_terms import Terms, terms_of
 from controlplane.incidents.triage import incident_page
@@ -49,7 +50,7 @@ class SearchPage(Page):
             "query": terms.text,
             "wanted": wanted,
             "code": terms.code if terms.code in CATALOGUE else "",
-            "clients": clients,
+            "clients": looks_of(clients),
             "client_count": client_count,
             "resources": resources,
             "incidents": incidents,

@@ -20,6 +20,7 @@ from controlplane.clients.bootstraps import (
 from controlplane.clients.browsing import Standing, client_page, standing_counts
 from controlplane.clients.selectors import replica_list
 from controlplane.config import Config
+from controlplane.console.clients import looks_of
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.values import AdsAuth
@@ -70,7 +71,7 @@ class SetupPage(Page):
 def _live(environment: EnvironmentState) -> dict[str, object]:
     ticks = _ticks(environment)
     newest = client_page(environment_keys=[environment.key], limit=_NEWEST)[0]
-    return {"ticks": ticks, "newest": newest, "done": all(tick.done for tick in ticks)}
+    return {"ticks": ticks, "newest": looks_of(newest), "done": all(tick.done for tick in ticks)}
 
 
 def _ticks(environment: EnvironmentState) -> tuple[Tick, ...]:

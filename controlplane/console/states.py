@@ -40,7 +40,7 @@ LOOKS: Final[dict[str, Look]] = {
     # An environment
     "held": Look("warn", "player-pause", "on hold"),
     "building": Look("busy", "refresh", "building"),
-    "served": Look("good", "circle-check", "all served"),
+    "served": Look("good", "circle-check", "all published"),
     # One (client, type); the names of A88 and CSDS
     "ACKED": Look("good", "circle-check", "ACKED"),
     "SENT": Look("busy", "circle-dot", "SENT"),

@@ -6,7 +6,7 @@ in already cut and harmless; they are quoted, never interpreted.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from urllib.parse import quote, urlencode
 
@@ -153,7 +153,8 @@ def _certificate(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
 
 def _token(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
     where = f" It is good for '{environment}' only." if environment else ""
-    text = f"Whoever uses it is refused from {said.get('at', '')} on.{where} Make a new one and put it in its place."
+    end = _moment(said.get("at", ""))
+    text = f"Whoever uses it is refused from {end} on.{where} Make a new one and put it in its place."
     return f"Token '{said.get('name', '')}' expires within {_days(said)}", text
 
 
@@ -173,6 +174,14 @@ def _dropped(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
         "run on with what they accepted last. Next: look whether they, the network, or an ADS server is down."
     )
     return f"{said.get('clients', '?')} of {said.get('of', '?')} clients are gone from '{environment}'", text
+
+
+def _moment(text: str) -> str:
+    """A time of a payload, for people; anything else as it is."""
+    try:
+        return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    except ValueError:
+        return text
 
 
 def _days(said: Mapping[str, str]) -> str:
@@ -209,9 +218,9 @@ def _incident(kind: Kind, environment: str, said: Mapping[str, str], public_url:
         "incident.resolved": f"{resource} is not refused any more in '{environment}'",
     }
     cause = f" Suspect: change {said['change']} by {said.get('author') or 'somebody'}." if said.get("change") else ""
-    impact = f"{nacked} of {sent} {said.get('family', '')} clients refuse it since {said.get('since', '')}."
+    impact = f"{nacked} of {sent} {said.get('family', '')} clients refuse it since {_moment(said.get('since', ''))}."
     if kind.name == "incident.resolved":
-        text = f"It was refused since {said.get('since', '')}; nothing is left to do."
+        text = f"It was refused since {_moment(said.get('since', ''))}; nothing is left to do."
     else:
         text = f'{impact}{cause} They say: "{said.get("message", "")}". Next: look at the incident, mend or quarantine.'
     loud = kind.severity is not Severity.QUIET and sent > 0 and nacked > PAGE_SHARE * sent

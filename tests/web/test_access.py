@@ -9,6 +9,7 @@ from controlplane.access.selectors import case_list, group_get, rule_list, rule_
 from controlplane.access.services import rule_create
 from controlplane.access.values import RuleDraft
 from controlplane.accounts.principal import SYSTEM, Role
+from controlplane.catalog.models import Change
 from controlplane.databases import READER
 from tests.web.conftest import assert_harmless, page, queries
 from xdscore.access import Effect
@@ -71,6 +72,19 @@ def test_rule_form__filled_in__makes_and_changes_a_rule(admin: Client) -> None:
     refused = admin.post(f"{PATH}/rule", {**given, "pattern": "a*b*c*"})
     assert refused.status_code == 422
     assert "There is a problem" in refused.content.decode()
+
+
+def test_rule__changed__the_change_shows_what_it_was_and_is(admin: Client) -> None:
+    made = rule("pay.*", Effect.ALLOW)
+    admin.post(PATH, {"action": "switch", "id": made})
+    [*_, change] = Change.objects.filter(kind="access").order_by("pk")
+
+    shown = page(admin, f"/changes/{change.public_id}")
+
+    assert change.message == f"access rule {made} updated: allow pay.*"
+    assert f'<span class="quiet">rule</span> {made}' in shown
+    assert "enabled: true" in shown
+    assert "enabled: false" in shown
 
 
 def test_group_form__filled_in__makes_changes_and_deletes_a_group(admin: Client) -> None:

@@ -66,6 +66,19 @@ def test_clients__one_is_told_that_it_may_not_read_what_it_asks_for__does_not_lo
     assert ">denied<" in itself.partition("</h1>")[2].partition("</div>")[0]
 
 
+def test_clients__one_acknowledged_what_stands_in_for_what_it_refused__still_refuses(
+    admin: Client, fleet: Fleet
+) -> None:
+    fleet.accept(held("pay", 1), who=slice(1))
+
+    shown = page(admin, "/e/default/clients?q=node-1")
+    found = page(admin, "/search?q=node-")
+
+    assert ">refusing<" in shown.partition("<tbody>")[2]
+    assert ">connected<" not in shown.partition("<tbody>")[2]
+    assert found.count(">refusing<") == 1
+
+
 def test_client__that_refused__shows_the_state_of_each_name_and_its_own_words(admin: Client, fleet: Fleet) -> None:
     shown = page(admin, f"/clients/{id_of('node-1')}")
 

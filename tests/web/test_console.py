@@ -49,7 +49,7 @@ def test_home__environment_with_resources__shows_what_is_served(browser: Client)
     after = browser.get("/").content.decode()
 
     assert "is not published yet" in before
-    assert "all served" in after
+    assert "all published" in after
     assert "last changes" in after.lower()
 
 

@@ -4,7 +4,9 @@ import pytest
 from django.test import Client
 
 from controlplane.accounts.principal import Role
+from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import environment_get
+from controlplane.journal.selectors import audit_list
 from tests.web.conftest import SignIn, page
 from xdscore.selectors import Selector
 
@@ -76,3 +78,14 @@ def test_policy__operator__is_refused(field: str, sign_in: SignIn) -> None:
 
     assert answer.status_code == 403
     assert environment_get(key="prod").policy == before
+
+
+def test_policy__changed__the_change_and_the_audit_log_say_what_it_was_and_is(admin_of_prod: Client) -> None:
+    admin_of_prod.post(PATH, {"field": "default_effect", "default_effect": "allow"})
+
+    [change] = Change.objects.filter(environment__key="prod", message__contains="default effect")
+    [event] = audit_list(environments=["prod"], verb="environment.updated", limit=5)
+
+    assert change.message == "default effect: deny → allow"
+    assert event.detail == {"before": {"default_effect": "deny"}, "after": {"default_effect": "allow"}}
+    assert "default effect: deny → allow" in page(admin_of_prod, f"/changes/{change.public_id}")

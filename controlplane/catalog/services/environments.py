@@ -1,5 +1,7 @@
 """Writes environments: their making, their policies, and the fence that lets exactly one build win (resolutions D6)."""
 
+from collections.abc import Mapping
+
 from django.conf import settings
 from django.db import models, transaction
 
@@ -29,7 +31,7 @@ def environment_create(*, key: str, policy: EnvironmentPolicy, actor: Principal,
         raise Conflict(f"Environment '{key}' exists already.")
     last = Environment.objects.aggregate(last=models.Max("position"))["last"]
     environment = Environment.objects.create(key=key, position=1 if last is None else last + 1, **_columns(policy))
-    return _policy_change(environment, "environment.created", actor, request_id)
+    return _policy_change(environment, "environment.created", actor, request_id, message="environment created")
 
 
 @transaction.atomic(durable=True)
@@ -55,10 +57,19 @@ def environment_update(
     if all(getattr(environment, column) == value for column, value in columns.items()):
         return ChangeMade(key, "", environment.generation)
     hold_told(environment=key, before=environment.hold_reason, after=policy.hold, actor=actor)
+    changed = {column: value for column, value in columns.items() if getattr(environment, column) != value}
+    was = {column: getattr(environment, column) for column in changed}
     for column, value in columns.items():
         setattr(environment, column, value)
     environment.save(update_fields=list(columns))
-    return _policy_change(environment, "environment.updated", actor, request_id)
+    return _policy_change(
+        environment,
+        "environment.updated",
+        actor,
+        request_id,
+        message=", ".join(_words(column, was[column], value) for column, value in changed.items()),
+        detail={"before": was, "after": changed},
+    )
 
 
 @transaction.atomic(durable=True)
@@ -115,12 +126,35 @@ def environment_publish_fence(*, environment_id: int, generation: int, new_epoch
     return Environment.objects.filter(pk=environment_id, built_generation__lt=generation).update(**changes) == 1
 
 
-def _policy_change(environment: Environment, verb: str, actor: Principal, request_id: str) -> ChangeMade:
+def _words(column: str, before: object, after: object) -> str:
+    """What became of a part of a policy, as lists of changes tell it: by its values where these are words."""
+    name = column.replace("_", " ")
+    if column == "hold_reason":
+        return f"held: {after}" if after else "hold released"
+    if isinstance(after, bool):
+        return f"{name} turned {'on' if after else 'off'}"
+    return f"{name}: {before} → {after}" if isinstance(after, str) else f"{name} changed"
+
+
+def _policy_change(
+    environment: Environment,
+    verb: str,
+    actor: Principal,
+    request_id: str,
+    *,
+    message: str,
+    detail: Mapping[str, object] | None = None,
+) -> ChangeMade:
     change = change_start(
-        environment=environment, kind=ChangeKind.POLICY, actor=actor, message=verb, request_id=request_id
+        environment=environment, kind=ChangeKind.POLICY, actor=actor, message=message[:1000], request_id=request_id
     )
     audit_record(
-        actor=actor.name, verb=verb, subject=environment.key, environment=environment.key, request_id=request_id
+        actor=actor.name,
+        verb=verb,
+        subject=environment.key,
+        environment=environment.key,
+        request_id=request_id,
+        detail=detail or {},
     )
     return ChangeMade(environment.key, str(change.public_id), change.generation)
 
