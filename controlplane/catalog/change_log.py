@@ -6,6 +6,12 @@ from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.models import Change, Revision
 
 
+def changes_of_generations(*, environment_key: str, after: int, up_to: int, limit: int) -> tuple[Change, ...]:
+    """The changes of the generations behind `after`, up to and with `up_to`, newest first, at most so many."""
+    rows = Change.objects.filter(environment__key=environment_key, generation__gt=after, generation__lte=up_to)
+    return tuple(rows.order_by("-generation")[:limit])
+
+
 def change_list(
     *, environment_key: str, kind: ChangeKind | None = None, author: str = "", text: str = ""
 ) -> models.QuerySet[Change]:

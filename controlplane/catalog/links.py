@@ -1,7 +1,7 @@
 """Which resources need each other: what a resource refers to, and what refers to it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +11,9 @@ from controlplane.catalog.models import Reference, Resource
 from xdscore.resource_types import ResourceType
 
 _MAX_LINKS: Final = 200  # of one resource and direction
+_MAX_READ: Final = 2_000  # of one level of a tree, before those of other resources of the same names are left out
+Key = tuple[str, str]
+"""(type word, name)."""
 _IN_A_LIST: Final = re.compile(r"^/resources/\d+(?=/)")
 
 
@@ -24,14 +27,6 @@ class LinkedName:
     present: bool
 
 
-def uses_of(*, environment_key: str, kind: ResourceType, name: str) -> tuple[LinkedName, ...]:
-    """What the newest revision of a resource refers to, the first 200 by type and name."""
-    rows = _current(environment_key).filter(revision__resource__type=kind.word, revision__resource__name=name)
-    named = list(rows.order_by("to_type", "to_name").values_list("to_type", "to_name", "pointer")[:_MAX_LINKS])
-    present = _present(environment_key, named)
-    return tuple(LinkedName(word, to, _within(pointer), present.get((word, to), False)) for word, to, pointer in named)
-
-
 def used_by(*, environment_key: str, kind: ResourceType, name: str) -> tuple[LinkedName, ...]:
     """What refers to a name, whether or not it exists, the first 200 by type and name."""
     rows = _current(environment_key).filter(to_type=kind.word, to_name=name)
@@ -40,6 +35,49 @@ def used_by(*, environment_key: str, kind: ResourceType, name: str) -> tuple[Lin
         LinkedName(word, user, _within(pointer), present=True)
         for word, user, pointer in rows.order_by(*columns[:2]).values_list(*columns)[:_MAX_LINKS]
     )
+
+
+def links_from(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Sequence[LinkedName]]:
+    """What the newest revisions of these resources refer to, by type and name. Two queries."""
+    rows = _current(environment_key).filter(
+        revision__resource__type__in={word for word, _ in keys},
+        revision__resource__name__in={name for _, name in keys},
+    )
+    columns = ("revision__resource__type", "revision__resource__name", "to_type", "to_name", "pointer")
+    found = list(rows.order_by("to_type", "to_name").values_list(*columns)[:_MAX_READ])
+    links = present_names(
+        environment_key=environment_key, named=[(word, name, pointer) for _, _, word, name, pointer in found]
+    )
+    return _grouped(((row[0], row[1]), link) for row, link in zip(found, links, strict=True))
+
+
+def links_to(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Sequence[LinkedName]]:
+    """What refers to these names, whether or not they exist, by type and name. One query."""
+    rows = _current(environment_key).filter(
+        to_type__in={word for word, _ in keys}, to_name__in={name for _, name in keys}
+    )
+    columns = ("revision__resource__type", "revision__resource__name", "to_type", "to_name", "pointer")
+    found = rows.order_by(*columns[:2]).values_list(*columns)[:_MAX_READ]
+    return _grouped(
+        ((to_type, to_name), LinkedName(word, user, _within(pointer), present=True))
+        for word, user, to_type, to_name, pointer in found
+    )
+
+
+def present_names(*, environment_key: str, named: Sequence[tuple[str, str, str]]) -> tuple[LinkedName, ...]:
+    """These (type, name, pointer), and whether there are such resources here. One query."""
+    rows = Resource.objects.filter(
+        environment__key=environment_key, deleted=False, name__in={name for _, name, _ in named}
+    )
+    present = set(rows.values_list("type", "name")) if named else set()
+    return tuple(LinkedName(word, name, _within(pointer), (word, name) in present) for word, name, pointer in named)
+
+
+def _grouped(links: Iterable[tuple[Key, LinkedName]]) -> Mapping[Key, Sequence[LinkedName]]:
+    found: dict[Key, list[LinkedName]] = {}
+    for key, link in links:
+        found.setdefault(key, []).append(link)
+    return found
 
 
 def _within(pointer: str) -> str:
@@ -53,10 +91,3 @@ def _current(environment_key: str) -> models.QuerySet[Reference]:
         revision__resource__deleted=False,
         revision__resource__head=models.F("revision"),
     )
-
-
-def _present(environment_key: str, named: Sequence[tuple[str, str, str]]) -> Mapping[tuple[str, str], bool]:
-    rows = Resource.objects.filter(
-        environment__key=environment_key, deleted=False, name__in={name for _, name, _ in named}
-    )
-    return dict.fromkeys(rows.values_list("type", "name"), True)

@@ -21,7 +21,15 @@ from controlplane.clients.bootstraps import (
 )
 from controlplane.clients.browsing import ClientLine, Standing, client_page, client_refusals, standing_counts
 from controlplane.clients.families import ClientFamily
-from controlplane.clients.selectors import ClientSummary, NackView, StreamView, client_get, client_streams
+from controlplane.clients.selectors import (
+    ClientSummary,
+    NackView,
+    StreamView,
+    SubscriptionView,
+    client_get,
+    client_streams,
+    client_subscriptions,
+)
 from controlplane.config import Config
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
@@ -29,6 +37,7 @@ from controlplane.console.paging import SIZE, Paged, page_number
 from controlplane.errors import NotFound
 from controlplane.explain.deliveries import client_deliveries
 from controlplane.explain.delivery import Delivery, DeliveryState
+from controlplane.explain.memberships import memberships_of
 from controlplane.explain.told import Told, told_of
 from controlplane.values import AdsAuth
 from xdscore.codes import shown
@@ -67,12 +76,13 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One line of the list: the client, what it is told that it cannot have, and whether it reads the reasons Parley
-    sends, in a word and in a sentence.
+    """One line of the list: the client, what it does not have, the groups it belongs to, and whether it reads the
+    reasons Parley sends, in a word and in a sentence.
     """
 
     line: ClientLine
     told: Told
+    groups: tuple[str, ...]
     reads: str
     why: str
 
@@ -102,7 +112,7 @@ class ClientsPage(Page):
         )
         counts = standing_counts(environment_keys=[environment_key])[environment_key]
         context = {
-            "page": Paged(_shown(lines), number, count),
+            "page": Paged(_shown(environment_key, lines), number, count),
             "node_ids": "\n".join(line.client.node_id for line in lines),
             "text": text,
             "standing": standing,
@@ -129,16 +139,19 @@ class ClientPage(Page):
             return self.part("clients/tail.html", {"events": shared(f"client/{client_id}", lambda: _tail(client_id))})
         streams, refusals = client_streams(public_id=client_id), client_refusals(public_id=client_id)
         types = client_deliveries(client=client)
+        member = memberships_of(environment_key=client.environment, clients=[client])[client.id]
         attention = tuple(each for one in types for each in one.deliveries if each.state in _NEEDS_ATTENTION)
         context = {
             "client": client,
+            "groups": member.groups,
+            "doubtful": member.doubtful,
             "types": types,
             "attention": attention,
             "standing": _standing(attention),
             "attention_first": attention[:_MAX_ATTENTION],
             "stream": next((each for each in streams if each.closed_at is None), None),
             "last_stream": streams[0] if streams else None,
-            "events": _events(streams, refusals),
+            "events": _events(streams, refusals, tuple(one.subscription for one in types)),
             "understands": _UNDERSTANDS.get(client.family, _UNDERSTANDS_UNKNOWN),
             "bootstrap": _bootstrap(client),
             "all_types": RESOURCE_TYPES,
@@ -160,9 +173,12 @@ class ClientPage(Page):
 _NEEDS_ATTENTION: Final = (DeliveryState.NACKED, DeliveryState.ERROR_SENT)
 
 
-def _shown(lines: Sequence[ClientLine]) -> list[Shown]:
-    told = told_of(clients=[line.client for line in lines])
-    return [Shown(line, told[line.client.id], *_reads(line.client.family)) for line in lines]
+def _shown(environment_key: str, lines: Sequence[ClientLine]) -> list[Shown]:
+    clients = [line.client for line in lines]
+    told, member = told_of(clients=clients), memberships_of(environment_key=environment_key, clients=clients)
+    return [
+        Shown(line, told[line.client.id], member[line.client.id].groups, *_reads(line.client.family)) for line in lines
+    ]
 
 
 def look_of_client(line: ClientLine, told: Told) -> str:
@@ -192,12 +208,25 @@ def _reads(family: ClientFamily) -> tuple[str, str]:
 
 
 def _tail(client_id: str) -> list[Event]:
-    return _events(client_streams(public_id=client_id), client_refusals(public_id=client_id))
+    streams, refusals = client_streams(public_id=client_id), client_refusals(public_id=client_id)
+    return _events(streams, refusals, client_subscriptions(public_id=client_id))
 
 
-def _events(streams: tuple[StreamView, ...], refusals: tuple[NackView, ...]) -> list[Event]:
-    """What is kept of a client, newest first. Responses and ACKs are kept as their last state only, see its types."""
+def _events(
+    streams: tuple[StreamView, ...], refusals: tuple[NackView, ...], subscriptions: tuple[SubscriptionView, ...]
+) -> list[Event]:
+    """What is kept of a client, newest first. Of responses and ACKs the last of each type is kept."""
     events = [
+        Event(each.sent_at, "SENT", "response", f"the last one of {each.type}")
+        for each in subscriptions
+        if each.sent_at is not None
+    ]
+    events += [
+        Event(each.acked_at, "ACKED", "ACK", f"the last one of {each.type}")
+        for each in subscriptions
+        if each.acked_at is not None
+    ]
+    events += [
         Event(each.opened_at, "connected", "connected", f"from {each.peer} to {each.replica}, {each.variant}")
         for each in streams
     ]

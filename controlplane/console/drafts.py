@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from controlplane.accounts.principal import Principal
+from controlplane.catalog.link_trees import needs_of
+from controlplane.catalog.links import LinkedName, used_by
 from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
 from controlplane.catalog.reading import manifest_limits, manifests_in, parsed_all, placed, puts_of
 from controlplane.catalog.selectors import resources_named
@@ -34,8 +36,8 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A draft that can be stored: what that would change, who would see it, and whom of them it would be sent to now.
-    `difference` is empty for none.
+    """A draft that can be stored: what that would change, who would see it, and whom of them it would be sent to now;
+    what it would need, and what needs it already. `difference` is empty for none.
     """
 
     parsed: ParsedResource
@@ -44,6 +46,8 @@ class Checked:
     findings: tuple[Finding, ...]
     reach: Reach
     impact: Impact
+    needs: tuple[LinkedName, ...]
+    used_by: tuple[LinkedName, ...]
 
 
 def media_of_text(text: str) -> Media:
@@ -76,7 +80,16 @@ def draft_check(draft: Draft) -> Checked:
     action = planned.edits[0].action if planned.edits else "unchanged"
     edited = [Edited(*key, deleted=False)] if planned.edits else []
     impact = impact_read(environment_key=draft.environment, edits=edited)
-    return Checked(parsed, action, difference, (*read.findings, *planned.findings), reach, impact)
+    return Checked(
+        parsed,
+        action,
+        difference,
+        (*read.findings, *planned.findings),
+        reach,
+        impact,
+        needs_of(environment_key=draft.environment, parsed=parsed),
+        used_by(environment_key=draft.environment, kind=parsed.type, name=parsed.name),
+    )
 
 
 def draft_save(

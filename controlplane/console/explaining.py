@@ -174,11 +174,20 @@ def _answer(asked: Asked, ladder: Ladder) -> dict[str, object]:
         "verdict": _VERDICTS[ladder.verdict],
         "steps": steps,
         "incidents": tuple(_links(ladder.links, _RUNG_OF["incident"])),
+        "ways_back": _ways_back(ladder, links[_RUNG_OF["change"]]),
         "frozen": asked.address(at=epoch) if epoch and not asked.at else "",
         "now": asked.address(at="") if asked.at else "",
         "text_url": asked.address(format="text"),
         "curl": _curl(asked),
     }
+
+
+def _ways_back(ladder: Ladder, links: Iterable[PageLink]) -> tuple[PageLink, ...]:
+    """Where it can be taken back or restored: where what was written, or deleted, is what is wrong."""
+    written = {_RUNG_OF["change"], _RUNG_OF["incident"]}
+    if not any(rung.state is RungState.FAIL and rung.number in written for rung in ladder.rungs):
+        return ()
+    return tuple(link for link in links if link.title in ("change", "history"))
 
 
 def _called(asked: Asked, ladder: Ladder) -> str:

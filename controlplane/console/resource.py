@@ -12,7 +12,7 @@ from django.shortcuts import redirect
 from controlplane.accounts.principal import Role
 from controlplane.builder.selectors import held_name
 from controlplane.catalog.contents import contents_of_revisions
-from controlplane.catalog.links import LinkedName, used_by, uses_of
+from controlplane.catalog.link_trees import users_tree, uses_tree
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Revision
 from controlplane.catalog.selectors import resource_get, resource_list, resource_row, revision_list
@@ -26,6 +26,7 @@ from controlplane.console.resources import ResourceLine, line_of, resource_url, 
 from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.explain.reach import reach_of
 from controlplane.incidents.selectors import incidents_of_name
+from controlplane.incidents.values import IncidentState
 from xdscore.findings import Finding
 from xdscore.resource_types import ResourceType
 from xdscore.schema import Tree
@@ -38,6 +39,7 @@ TABS: Final = (
     ("links", "Uses and used by"),
     ("clients", "Clients"),
     ("access", "Access"),
+    ("incidents", "Incidents"),
 )
 _HISTORY_SIZE: Final = 10
 _MAX_CLIENTS: Final = 200
@@ -155,14 +157,14 @@ class ResourcePage(Page):
 
     def _links(self, kind: ResourceType, name: str) -> dict[str, object]:
         key = self.here.key
-
-        def linked(links: Sequence[LinkedName]) -> list[tuple[LinkedName, str]]:
-            return [(each, resource_url(key, each.type, each.name)) for each in links]
-
         return {
-            "uses": linked(uses_of(environment_key=key, kind=kind, name=name)),
-            "used_by": linked(used_by(environment_key=key, kind=kind, name=name)),
+            "uses": uses_tree(environment_key=key, kind=kind, name=name),
+            "used_by": users_tree(environment_key=key, kind=kind, name=name),
         }
+
+    def _incidents(self, kind: ResourceType, name: str) -> dict[str, object]:
+        past = incidents_of_name(environment_key=self.here.key, word=kind.word, name=name, states=tuple(IncidentState))
+        return {"every_incident": past}
 
     def _clients(self, kind: ResourceType, name: str) -> dict[str, object]:
         row = resource_list(environment_key=self.here.key, kind=kind).filter(name=name).first()

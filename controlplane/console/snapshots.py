@@ -11,8 +11,10 @@ from django.shortcuts import redirect
 from controlplane.accounts.principal import Role
 from controlplane.builder.models import Build
 from controlplane.builder.selectors import build_list, builds_of_epochs
+from controlplane.catalog.change_log import changes_of_generations
 from controlplane.catalog.contents import addresses_now
 from controlplane.catalog.differences import ResourceDifference, states_differ
+from controlplane.catalog.models import Change
 from controlplane.catalog.values import finding_from_json
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, page_number, paged
@@ -28,15 +30,17 @@ LIVE: Final = "live"
 _DIFFS: Final = 25  # on a page: each is written as YAML twice
 _MAX_REASON: Final = 400
 _SIZE: Final = 25
+_MAX_CAUSES: Final = 1_000  # read for a page of snapshots: a build joins the changes of a moment
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLine:
-    """One snapshot, with the build that made it."""
+    """One snapshot, with the build that made it, and the changes it was made for, newest first."""
 
     row: SnapshotRow
     build: Build | None
     current: bool
+    causes: tuple[Change, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -63,7 +67,11 @@ class SnapshotsPage(Page):
         """A page of them."""
         page = paged(request, snapshot_list(environment_key=environment_key), lambda row: row, size=_SIZE)
         builds = builds_of_epochs(environment_key=environment_key, epochs=[row.epoch for row in page.items])
-        lines = [SnapshotLine(row, builds.get(row.epoch), row.epoch == self.here.epoch) for row in page.items]
+        causes = _causes(environment_key, builds)
+        lines = [
+            SnapshotLine(row, builds.get(row.epoch), row.epoch == self.here.epoch, causes.get(row.epoch, ()))
+            for row in page.items
+        ]
         return self.page({"page": page.showing(lines)})
 
 
@@ -77,8 +85,10 @@ class SnapshotPage(Page):
         row = snapshot_list(environment_key=environment_key).filter(epoch=min(epoch, 2**63 - 1)).first()
         if row is None:
             raise NotFound(f"There is no snapshot {epoch} of '{environment_key}': not yet, or not any more.")
-        build = builds_of_epochs(environment_key=environment_key, epochs=[epoch]).get(epoch)
-        return self.page({"line": SnapshotLine(row, build, epoch == self.here.epoch), "before": epoch - 1})
+        builds = builds_of_epochs(environment_key=environment_key, epochs=[epoch])
+        causes = _causes(environment_key, builds).get(epoch, ())
+        line = SnapshotLine(row, builds.get(epoch), epoch == self.here.epoch, causes)
+        return self.page({"line": line, "before": epoch - 1})
 
 
 class _DifferencesPage(Page, ABC):
@@ -149,7 +159,29 @@ class BuildsPage(Page):
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
         """A page of runs, newest first."""
         page = paged(request, build_list(environment_key=environment_key), lambda row: row, size=_SIZE)
-        return self.page({"page": page, "waiting": self.here.generation - self.here.built_generation})
+        waiting = changes_of_generations(
+            environment_key=environment_key,
+            after=self.here.built_generation,
+            up_to=self.here.generation,
+            limit=_MAX_CAUSES,
+        )
+        return self.page({"page": page, "waiting": waiting, "oldest": waiting[-1] if waiting else None})
+
+
+def _causes(environment_key: str, builds: Mapping[int, Build]) -> dict[int, tuple[Change, ...]]:
+    """By epoch, the changes that its build was the first to cover. One query."""
+    if not builds:
+        return {}
+    changes = changes_of_generations(
+        environment_key=environment_key,
+        after=min(build.from_generation for build in builds.values()),
+        up_to=max(build.to_generation for build in builds.values()),
+        limit=_MAX_CAUSES,
+    )
+    return {
+        epoch: tuple(each for each in changes if build.from_generation < each.generation <= build.to_generation)
+        for epoch, build in builds.items()
+    }
 
 
 def _epoch(text: str) -> int:

@@ -30,13 +30,13 @@ from controlplane.config import Config
 from controlplane.errors import NotFound
 from controlplane.explain.answers import Answer, answer_of
 from controlplane.explain.ladder import ladder_of
+from controlplane.explain.memberships import may_have
 from controlplane.explain.values import Asked, ClientSide, Ladder, NameFacts, Origin, Question, Refusal, Reply
 from controlplane.incidents.attribution import blame
 from controlplane.incidents.selectors import incidents_of_name
 from controlplane.snapshots.history import snapshot_of_name_at
 from controlplane.snapshots.selectors import snapshot_of_name
 from xdscore.access import AccessTable, Audience, Effect
-from xdscore.client_groups import ClientGroup, Trust
 from xdscore.codes import shown
 from xdscore.decision import Decision, Missing, Serve, decide
 from xdscore.errors import error_of
@@ -202,20 +202,10 @@ def _side(question: Question, client: ClientSummary, facts: ClientFacts, decided
         connected=client.connected,
         last_seen=client.last_seen,
         groups=tuple(group.key for group in groups if group.has(facts)),
-        doubtful=frozenset(group.key for group in groups if _may_have(group, facts)),
+        doubtful=frozenset(group.key for group in groups if may_have(group, facts)),
         asked=asked,
         near=tuple(difflib.get_close_matches(question.name, wanted, n=_CLOSEST)),
         refusal=refusal_of(kind.word, name, decided.decision, nacks),
-    )
-
-
-def _may_have(group: ClientGroup, client: ClientFacts) -> bool:
-    """Whether metadata, which is not kept of clients, would decide whether the group has this one."""
-    if group.has(client) or (group.trust is Trust.VERIFIED and not client.verified):
-        return False
-    return any(
-        matcher.metadata and replace(matcher, metadata={}, node_id=matcher.node_id or "*").fits(client)
-        for matcher in group.matchers
     )
 
 

@@ -184,10 +184,12 @@ def incidents_of_change(*, change_id: str) -> tuple[IncidentValue, ...]:
     return tuple(_value(row) for row in rows[:100])
 
 
-def incidents_of_name(*, environment_key: str, word: str, name: str) -> tuple[IncidentValue, ...]:
-    """The unresolved incidents of one resource, the one refused last first, at most 100."""
+def incidents_of_name(
+    *, environment_key: str, word: str, name: str, states: Collection[IncidentState] = UNRESOLVED
+) -> tuple[IncidentValue, ...]:
+    """The incidents of one resource in these states, the one refused last first, at most 100."""
     rows = Incident.objects.filter(
-        environment__key=environment_key, type=word, name=name, state__in=[state.value for state in UNRESOLVED]
+        environment__key=environment_key, type=word, name=name, state__in=[state.value for state in states]
     ).select_related("environment")
     return tuple(_value(row) for row in rows.order_by("-last_at")[:100])
 

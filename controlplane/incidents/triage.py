@@ -48,6 +48,7 @@ class IncidentRow:
     author: str
     assignee: str
     revision: int
+    opened_epoch: int
     first_at: datetime
     last_at: datetime
 
@@ -148,6 +149,7 @@ def _row(row: Incident) -> IncidentRow:
         author=row.author,
         assignee=row.assignee,
         revision=row.revision,
+        opened_epoch=row.opened_epoch,
         first_at=row.first_at,
         last_at=row.last_at,
     )

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from controlplane.access.services import rule_create
-from controlplane.access.values import RuleDraft
+from controlplane.access.services import group_create, rule_create
+from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.accounts.principal import Role
 from controlplane.clients.models import Client as Row
 from controlplane.databases import READER
@@ -14,6 +14,8 @@ from tests.services.incidents.fleet import DANA, Fleet, held, rebuild
 from tests.support.facts import stream, subscribed
 from tests.web.conftest import HOSTILE, assert_harmless, page, queries
 from xdscore.access import Effect
+from xdscore.client_groups import Trust
+from xdscore.selectors import Selector
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -79,6 +81,23 @@ def test_clients__one_acknowledged_what_stands_in_for_what_it_refused__still_ref
     assert found.count(">refusing<") == 1
 
 
+def test_client__in_groups__both_pages_name_them_and_the_timeline_its_last_answers(admin: Client, fleet: Fleet) -> None:
+    sure = GroupDraft("edge", (Selector(node_id="node-2"),), Trust.DECLARED)
+    perhaps = GroupDraft("europe", (Selector(node_id="node-*", metadata={"zone": "eu"}),), Trust.DECLARED)
+    for draft in (sure, perhaps):
+        group_create(environment_key="default", draft=draft, actor=DANA)
+    fleet.accept(held("pay", 2), who=slice(1, 2))
+
+    listed = page(admin, "/e/default/clients?q=node-2")
+    itself = page(admin, f"/clients/{id_of('node-2')}")
+
+    assert "in edge" in listed
+    assert "<b>edge</b>" in itself
+    assert "(perhaps europe: its metadata is not kept)" in itself
+    timeline = itself.partition('<ol class="timeline"')[2].partition("</ol>")[0]
+    assert [timeline.count(f">{word}<") for word in ("response", "ACK", "connected")] == [1, 1, 1]
+
+
 def test_client__that_refused__shows_the_state_of_each_name_and_its_own_words(admin: Client, fleet: Fleet) -> None:
     shown = page(admin, f"/clients/{id_of('node-1')}")
 
@@ -142,4 +161,4 @@ def test_pages_of_clients__many_more_clients__no_more_queries(admin: Client, fle
     fleet.write()
 
     assert [queries(admin, path) for path in paths] == few
-    assert max(few) <= 19
+    assert max(few) <= 20

@@ -127,7 +127,10 @@ def addresses(parts: dict[str, str]) -> list[str]:
         "/x?e=default&t=listener&n=missing",
         f"/search?q={quote(NAME, safe='')}",
         "/search?q=nothing-is-called-so",
-        *(f"{here}/resource?{asked}&tab={tab}" for tab in ("current", "history", "links", "clients", "access")),
+        *(
+            f"{here}/resource?{asked}&tab={tab}"
+            for tab in ("current", "history", "links", "clients", "access", "incidents")
+        ),
         f"{here}/resource/edit?{asked}",
         f"{here}/resources?name=nothing-is-called-so",
         f"{here}/access?type=cluster&name=pay",

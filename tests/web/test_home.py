@@ -100,4 +100,5 @@ def test_home_and_search__more_of_everything__no_more_queries(admin: Client, fle
     fleet.write()
 
     assert [queries(admin, path) for path in paths] == few
-    assert max(few) <= 18
+    assert few[0] <= 18
+    assert few[1] <= 26, few  # what the clients it found are told is looked up, too
