@@ -1,7 +1,7 @@
 """`python -m bench [SCENARIO…] [parameter=number…]`: measure, write bench/out/latest.json, print a table.
 
-Without a scenario all of them run. `python -m bench --list` shows them with their parameters. The exit status is 1
-when a scenario failed, not when a target was missed.
+Without a scenario all of them run but those that take very long. `python -m bench --list` shows them with their
+parameters. The exit status is 1 when a scenario failed, not when a target was missed.
 """
 
 import json
@@ -58,7 +58,8 @@ def _read(arguments: Sequence[str], scenarios: Mapping[str, Scenario]) -> tuple[
     unknown = [name for name in names if name not in scenarios]
     if unknown:
         raise UnknownScenarioError(f"There is no scenario '{unknown[0]}'. There are: {', '.join(scenarios)}.")
-    return [scenarios[name] for name in names] or list(scenarios.values()), given
+    unnamed = [each for each in scenarios.values() if not each.by_name]
+    return [scenarios[name] for name in names] or unnamed, given
 
 
 def run_apart(chosen: Scenario, parameters: Parameters) -> Result:
@@ -101,7 +102,8 @@ def _listing(scenarios: Mapping[str, Scenario]) -> str:
     lines = []
     for name, each in scenarios.items():
         parameters = " ".join(f"{key}={value}" for key, value in each.parameters.items())
-        lines.append(f"{name.ljust(width)}  {each.summary}  {parameters}".rstrip())
+        when = "  (only by its name)" if each.by_name else ""
+        lines.append(f"{name.ljust(width)}  {each.summary}{when}  {parameters}".rstrip())
     return "\n".join(lines)
 
 

@@ -55,12 +55,15 @@ def percentile(samples: Sequence[float], percent: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A registered scenario. `parameters` holds their defaults, and so says which there are."""
+    """A registered scenario. `parameters` holds their defaults, and so says which there are. One `by_name` takes long
+    or much, and runs only when it is named.
+    """
 
     name: str
     summary: str
     run: Callable[[Parameters], Iterable[Measurement]]
     parameters: Parameters = field(default_factory=dict)
+    by_name: bool = False
 
 
 class UnknownScenarioError(ValueError):
@@ -72,13 +75,15 @@ SCENARIOS: dict[str, Scenario] = {}
 Run = Callable[[Parameters], Iterable[Measurement]]
 
 
-def scenario(name: str, summary: str, *, parameters: Parameters | None = None) -> Callable[[Run], Run]:
+def scenario(
+    name: str, summary: str, *, parameters: Parameters | None = None, by_name: bool = False
+) -> Callable[[Run], Run]:
     """Register the decorated function under `name`."""
 
     def register(run: Run) -> Run:
         if name in SCENARIOS:
             raise UnknownScenarioError(f"two scenarios are named '{name}'")
-        SCENARIOS[name] = Scenario(name, summary, run, dict(parameters or {}))
+        SCENARIOS[name] = Scenario(name, summary, run, dict(parameters or {}), by_name)
         return run
 
     return register

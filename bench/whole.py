@@ -33,7 +33,11 @@ class Whole:
 
     def apply(self, manifests: list[dict[str, object]]) -> str:
         """Write many at once; the change's id."""
-        return self._call("POST", "/environments/default/apply", {"resources": manifests})
+        return self.post("/environments/default/apply", {"resources": manifests})
+
+    def post(self, path: str, body: object) -> str:
+        """Make something below /api/v1; its id. Raises RuntimeError when it is refused."""
+        return self._call("POST", path, body)
 
     def published(self, change: str) -> None:
         """Wait until a change is published."""

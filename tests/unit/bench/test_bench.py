@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.__main__ import main
+from bench.__main__ import _read, main
 from bench.registry import Measurement, Scenario, UnknownScenarioError, load_scenarios, parameters_of, percentile, ratio
 from bench.report import Result, document, measurement_from_json, table, write
 from bench.resources import fleet
@@ -69,6 +69,15 @@ def test_table__results__show_median_target_and_failure() -> None:
 def test_command_line__unknown_words__are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert capsys.readouterr().err
+
+
+def test_command_line__no_scenario__runs_those_that_do_not_take_very_long() -> None:
+    scenarios = load_scenarios()
+
+    chosen, _ = _read(["clients=5"], scenarios)
+
+    assert {each.name for each in chosen} == scenarios.keys() - {"crowd", "churn"}
+    assert [each.name for each in _read(["crowd"], scenarios)[0]] == ["crowd"]
 
 
 def test_scenarios__loaded__have_names_and_summaries() -> None:

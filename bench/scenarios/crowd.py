@@ -1,0 +1,139 @@
+"""As many clients as one machine is meant to hold, and clients that come and go for minutes."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from statistics import linear_regression
+
+import redis
+
+from bench.ads_process import AdsProcess, ads_process
+from bench.ads_program import TASKS_WORD
+from bench.cycles import Counted, cycles
+from bench.fan_outs import PER_CLUSTER, POLL, builder, measure_in_turn, product, rules
+from bench.filled import filled
+from bench.installation import installation
+from bench.receivers import Asks
+from bench.registry import Measurement, Parameters, scenario
+from bench.resources import cluster, fleet
+from bench.whole import Whole, whole
+
+_MIB = 1024 * 1024
+_SETTLES_S = 120.0
+_EVERY_S = 1.0
+_PROGRAM = ("-m", "bench.ads_program")
+_FORBIDDEN = "forbidden-x"
+# The share of a churn whose memory is the process's own warming up.
+_WARM_UP = 1 / 3
+
+
+@scenario(
+    "crowd",
+    "So many delta clients on one ADS process",
+    parameters={"clients": 10_000, "clusters": 1_000, "changes": 5, "rules": 1_000, "per_s": 1_000},
+    by_name=True,
+)
+def crowd(parameters: Parameters) -> Iterator[Measurement]:
+    """Issue 10: all connect, one change reaches all, 60 KiB each."""
+    clients = parameters["clients"]
+    more = {"PARLEY_LIMIT_STREAMS_PER_REPLICA": str(clients + 100)}
+    with filled(parameters["clusters"] * PER_CLUSTER):
+        rules(parameters["rules"])
+        builder()()
+        with ads_process(**POLL, **more) as ads:
+            side = product(ads, Asks(delta=True), per_s=parameters["per_s"])
+            measure_in_turn((side,), rounds=1, clients=clients, changes=parameters["changes"])
+    yield side.measurement("all clients connect and have everything", "s", side.first_sync_s)
+    yield side.measurement("processor time of that", "s", side.first_cpu_s)
+    yield side.measurement("a change, first client to last", "s", side.last_s)
+    yield side.measurement("a change, first client to the middle one", "s", side.middle_s)
+    yield side.measurement("processor time of a change", "ms", side.cpu_ms)
+    yield side.measurement("memory of a stream", "KiB", side.stream_kib, at_most=60)
+
+
+@scenario(
+    "churn",
+    "Connects, changes, denials and NACKs for minutes, and what they leave behind",
+    parameters={"minutes": 10, "at_once": 20, "resources": 300},
+    by_name=True,
+)
+def churn(parameters: Parameters) -> Iterator[Measurement]:
+    """Issue 10: memory flat (300 B for a stream that came and went), no task, descriptor or key left."""
+    with installation() as home, whole(home) as parley:
+        parley.published(parley.apply(list(fleet(parameters["resources"]))))
+        parley.post("/environments/default/rules", {"effect": "deny", "pattern": _FORBIDDEN, "client_groups": []})
+        names, at_once = ("nobody", _FORBIDDEN), parameters["at_once"]
+        with (
+            ads_process(_PROGRAM, REDIS_URL="") as ads,
+            closing(redis.Redis(unix_socket_path=str((home / "run" / "valkey.sock").resolve()))) as broker,
+        ):
+            resources = _Left(ads, broker)
+            with cycles(ads.address, at_once=at_once, also=names) as done:
+                _until(lambda: done.value > 10 * at_once)
+            before = resources.settled(None)
+            with cycles(ads.address, at_once=at_once, also=names) as done:
+                samples = _samples(ads, parley, done, seconds=parameters["minutes"] * 60)
+            after = resources.settled(before)
+    counted, resident = zip(*samples[int(len(samples) * _WARM_UP) :], strict=True)
+    yield Measurement("streams that came and went", "", (samples[-1][0],))
+    yield Measurement("memory of ADS for each", "B", (linear_regression(counted, resident).slope,), at_most=300)
+    yield Measurement("memory of ADS, at most", "MiB", (max(resident) / _MIB,))
+    for what in before:
+        yield Measurement(f"{what} left behind", "", (after[what] - before[what],), at_most=0)
+
+
+def _samples(ads: AdsProcess, parley: Whole, done: Counted, *, seconds: float) -> list[tuple[float, float]]:
+    """(cycles so far, memory in bytes) each second, while a cluster changes each second."""
+    samples = []
+    ends = time.monotonic() + seconds
+    version = 1
+    while time.monotonic() < ends:
+        version += 1
+        manifest = cluster(0, timeout_s=version)
+        parley.put("cluster", str(manifest["name"]), manifest)
+        time.sleep(_EVERY_S)
+        samples.append((float(done.value), float(ads.process.memory_info().rss)))
+    return samples
+
+
+class _Left:
+    """What may be left behind: tasks and descriptors of ADS, keys in the broker."""
+
+    def __init__(self, ads: AdsProcess, broker: "redis.Redis") -> None:
+        self._ads, self._broker = ads, broker
+
+    def settled(self, before: dict[str, int] | None) -> dict[str, int]:
+        """What there is once nothing is more than `before`, or once it stays the same; after a while what there is."""
+        ends = time.monotonic() + _SETTLES_S
+        last = self._now()
+        while time.monotonic() < ends:
+            time.sleep(2)
+            now = self._now()
+            if now == last if before is None else all(now[what] <= before[what] for what in now):
+                return now
+            last = now
+        return last
+
+    def _now(self) -> dict[str, int]:
+        return {
+            "tasks": self._tasks(),
+            "descriptors": self._ads.process.num_fds(),
+            "threads": self._ads.process.num_threads(),
+            "keys": int(self._broker.dbsize()),
+        }
+
+    def _tasks(self) -> int:
+        """As many as the event loop has, by its own word."""
+        told = self._ads.said().count(TASKS_WORD)
+        self._ads.process.send_signal(signal.SIGUSR1)
+        _until(lambda: self._ads.said().count(TASKS_WORD) > told)
+        return int(self._ads.said().rpartition(TASKS_WORD)[2].split()[0])
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    ends = time.monotonic() + _SETTLES_S
+    while not condition():
+        if time.monotonic() > ends:
+            raise TimeoutError("the clients, or the server, did not go on")
+        time.sleep(0.05)
