@@ -12,7 +12,7 @@ from tests.support.manifests import cluster
 from tests.support.postgres import postgresql
 from tests.support.stack import Parley, running_apart
 from tests.support.valkey import valkey
-from tests.support.watchers import watchers
+from tests.support.watchers import Report, watchers
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900), pytest.mark.xdist_group("fleet")]
 
@@ -40,7 +40,7 @@ def test_replica__drained_under_changes__its_half_moves_and_misses_nothing(tmp_p
             drained = parley.processes["ads0"]
             began = time.monotonic()
             drained.send_signal(signal.SIGTERM)
-            reports = []
+            reports: list[Report] = []
             # A change while they move, and the next one as soon as all of them have it.
             while drained.poll() is None or len(reports) < CHANGES_AT_LEAST:
                 names.append(f"change-{len(names)}")
