@@ -151,7 +151,9 @@ class ChangePage(Page):
             )
             for name, before, after in contents_of_change(change=change, limit=_MAX_DIFFS)
         ]
-        before = progress.epoch - 1 if progress.epoch is not None and progress.epoch > 1 else None
+        # A rollback makes resources what they were and leaves access rules and policies alone (resolutions U4).
+        epoch = progress.epoch if change.kind == ChangeKind.RESOURCES.value else None
+        before = epoch - 1 if epoch is not None and epoch > 1 else None
         return self.page(
             {
                 **live,

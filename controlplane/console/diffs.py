@@ -1,9 +1,11 @@
 """A unified difference, line by line, as a page shows it."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+_PLACE: Final = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)")
 _KINDS: Final = {"+": "added", "-": "removed", "@": "place", " ": "same"}
 
 
@@ -19,6 +21,21 @@ class DiffLine:
 def lines_of(text: str) -> list[DiffLine]:
     """The lines of `xdscore.schema.differences.unified_text` without the two that name the sides."""
     return list(_lines(text))
+
+
+def first_changed(text: str) -> int:
+    """The first line of the newer side that a unified difference adds, or behind which it takes something away; 0 where
+    there is none.
+    """
+    number = 0
+    for line in lines_of(text):
+        if line.kind == "place" and (place := _PLACE.match(line.text)):
+            number = int(place[1])
+        elif line.kind == "same":
+            number += 1
+        elif line.kind in ("added", "removed"):
+            return max(number, 1)
+    return 0
 
 
 def _lines(text: str) -> Iterator[DiffLine]:

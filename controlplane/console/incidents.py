@@ -12,6 +12,7 @@ from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible, require
 from controlplane.catalog.selectors import change_get
 from controlplane.clients.browsing import Standing, standing_counts
+from controlplane.console.diffs import first_changed
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
 from controlplane.console.posted import reason_of
@@ -156,6 +157,7 @@ class IncidentPage(Page):
             "kind": by_word[incident.type],
             "because": _BECAUSE[incident.confidence],
             "difference": difference,
+            "changed_line": first_changed(difference.text) if difference is not None else 0,
             "suspect": change_get(public_id=incident.change) if incident.change else None,
             "events": [_event(each) for each in incident_events(detail)],
             "sample": detail.samples[0] if detail.samples else None,

@@ -1,18 +1,26 @@
-"""The search box: understands client ids, node ids, names, XDS codes and pasted error texts."""
+"""The search box: understands client ids, node ids, names, ids of changes and incidents, XDS codes and pasted error
+texts.
+"""
 
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final
+from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from controlplane.accounts.principal import Role
 from controlplane.catalog.searching import resources_named_like
-from controlplane.catalog.selectors import environment_list
+from controlplane.catalog.selectors import change_get, environment_list
 from controlplane.clients.browsing import ClientLine, client_page
 from controlplane.console.clients import looks_of
 from controlplane.console.pages import Page
 from controlplane.console.search_terms import Terms, terms_of
+from controlplane.errors import NotFound
+from controlplane.incidents.selectors import incident_get
 from controlplane.incidents.triage import incident_page
 from controlplane.incidents.values import IncidentState
 from xdscore.codes import CATALOGUE
@@ -38,6 +46,8 @@ class SearchPage(Page):
         wanted = (terms.client or terms.text)[:_MAX_LOOKED_FOR]
         if not wanted:
             return self.page({"query": ""})
+        if (found := self._called_by_id(wanted)) is not None:
+            return redirect(*found)
         clients, client_count = client_page(environment_keys=keys, text=wanted, limit=_LISTED)
         exact = _the_one(clients, wanted)
         if exact is not None:
@@ -58,6 +68,26 @@ class SearchPage(Page):
             "nothing": not (clients or resources or incidents),
         }
         return self.page(context)
+
+    def _called_by_id(self, wanted: str) -> tuple[str, str] | None:
+        """The page of the change or incident whose id this is, where whoever asks may see it."""
+        try:
+            public_id = str(UUID(wanted))
+        except ValueError:
+            return None
+        places: Mapping[str, Callable[[str], str]] = {"change": _of_change, "incident": _of_incident}
+        for route, environment_of in places.items():
+            with suppress(NotFound):
+                return (route, public_id) if self.principal.may(Role.VIEWER, environment_of(public_id)) else None
+        return None
+
+
+def _of_change(public_id: str) -> str:
+    return change_get(public_id=public_id).environment.key
+
+
+def _of_incident(public_id: str) -> str:
+    return incident_get(public_id=public_id).incident.environment
 
 
 def _the_one(clients: tuple[ClientLine, ...], wanted: str) -> ClientLine | None:

@@ -168,3 +168,7 @@ document.addEventListener("click", (event) => {
 document.querySelector("label[for=text]").addEventListener("click", () => view.focus());
 mark();
 if (!verdict.querySelector(".verdict") && !document.querySelector(".problem")) send("check");
+
+// A link may lead to a line: an incident's, to what the refused revision changed.
+const wantedLine = /^#line-(\d{1,7})$/.exec(location.hash);
+if (wantedLine) goTo(Number(wantedLine[1]));

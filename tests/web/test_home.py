@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 
 from controlplane.accounts.principal import Role
+from controlplane.catalog.models import Change
 from controlplane.clients.models import Client as Row
 from controlplane.databases import READER
 from controlplane.incidents.models import Incident
@@ -65,6 +66,9 @@ def test_search__what_people_have_in_their_hands__leads_straight_to_the_answer(a
     assert leads(admin, node) == f"/clients/{node}"
     assert leads(admin, text) == "/x?e=prod&t=cluster&n=pay&c=node-2"
     assert leads(admin, "NOT_FOUND [XDS2101] Cluster 'pay' is not pub") == "/x?e=default&t=cluster&n=pay"
+    incident, change = Incident.objects.get().public_id, Change.objects.latest("pk").public_id
+    assert leads(admin, str(incident)) == f"/incidents/{incident}"
+    assert leads(admin, str(change)) == f"/changes/{change}"
 
 
 def test_search__a_word__lists_clients_resources_and_incidents(admin: Client, fleet: Fleet) -> None:
@@ -89,6 +93,7 @@ def test_search__of_an_environment_one_may_not_see__finds_nothing(person: Callab
 
     assert "Nothing is called so" in page(stranger, "/search?q=node-1")
     assert "Nothing is called so" in page(stranger, "/search?q=pay")
+    assert "Nothing is called so" in page(stranger, f"/search?q={Incident.objects.get().public_id}")
 
 
 def test_home_and_search__more_of_everything__no_more_queries(admin: Client, fleet: Fleet) -> None:
