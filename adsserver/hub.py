@@ -11,6 +11,10 @@ from adsserver.engine.publication import Publication
 from adsserver.ports import Directory
 from xdscore.selectors import ClientFacts, EnvironmentChoice, choose_environment
 
+# Streams that are woken before the loop is given back. A wildcard whose bytes are shared takes some 0.05 ms to write,
+# twenty endpoints by name 1 ms.
+_FIRST_AT_ONCE, _MOST_AT_ONCE = 8, 64
+
 
 class Subscriber(Protocol):
     """A stream, as the hub sees it."""
@@ -146,14 +150,29 @@ class Hub:
 
 
 class _Pace:
-    """Gives the loop back whenever a slice of time is used up, so that new requests are answered in between."""
+    """Gives the loop back whenever a slice of time is used up, so that new requests are answered in between.
+
+    Waking a stream costs little, and what it then writes much: so few are woken at once that they, too, are done
+    within a slice. How many that is, is learnt from how long the last ones took (reliability F30).
+    """
 
     def __init__(self, slice_s: float) -> None:
         self._time = asyncio.get_running_loop().time
         self._slice_s = slice_s
         self._until = self._time() + slice_s
+        self._at_once = self._left = _FIRST_AT_ONCE
 
     async def breathe(self) -> None:
-        if self._time() >= self._until:
-            await asyncio.sleep(0)
-            self._until = self._time() + self._slice_s
+        """One more stream was looked at."""
+        self._left -= 1
+        now = self._time()
+        if self._left > 0 and now < self._until:
+            return
+        # Streams that were woken stand before this in the loop's queue.
+        await asyncio.sleep(0)
+        after = self._time()
+        if after - now > self._slice_s:
+            self._at_once = max(1, self._at_once // 2)
+        elif after - now < self._slice_s / 2:
+            self._at_once = min(_MOST_AT_ONCE, 2 * self._at_once)
+        self._left, self._until = self._at_once, after + self._slice_s

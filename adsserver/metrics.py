@@ -39,6 +39,17 @@ class Metrics:
             buckets=_LAG_BUCKETS_S,
             registry=registry,
         )
+        self.refused = Counter(
+            "parley_ads_streams_refused",
+            "Streams that were refused before any response, because of a limit of the process.",
+            registry=registry,
+        )
+        self.memory_short = Gauge(
+            "parley_ads_memory_short",
+            "1 while new streams are refused because memory is short (PARLEY_LIMIT_MEMORY_MIB).",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
         self.loop_blocks = Counter(
             "parley_ads_loop_blocks",
             "Times the event loop stood still for more than 250 ms; the log says where (loop.blocked).",

@@ -76,6 +76,8 @@ class AdsProcess:
             reasons.append("draining: this process is shutting down")
         if not self._server.has_snapshot:
             reasons.append("no verified snapshot of any environment has been loaded yet")
+        if self._server.short_of_memory:
+            reasons.append("memory is short: new streams are refused (PARLEY_LIMIT_MEMORY_MIB)")
         if without_s > _DATABASE_PATIENCE_S:
             reasons.append(f"the database has not answered for {without_s:.0f} s")
         warnings = () if status.database_ok else (f"degraded: {status.detail or 'the database does not answer'}",)

@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
+import structlog
 from grpc_health.v1 import health, health_pb2
 
 from adsserver.authorities import Authorities
@@ -16,7 +17,7 @@ from adsserver.config import AdsConfig, AdsConfigError, AuthMode, host_and_port
 from adsserver.engine.settings import EngineSettings
 from adsserver.hub import Hub
 from adsserver.identity import NOBODY, identification
-from adsserver.limits import Admission, DeniedNames, LoopLag, StreamCounts
+from adsserver.limits import Admission, DeniedNames, LoopLag, MemoryBound, StreamCounts, resident_bytes
 from adsserver.metrics import Metrics
 from adsserver.ports import Contents, Directory, Facts, FleetStatus
 from adsserver.servicers.csds import StatusServicer
@@ -27,6 +28,8 @@ from adsserver.tls import server_credentials
 from adsserver.watchdog import Watchdog
 from adsserver.wire import Encoder
 from xdscore.limits import Limits
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 # How long streams are spread over when the process ends, and how long it then waits for those that do not go.
 DRAIN_SPREAD_S = 1.0
@@ -50,6 +53,7 @@ class AdsServer:
         self._config = config
         self._metrics = metrics
         self._lag = LoopLag(metrics.loop_lag.observe)
+        self._memory = MemoryBound(limits, resident_bytes, self._memory_changed)
         self._watchdog = Watchdog(metrics.loop_blocks.inc)
         self._hub = Hub(limits.fan_out_slice_ms / 1000)
         client_ca = config.tls.client_ca if config.tls is not None and config.auth is AuthMode.MTLS else None
@@ -63,7 +67,7 @@ class AdsServer:
             metrics=metrics,
             limits=limits,
             settings=EngineSettings(config.repeat_errors, config.public_url, limits),
-            admission=Admission(limits, self._lag),
+            admission=Admission(limits, self._lag, self._memory),
             counts=StreamCounts(limits),
             denied=DeniedNames(limits),
             parsers=self._parsers,
@@ -85,6 +89,11 @@ class AdsServer:
     def has_snapshot(self) -> bool:
         """Whether anything verified can be served."""
         return self._hub.has_snapshot
+
+    @property
+    def short_of_memory(self) -> bool:
+        """Whether new streams are refused because memory is short."""
+        return self._memory.short
 
     @property
     def open_streams(self) -> int:
@@ -118,7 +127,14 @@ class AdsServer:
         await self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._server.start()
         self._watchdog.start()
-        work = (self._lag.watch(), self._hub.run(), self._callers.run(), self._report_health(), self._watch_answers())
+        work = (
+            self._lag.watch(),
+            self._memory.watch(),
+            self._hub.run(),
+            self._callers.run(),
+            self._report_health(),
+            self._watch_answers(),
+        )
         self._tasks = [asyncio.create_task(each) for each in work]
 
     def directory_changed(self, directory: Directory) -> None:
@@ -141,6 +157,12 @@ class AdsServer:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._parsers.shutdown(wait=False)
         self._shared.refusals.tell()
+
+    def _memory_changed(self, short: bool) -> None:
+        self._metrics.memory_short.set(short)
+        log.warning(
+            "memory.short" if short else "memory.well", resident_bytes=resident_bytes(), streams=self.open_streams
+        )
 
     async def _watch_answers(self) -> None:
         """Count the streams whose clients leave a response without an answer: a signal, no action (B13, I3a)."""

@@ -54,6 +54,9 @@ class Limits:
 
     # Streams and connections of one ADS process
     streams_per_replica: int = _limit(5_000, "streams", 1, 1_000_000, "Open streams of one ADS process.", "(e)")
+    memory_mib: int = _limit(
+        0, "MiB", 0, 1_000_000, "Memory of one ADS process; at 80 % of it no new stream. 0: no bound.", "F32"
+    )
     streams_admitted_per_s: int = _limit(1_500, "streams/s", 1, 100_000, "Ceiling on new streams.", "(e), C12")
     admission_pause_lag_ms: int = _limit(
         100, "ms", 1, 10_000, "Event loop lag above which accepting pauses.", "(e), C12"

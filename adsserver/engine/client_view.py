@@ -42,6 +42,8 @@ _MAX_COLLECTIONS = 128
 FRAMING_BYTES = 64
 # Names without content that clients ask for; an error text is at most 300 characters.
 _MAX_ERRORS = 4096
+# As many marks take about 1 ms.
+_FEW_CHANGES = 1_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -295,11 +297,16 @@ def _named(served: Mapping[str, Served], earlier: Mapping[str, NamedContent]) ->
 
 
 def _total_after(earlier: ClientView | None, named: Mapping[str, NamedContent]) -> int | None:
-    """The sum of marks, where an earlier view knows its own: it costs what differs, however large the state is."""
+    """The sum of marks, where an earlier view knows its own: it costs what differs, however large the state is.
+
+    Not where much differs: then it is added up when somebody needs it.
+    """
     if earlier is None or earlier.known_total is None:
         return None
     before = earlier.named
     new = _changed(named, before)
+    if len(new) > _FEW_CHANGES:
+        return None
     old = [name for name in new if name in before] + list(before.keys() - named.keys())
     added = sum(mark(name, named[name].content) for name in new)
     return earlier.known_total + added - sum(mark(name, before[name].content) for name in old)

@@ -11,7 +11,7 @@ from hashlib import blake2b
 
 from adsserver.engine.told import Absent, Told
 from xdscore.errors import ResourceError
-from xdscore.snapshot import Content
+from xdscore.snapshot import Content, Snapshot
 
 MARK_BYTES = 16
 _MODULUS = 1 << (8 * MARK_BYTES)
@@ -30,6 +30,15 @@ def mark(name: str, shown: Told) -> int:
             return _mark(name, "error", text)
         case Absent():
             return 0
+
+
+def remember_marks(snapshot: Snapshot, before: Snapshot | None) -> None:
+    """Compute the marks of what is served since `before`, so that no stream waits for them; from any thread."""
+    for word, state in snapshot.types.items():
+        known = before.types[word].served if before is not None else {}
+        for name, entry in state.served.items():
+            if known.get(name) is not entry:
+                mark(name, entry.content)
 
 
 def version_text(total: int) -> str:

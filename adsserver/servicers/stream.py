@@ -131,6 +131,7 @@ class Stream:
             await self._shared.admission.enter()
         except RefusedStreamError as error:
             # Refused before any response, so that the client backs off (reliability F15).
+            self._shared.metrics.refused.inc()
             await self._abort(End(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error)))
             return
         self._open()

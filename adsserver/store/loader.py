@@ -20,6 +20,7 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
+from adsserver.engine.versions import remember_marks
 from adsserver.ports import ClientToken, Directory
 from adsserver.store.blobs import Blobs, DatabaseBlobs, SnapshotUnreadable, read_contents, read_parts
 from adsserver.store.contents import ContentMemory
@@ -277,7 +278,9 @@ class Loader:
                 contents=len(unreadable),
                 reason=min(unreadable.values()),
             )
-        return _snapshot(head, access, [_readable(key, entry, current, unreadable) for key, entry in entries])
+        snapshot = _snapshot(head, access, [_readable(key, entry, current, unreadable) for key, entry in entries])
+        remember_marks(snapshot, current)
+        return snapshot
 
     def _access(self, head: SnapshotHead, data: bytes) -> AccessTable:
         """The table; the same object while its bytes are, so that streams see at once that no rule changed."""

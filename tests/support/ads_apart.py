@@ -19,6 +19,7 @@ from google.protobuf.message import Message
 
 from adsserver.config import AdsConfig
 from adsserver.engine.events import Fact, Respond
+from adsserver.engine.versions import remember_marks
 from adsserver.ports import StreamInfo
 from tests.support.ads import MemoryFacts, Running, config, running
 
@@ -49,6 +50,8 @@ class Inside:
     def publish(self, messages: Sequence[Message]) -> None:
         """Serve exactly these. Put together in this thread and handed to the loop, as the loader does."""
         directory = self.run.catalogue.publish(*messages)
+        for snapshot in directory.snapshots.values():
+            remember_marks(snapshot, None)
         self.on_loop(lambda: self.run.server.directory_changed(directory))
 
     def on_loop(self, function: Callable[[], T]) -> T:

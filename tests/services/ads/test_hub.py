@@ -155,3 +155,30 @@ async def test_wait_loaded__no_directory__false_after_the_wait(hub: Hub) -> None
     assert await hub.wait_loaded(0.01) is False
     hub.replace(Directory())
     assert await hub.wait_loaded(0.01) is True
+
+
+async def test_hub__streams_that_are_woken__write_before_very_many_others_are_woken(hub: Hub) -> None:
+    waiting, most = 0, 0
+
+    def write() -> None:
+        nonlocal waiting
+        waiting -= 1
+
+    class Writer(Recorder):
+        def offer(self, publication: Publication) -> None:
+            nonlocal waiting, most
+            super().offer(publication)
+            waiting += 1
+            most = max(most, waiting)
+            asyncio.get_running_loop().call_soon(write)
+
+    streams = [Writer() for _ in range(1_000)]
+    for stream in streams:
+        hub.join("prod", stream)
+
+    hub.replace(Directory((PROD,), {"prod": snapshot("prod", 1)}))
+    while not all(stream.offers for stream in streams):
+        await settle()
+
+    # What they write costs far more than to wake them: a slice of the one alone bounds nothing (reliability F30).
+    assert most <= 64

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from adsserver.limits import Admission, DeniedNames, LoopLag, RefusedStreamError, StreamCounts
+from adsserver.limits import Admission, DeniedNames, LoopLag, MemoryBound, RefusedStreamError, StreamCounts
 from xdscore.limits import Limits
 
 
 def admission(lag_s: float = 0.0, **limits: int) -> Admission:
     lag = LoopLag(lambda _: None)
     lag.current_s = lag_s
-    return Admission(Limits(**limits), lag)
+    return Admission(Limits(**limits), lag, MemoryBound(Limits(), lambda: 0, lambda _: None))
 
 
 async def test_admission__up_to_the_limit__enters_and_one_more_is_refused() -> None:
@@ -52,7 +52,7 @@ async def test_admission__wait_beyond_the_longest__is_refused_at_once() -> None:
 async def test_admission__loop_is_late__pauses_and_goes_on_when_it_is_not() -> None:
     lag = LoopLag(lambda _: None)
     lag.current_s = 0.2
-    doors = Admission(Limits(), lag)
+    doors = Admission(Limits(), lag, MemoryBound(Limits(), lambda: 0, lambda _: None))
     entering = asyncio.ensure_future(doors.enter())
     await asyncio.sleep(0.1)
     paused = not entering.done()
@@ -150,3 +150,33 @@ def test_denied_names__many_at_once__are_one_alarm_and_bounded() -> None:
     for node_id in ("two", "three"):
         assert denied.refused("", node_id, names, 1.0)
     assert denied.refused("", "one", names, 1.0)  # S6: forgotten with all others, to be bounded
+
+
+async def test_admission__memory_at_80_percent__is_refused_until_it_is_less() -> None:
+    used = 80 * 1024 * 1024 - 1
+    told: list[bool] = []
+    limits = Limits(memory_mib=100)
+    memory = MemoryBound(limits, lambda: used, told.append)
+    doors = Admission(limits, LoopLag(lambda _: None), memory)
+    memory.look()
+    await doors.enter()
+
+    used += 1
+    memory.look()
+    memory.look()
+    with pytest.raises(RefusedStreamError, match="short of memory"):
+        await doors.enter()
+    used -= 1
+    memory.look()
+    await doors.enter()
+
+    assert (doors.open, told) == (2, [True, False])
+
+
+async def test_memory__without_a_bound__is_never_short_and_not_looked_at() -> None:
+    memory = MemoryBound(Limits(), lambda: 1 << 60, lambda _: None)
+
+    await memory.watch()  # ends
+    memory.look()
+
+    assert not memory.short

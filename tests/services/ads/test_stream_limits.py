@@ -42,6 +42,21 @@ async def test_stream__more_streams_than_allowed__refused_before_any_response() 
         assert await fourth.answer()
 
 
+async def test_stream__memory_is_short__refused_before_any_response_and_said_everywhere() -> None:
+    async with running(config(limits=Limits(memory_mib=1))) as run:
+        run.publish(cluster("a"))
+        await until(lambda: run.server.short_of_memory)
+
+        client = connect(run)
+        await client.ask(node=NODE, type_url=CLUSTER.url)
+        code, details, responses = await client.ended()
+
+        assert (code, responses) == (grpc.StatusCode.RESOURCE_EXHAUSTED, 0)
+        assert details == "This server is short of memory; try another one, or later."
+        assert run.sample("parley_ads_memory_short") == 1
+        assert run.sample("parley_ads_streams_refused_total") == 1
+
+
 async def test_stream__more_streams_of_one_node_than_allowed__refused_and_others_are_not() -> None:
     async with running(config(limits=Limits(streams_per_node=1))) as run:
         run.publish(cluster("a"))
