@@ -24,13 +24,16 @@ class Measurement:
     """One quantity, measured as often as there are samples; the median is what counts.
 
     `at_most` is its target (performance.md, "Targets"), None where it is only of interest. Missing a target is a
-    result and not a failure: a benchmark is never a timed test.
+    result and not a failure: a benchmark is never a timed test. `line` and `x` say where it lies in the scenario's
+    picture: on the line of that name.
     """
 
     name: str
     unit: str
     samples: tuple[float, ...]
     at_most: float | None = None
+    line: str = ""
+    x: float = 0.0
 
     @property
     def median(self) -> float:

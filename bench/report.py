@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from os import cpu_count
 from pathlib import Path
 
+from bench.plot import chart
 from bench.registry import Measurement, Parameters
 
 FORMAT = 1
@@ -43,7 +44,8 @@ def measurement_from_json(data: Mapping[str, object]) -> Measurement:
     samples, at_most = data["samples"], data["at_most"]
     if not isinstance(samples, list) or not isinstance(at_most, float | int | None):
         raise TypeError(f"not a measurement: {data}")
-    return Measurement(str(data["name"]), str(data["unit"]), tuple(samples), at_most)
+    line, x = str(data["line"]), float(str(data["x"]))
+    return Measurement(str(data["name"]), str(data["unit"]), tuple(samples), at_most, line, x)
 
 
 def document(results: Sequence[Result]) -> dict[str, object]:
@@ -79,11 +81,24 @@ def commit() -> str:
 
 
 def write(path: Path, results: Sequence[Result]) -> None:
-    """Write the file, whole or not at all."""
+    """Write the file, whole or not at all, and beside it the picture of each result that has lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    for result in results:
+        if lines := lines_of(result):
+            picture = chart(f"{result.name}: a change to the last client", "clients", "seconds", lines)
+            (path.parent / f"{result.name}.svg").write_text(picture, encoding="utf-8")
     fresh = path.with_suffix(".new")
     fresh.write_text(json.dumps(document(results), indent=2) + "\n", encoding="utf-8")
     fresh.replace(path)
+
+
+def lines_of(result: Result) -> dict[str, list[tuple[float, float]]]:
+    """The medians of a result that lie on lines, by the names of those."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for each in result.measurements:
+        if each.line:
+            lines.setdefault(each.line, []).append((each.x, each.median))
+    return lines
 
 
 def table(results: Sequence[Result]) -> str:
@@ -119,6 +134,8 @@ def _measurement_to_json(each: Measurement) -> dict[str, object]:
         "samples": list(each.samples),
         "at_most": each.at_most,
         "met": each.met,
+        "line": each.line,
+        "x": each.x,
     }
 
 

@@ -41,16 +41,18 @@ def fan_out_large(parameters: Parameters) -> Iterator[Measurement]:
     parameters={"most": 2_000, "clusters": 1_000, "rounds": 2, "changes": 3, "rules": 1_000},
 )
 def latency(parameters: Parameters) -> Iterator[Measurement]:
-    """An eighth, a quarter, a half and all of the clients. bench/out/latency.svg is drawn from it."""
-    for kind, delta in _KINDS.items():
-        with _product_and_floor(parameters, Asks(delta=delta)) as sides:
+    """An eighth, a quarter, a half and all of the clients. `bench/out/latency.svg` is drawn from it."""
+    with _product_and_floor(parameters, Asks()) as sides:
+        for kind, delta in _KINDS.items():
             for clients in (parameters["most"] // part for part in (8, 4, 2, 1)):
                 for side in sides:
+                    side.asks = Asks(delta=delta)
                     side.last_s.clear()
                 measure_in_turn(sides, rounds=parameters["rounds"], clients=clients, changes=parameters["changes"])
                 for side in sides:
-                    who = side.name or "product"
-                    yield Measurement(f"{who}, {kind}: {clients} clients", "s", tuple(side.last_s))
+                    line = f"{side.name or 'product'}, {kind}"
+                    name = f"{line}: {clients} clients"
+                    yield Measurement(name, "s", tuple(side.last_s), line=line, x=clients)
 
 
 def _beside_the_floor(parameters: Parameters, *, delta: bool, at_most: float) -> Iterator[Measurement]:
