@@ -26,7 +26,7 @@ from adsserver.servicers.refusal_log import RefusalLog
 from adsserver.servicers.stream import Shared
 from adsserver.tls import server_credentials
 from adsserver.watchdog import Watchdog
-from adsserver.wire import Encoder
+from adsserver.wire import Decoder, Encoder
 from xdscore.limits import Limits
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -39,6 +39,7 @@ DRAIN_LIMIT_S = 5.0
 _MAX_PENDING_STREAMS = 10_000
 # A signal for people: 5,000 streams take some 10 ms to look at.
 _ANSWERS_PERIOD_S = 5.0
+_SLOW_PERIOD_S = 1.0
 # C-core moves the age of each connection by up to 10 % on its own.
 _CORE_AGE_JITTER = 0.1
 
@@ -63,6 +64,7 @@ class AdsServer:
             hub=self._hub,
             callers=self._callers,
             encoder=Encoder(contents, f"parley/{config.version}/{socket.gethostname()}/{os.getpid()}"),
+            decoder=Decoder(limits),
             facts=facts,
             metrics=metrics,
             limits=limits,
@@ -134,6 +136,7 @@ class AdsServer:
             self._callers.run(),
             self._report_health(),
             self._watch_answers(),
+            self._end_slow(),
         )
         self._tasks = [asyncio.create_task(each) for each in work]
 
@@ -172,6 +175,15 @@ class AdsServer:
             since = loop.time() - self._shared.limits.unacknowledged_alarm_s
             silent = sum(stream.unanswered_since < since for stream in self._shared.open)
             self._metrics.unanswered.set(silent)
+
+    async def _end_slow(self) -> None:
+        """End the streams of clients that do not read (reliability F17)."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_SLOW_PERIOD_S)
+            now = loop.time()
+            for stream in tuple(self._shared.open):
+                stream.end_if_slow(now)
 
     async def _report_health(self) -> None:
         # Serving from the first verified snapshot on (reliability P9); draining ends it in stop().

@@ -52,6 +52,9 @@ _Value = TypeVar("_Value")
 # each name of a full subscription (10,000).
 _MAX_BODY_BYTES = 32 * 1024 * 1024
 _MAX_ERROR_ENTRIES = 10_000
+# Room for the ACKs of the responses of some minutes, for each type.
+_MAX_REQUESTS = 4_096
+_MAX_SHARED_REQUEST_BYTES = 512
 
 # Declared facts of a node are kept for selectors and for people, not as an archive: metadata can hold whole templates.
 _MAX_METADATA_FIELDS = 64
@@ -124,6 +127,28 @@ def decode(data: bytes, variant: Variant, service: ResourceType | None, limits: 
     unsubscribe = _names(message.resource_names_unsubscribe, message.resource_locators_unsubscribe, limits)
     versions = dict(message.initial_resource_versions)
     return Incoming(node, type_url, DeltaRequest(kind, subscribe, unsubscribe, versions, message.response_nonce, nack))
+
+
+class Decoder:
+    """Reads the requests of all streams of a process, on the event loop; the same bytes are read once.
+
+    The ACKs of a fleet are the same bytes, for nonces of a stream count up. What carries a node is one client's own.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._known: Recent[tuple[bytes, Variant, ResourceType | None], Incoming] = Recent(_MAX_REQUESTS, lambda _: 1)
+
+    def decode(self, data: bytes, variant: Variant, service: ResourceType | None) -> Incoming:
+        """See `decode`."""
+        if len(data) > _MAX_SHARED_REQUEST_BYTES:
+            return decode(data, variant, service, self._limits)
+        key = (data, variant, service)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        incoming = decode(data, variant, service, self._limits)
+        return incoming if incoming.node is not None else self._known.put(key, incoming)
 
 
 def _kind(type_url: str, service: ResourceType | None) -> ResourceType | None:

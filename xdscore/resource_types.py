@@ -17,9 +17,9 @@ class DeltaMissing(Enum):
     ENTRY_ONLY = "entry_only"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ResourceType:
-    """One xDS resource type.
+    """One xDS resource type; there are those of the table and no others, so that two are equal when they are one.
 
     `word` names it in URLs, files and the database; `title` in sentences; `short` in the field's jargon. `full_state`:
     a SotW response holds every subscribed resource and absence deletes (protocol.md D1). `wildcard`: an empty first

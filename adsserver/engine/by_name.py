@@ -128,8 +128,9 @@ class ByName(SubStream):
             return NOTHING
         if self.subscription.globs:
             self._ask_for_members(view)
-        if self._may_take_the_step(view):
-            return self._take_the_step(view, view.step_from(self._standing.view), now)
+        step = self._shared_step(view)
+        if step is not None:
+            return self._take_the_step(view, step, now)
         answer = self._owed or self._more or bool(self._waiting.asked or self._waiting.again)
         changes = self._changes(view)
         chosen = [change for change in changes if change.forced or isinstance(change.now, Content)]
@@ -167,14 +168,14 @@ class ByName(SubStream):
     def _is_current(self, view: ClientView, name: str) -> bool:
         return same(self._told(name), view.shown(name, self.subscription, self.settings.public_url))
 
-    def _may_take_the_step(self, view: ClientView) -> bool:
-        """Whether this stream is told exactly what every other wildcard stream on the same view is told."""
-        return (
-            self.subscription.wildcard
-            and not self.subscription.names
-            and not (self._waiting or self._standing.behind or self._refusals.versions or self._more)
-            and view.step_from(self._standing.view).size <= self.settings.limits.delta_response_bytes
-        )
+    def _shared_step(self, view: ClientView) -> Step | None:
+        """The step to `view`, if this stream is told exactly what every other wildcard stream in its place is told."""
+        if not self.subscription.wildcard or self.subscription.names:
+            return None
+        if self._waiting or self._standing.behind or self._refusals.versions or self._more:
+            return None
+        step = view.step_from(self._standing.view)
+        return step if step.size <= self.settings.limits.delta_response_bytes else None
 
     def _take_the_step(self, view: ClientView, step: Step, now: float) -> Entry | Later:
         """The shared way for wildcard streams at rest: costs the same however large the step is."""
@@ -189,14 +190,15 @@ class ByName(SubStream):
         standing.view = view
         if not step.gains and not self._owed:
             return NOTHING
-        held = {} if isinstance(earlier, Absent) else earlier.named
+        at_rest = self.ledger.idle and not self._refusals.acknowledged
         push, self._owed = not self._owed, False
         return Entry(
             version=self.version_after((), view),
             resources=step.gains,
             changed=step.gains,
             push=push,
-            before=self._acknowledged_copies({m.name: held[m.name].content for m in step.gains if m.name in held}),
+            # Every stream at rest has acknowledged what it was told.
+            before=dict(step.held) if at_rest else self._acknowledged_copies(step.held),
         )
 
     def _respond(self, view: ClientView, changes: list[Change], chosen: list[Change], *, push: bool) -> Entry:
@@ -303,8 +305,10 @@ class ByName(SubStream):
         return copies
 
     def _acknowledged(self, entry: Entry) -> None:
-        self._refusals.forget_answered(entry.contents)
-        for name in entry.contents.keys() & self._standing.behind.keys():
+        # Of a stream at rest nothing is to be looked up: most ACKs end here, however much they are about.
+        if self._refusals.acknowledged:
+            self._refusals.forget_answered(entry.contents)
+        for name in entry.contents.keys() & self._standing.behind.keys() if self._standing.behind else ():
             if self._standing.behind[name] is UNKNOWN_COPY:
                 self._refusals.acknowledged[name] = entry.contents[name]
         for later in self.ledger.outstanding:

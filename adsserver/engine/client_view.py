@@ -51,14 +51,15 @@ class Step:
     """The way from an earlier view (or from nothing) to this one, computed once for all streams that take it.
 
     `names`: whose content, withholding or removal differs. `all_names`: access rules differ, so any explicit name may
-    be answered differently. `gains` and `losses`: what a pure wildcard subscription is sent and loses. `size`: bytes of
-    `gains`, for splitting.
+    be answered differently. `gains` and `losses`: what a pure wildcard subscription is sent and loses. `held`: its
+    content of the gains before. `size`: bytes of `gains`, for splitting.
     """
 
     names: frozenset[str]
     all_names: bool
     gains: tuple[NamedContent, ...]
     losses: tuple[str, ...]
+    held: Mapping[str, Content]
     size: int
 
 
@@ -78,6 +79,7 @@ class ClientView:
         "_members",
         "_steps",
         "_total",
+        "_version",
         "_versions",
         "audience",
         "kind",
@@ -105,6 +107,7 @@ class ClientView:
         self._members: tuple[NamedContent, ...] | None = None
         self._versions: dict[str, str] | None = None
         self._total = _total_after(earlier, self.named)
+        self._version = ""
         self._errors: Shared[tuple[str, str], ResourceError] = Shared(_MAX_ERRORS)
         self._bundles: Shared[tuple[str, ...], tuple[NamedContent, ...]] = Shared(_MAX_BUNDLES)
         self._collections: Shared[Glob, Collection | Missing | Denied] = Shared(_MAX_COLLECTIONS)
@@ -156,7 +159,9 @@ class ClientView:
     @property
     def version(self) -> str:
         """The version of the whole, as a wildcard shows it."""
-        return version_text(self.total)
+        if not self._version:
+            self._version = version_text(self.total)
+        return self._version
 
     def decision(self, name: str) -> Decision:
         """The one decision about this name (architecture.md law 2)."""
@@ -244,7 +249,7 @@ class ClientView:
         """The way from `earlier`, or from nothing at all, to this view."""
         if isinstance(earlier, Absent):
             if self._from_nothing is None:
-                self._from_nothing = Step(frozenset(self.named), False, self.members, (), _size(self.members))
+                self._from_nothing = Step(frozenset(self.named), False, self.members, (), {}, _size(self.members))
             return self._from_nothing
         step = self._steps.get(earlier)
         if step is None:
@@ -279,7 +284,8 @@ class ClientView:
             | (now.unreadable.keys() ^ before.unreadable.keys())
             | (now.removed ^ before.removed)
         )
-        return Step(frozenset(names), not self._decides_as(earlier), gains, losses, _size(gains))
+        held = {each.name: earlier.named[each.name].content for each in gains if each.name in earlier.named}
+        return Step(frozenset(names), not self._decides_as(earlier), gains, losses, held, _size(gains))
 
     def _decides_as(self, other: "ClientView") -> bool:
         return self.snapshot.access.decides_alike(self.audience, other.snapshot.access, other.audience)

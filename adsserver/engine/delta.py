@@ -69,14 +69,22 @@ def receive(stream: DeltaByName, request: DeltaRequest) -> tuple[Fact, ...]:
         facts = stream.answered(request.nonce, request.nack)
     elif request.nack is not None:
         facts = (Violated("N1", "an error was reported without saying for which response"),)
+    if stream.asked_before and not request.subscribe and not request.unsubscribe:
+        # Most requests: an answer to a response, and nothing else.
+        return facts
+    return (*facts, *_subscribe(stream, request))
+
+
+def _subscribe(stream: DeltaByName, request: DeltaRequest) -> tuple[Fact, ...]:
+    """Read the lists of a request."""
     first, stream.asked_before = not stream.asked_before, True
     current = stream.subscription
-    if first and not request.subscribe and not request.unsubscribe:
+    if not request.subscribe and not request.unsubscribe:
         wanted = legacy_wildcard(stream.kind)
     else:
         wanted = edited(stream.kind, current, request.subscribe, request.unsubscribe)
     if max(len(request.subscribe), len(wanted.names)) > stream.settings.limits.names_per_type:
-        return (*facts, _too_many(stream, max(len(request.subscribe), len(wanted.names))))
+        return (_too_many(stream, max(len(request.subscribe), len(wanted.names))),)
     asked = wanted.names & frozenset(request.subscribe)
     if first:
         # C6: what the client says it has is compared, not answered; E5: saying so is no subscription.
@@ -91,8 +99,8 @@ def receive(stream: DeltaByName, request: DeltaRequest) -> tuple[Fact, ...]:
     if first:
         stream.holds(request.initial_versions)
     if wanted == current and not first:
-        return facts
-    return (*facts, Subscribed(stream.kind, wanted.wildcard, wanted.names))
+        return ()
+    return (Subscribed(stream.kind, wanted.wildcard, wanted.names),)
 
 
 def _too_many(stream: DeltaByName, count: int) -> Violated:

@@ -20,6 +20,9 @@ class Variant(Enum):
     SOTW = "sotw"
     DELTA = "delta"
 
+    # There is one of each. Enum's own hash is computed in Python, several times for every message.
+    __hash__ = object.__hash__
+
 
 @dataclass(frozen=True, slots=True)
 class Nack:

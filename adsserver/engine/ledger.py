@@ -114,6 +114,8 @@ class Ledger:
 
     def push_due_s(self) -> float:
         """From when on a push may be written: at once (0), or when the client was silent for too long (B13)."""
+        if not self._outstanding:
+            return 0.0
         due = (self._free_at(entry) for entry in self._outstanding.values() if entry.push)
         return max(self.answer_due_s(), max(due, default=0.0))
 

@@ -65,8 +65,6 @@ def edited(
 
     Subscribe first, then unsubscribe (C5); only "*" itself ends a wildcard (C4).
     """
-    if not subscribe and not unsubscribe:
-        return current
     wildcard = current.wildcard or (kind.wildcard and WILDCARD in subscribe)
     if WILDCARD in unsubscribe:
         wildcard = False

@@ -41,6 +41,7 @@ from adsserver.servicers.ends import (
 from adsserver.servicers.refusal_log import RefusalLog
 from adsserver.servicers.unsupported import TooManyTypesError, UnsupportedTypes
 from adsserver.wire import (
+    Decoder,
     Encoder,
     Incoming,
     MalformedRequestError,
@@ -78,6 +79,7 @@ class Shared:
     hub: Hub
     callers: Callers
     encoder: Encoder
+    decoder: Decoder
     facts: Facts
     metrics: Metrics
     limits: Limits
@@ -121,6 +123,8 @@ class Stream:
         self._unsupported: UnsupportedTypes | None = None
         self._begun: _Begun | None = None
         self._too_large: dict[ResourceType, int] = {}
+        self._writer: asyncio.Task[object] | None = None
+        self._writing_since = math.inf
 
     # What the server and the hub ask for
 
@@ -164,6 +168,13 @@ class Stream:
         """End soon: the client belongs to another environment now (resolutions U18)."""
         self._end_after(_jitter(_MOVE_SPREAD_S), MOVED)
 
+    def end_if_slow(self, now: float) -> None:
+        """End, alone, if the client has taken nothing of a response for too long (reliability F17)."""
+        if now - self._writing_since >= self._shared.limits.write_timeout_s and self._end is None:
+            self._finish(TOO_SLOW)
+            if self._writer is not None:
+                self._writer.cancel()
+
     def drain(self, after_s: float) -> None:
         """End after this time: the process stops."""
         self._end_after(after_s, DRAINING)
@@ -198,13 +209,14 @@ class Stream:
         shared.open.discard(self)
         shared.metrics.streams.dec()
         shared.metrics.ended[end.code.name].inc()
+        tell = log.debug if end is CLIENT_ENDED else log.info
         begun = self._begun
         if begun is None:
-            log.info("stream.closed", peer=self._context.peer(), code=end.code.name, cause=end.cause)
+            tell("stream.closed", peer=self._context.peer(), code=end.code.name, cause=end.cause)
             return
         shared.hub.leave(begun.info.environment, self)
         shared.facts.closed(begun.info, end.cause)
-        log.info("stream.closed", stream=begun.info.id, node_id=begun.info.node_id, code=end.code.name, cause=end.cause)
+        tell("stream.closed", stream=begun.info.id, node_id=begun.info.node_id, code=end.code.name, cause=end.cause)
 
     async def _abort(self, end: End) -> None:
         if end.code is grpc.StatusCode.OK:
@@ -261,9 +273,9 @@ class Stream:
             self._receive(self._begun, incoming)
 
     async def _decode(self, data: bytes) -> Incoming:
-        arguments = (data, self._variant, self._service, self._shared.limits)
         if len(data) < _LARGE_REQUEST_BYTES:
-            return decode(*arguments)
+            return self._shared.decoder.decode(data, self._variant, self._service)
+        arguments = (data, self._variant, self._service, self._shared.limits)
         return await self._loop.run_in_executor(self._shared.parsers, decode, *arguments)
 
     async def _prepare(self, begun: _Begun, incoming: Incoming) -> None:
@@ -304,7 +316,10 @@ class Stream:
             self._silent_until = waits_until
         shared.hub.join(environment, self)
         shared.facts.opened(info)
-        log.info("stream.opened", stream=info.id, node_id=node.id, environment=environment, variant=self._variant.value)
+        # The client's timeline in the console has it; thousands at once are no news for a log.
+        log.debug(
+            "stream.opened", stream=info.id, node_id=node.id, environment=environment, variant=self._variant.value
+        )
         return _Begun(node, client, info, session)
 
     def _receive(self, begun: _Begun, incoming: Incoming) -> None:
@@ -349,6 +364,7 @@ class Stream:
 
     async def _write(self) -> End:
         """Write what there is to say until the stream ends; the reason it ended for."""
+        self._writer = asyncio.current_task()
         try:
             while True:
                 while self._end is None and (data := self._next()) is not None:
@@ -360,6 +376,11 @@ class Stream:
                 self._arm()
                 await self._wake.wait()
                 self._wake.clear()
+        except asyncio.CancelledError:
+            # By `end_if_slow`, unless the call was cancelled, too.
+            if self._end is not TOO_SLOW or self._writer is None or self._writer.uncancel() > 0:
+                raise
+            return TOO_SLOW
         except StreamEndError as error:
             return error.end
         except Exception:
@@ -387,6 +408,8 @@ class Stream:
     def _tell_too_large(self, begun: _Begun) -> None:
         """Say of each state that cannot be sent that it is so, once for each size it has (F24)."""
         now = begun.session.too_large()
+        if not now and not self._too_large:
+            return
         for kind, size in now.items():
             if self._too_large.get(kind) != size:
                 self._shared.metrics.too_large[kind.word].inc()
@@ -407,12 +430,11 @@ class Stream:
             log.warning("client.probing", identity=info.identity, node_id=info.node_id, names_per_h=limit)
 
     async def _send(self, data: bytes) -> None:
-        try:
-            # The write is the back-pressure; a client that takes nothing for this long ends its own stream only (F17).
-            async with asyncio.timeout(self._shared.limits.write_timeout_s):
-                await self._context.write(data)
-        except TimeoutError:
-            raise StreamEndError(TOO_SLOW) from None
+        # The write is the back-pressure. `end_if_slow` looks at it from time to time: a timer for each response would
+        # cost as much as the rest of this method.
+        self._writing_since = self._loop.time()
+        await self._context.write(data)
+        self._writing_since = math.inf
         self._shared.metrics.bytes_sent.inc(len(data))
 
     def _arm(self) -> None:

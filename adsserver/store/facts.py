@@ -132,7 +132,17 @@ class FactBuffer:
             self._set(
                 known,
                 response.kind.word,
-                before._replace(state=SubscriptionState.SENT, nonce=response.nonce, sent=response.version, sent_at=now),
+                # Not `_replace`, which takes four times as long; this is once for every response.
+                Substream(
+                    before.wildcard,
+                    before.names,
+                    SubscriptionState.SENT,
+                    response.nonce,
+                    response.version,
+                    now,
+                    before.acked,
+                    before.acked_at,
+                ),
             )
             full = self._learnt.keys >= MAX_BATCH_KEYS
         if full:
@@ -175,7 +185,8 @@ class FactBuffer:
         before = known.substreams.get(word, _NOTHING)
         # An answer to an older response does not say what the client makes of the newest one.
         state = SubscriptionState.ACKED if fact.nonce == before.nonce else before.state
-        self._set(known, word, before._replace(state=state, acked=fact.version, acked_at=now))
+        wildcard, names, _, nonce, sent, sent_at, _, _ = before
+        self._set(known, word, Substream(wildcard, names, state, nonce, sent, sent_at, fact.version, now))
         if fact.resources and self._remembered.is_new(environment, fact.resources):
             self._learnt.acknowledged.append(Acknowledgement(environment, word, fact.resources))
 
