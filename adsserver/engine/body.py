@@ -57,7 +57,9 @@ class Body:
 
     def restricted_to(self, subscription: Subscription) -> "Body":
         """The same without what `subscription` no longer covers; itself when that is nothing."""
-        named = {name: member for name, member in self.named.items() if subscription.covers(name)}
+        # Asked at every ACK: under a wildcard nothing is left out, and the members are not gone through.
+        everything = subscription.wildcard
+        named = self.named if everything else {n: m for n, m in self.named.items() if subscription.covers(n)}
         errors = tuple(error for error in self.errors if subscription.explains(error.name))
         if len(named) == len(self.named) and len(errors) == len(self.errors):
             return self
