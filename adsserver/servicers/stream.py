@@ -125,6 +125,7 @@ class Stream:
         self._too_large: dict[ResourceType, int] = {}
         self._writer: asyncio.Task[object] | None = None
         self._writing_since = math.inf
+        self._cut = False
 
     # What the server and the hub ask for
 
@@ -170,10 +171,10 @@ class Stream:
 
     def end_if_slow(self, now: float) -> None:
         """End, alone, if the client has taken nothing of a response for too long (reliability F17)."""
-        if now - self._writing_since >= self._shared.limits.write_timeout_s and self._end is None:
+        if self._writer is not None and now - self._writing_since >= self._shared.limits.write_timeout_s:
             self._finish(TOO_SLOW)
-            if self._writer is not None:
-                self._writer.cancel()
+            self._writing_since, self._cut = math.inf, True
+            self._writer.cancel()
 
     def drain(self, after_s: float) -> None:
         """End after this time: the process stops."""
@@ -378,9 +379,9 @@ class Stream:
                 self._wake.clear()
         except asyncio.CancelledError:
             # By `end_if_slow`, unless the call was cancelled, too.
-            if self._end is not TOO_SLOW or self._writer is None or self._writer.uncancel() > 0:
+            if not self._cut or self._end is None or self._writer is None or self._writer.uncancel() > 0:
                 raise
-            return TOO_SLOW
+            return self._end
         except StreamEndError as error:
             return error.end
         except Exception:

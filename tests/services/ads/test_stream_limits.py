@@ -144,6 +144,25 @@ async def test_stream__client_that_does_not_read__ends_alone_after_the_write_tim
     assert run.sample("parley_ads_streams_ended_total", code="UNAVAILABLE") >= 1
 
 
+async def test_stream__client_that_does_not_read_and_asks_nothing_more__ends_too() -> None:
+    async with running(config(limits=Limits(write_timeout_s=1))) as run:
+        run.publish(cluster("a"))
+        stuck = connect(run)
+        await stuck.ask(node=NODE, type_url=CLUSTER.url)
+        big = cluster("a")
+        big.alt_stat_name = "x" * 3_000_000
+        for number in range(1, 4):
+            await until(lambda n=number: run.sample("parley_ads_responses_total", variant="sotw", type="cluster") >= n)  # type: ignore[misc]
+            big.connect_timeout.seconds = number
+            run.publish(big)
+            await stuck.ask(type_url=CLUSTER.url, response_nonce=str(number))
+        await until(lambda: run.sample("parley_ads_responses_total", variant="sotw", type="cluster") >= 3)
+
+        # The stream has its reason to end while the last response still waits for the client.
+        await stuck.call.done_writing()
+        await until(lambda: run.server.open_streams == 0)
+
+
 async def test_stop__open_streams__end_with_unavailable_after_their_responses() -> None:
     async with running() as run:
         run.publish(cluster("a"))
