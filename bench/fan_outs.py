@@ -5,6 +5,7 @@ busy moment of the machine meets all of them.
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,8 +21,11 @@ from bench.registry import Measurement
 from bench.resources import cluster
 
 ANSWER_S = 120.0
-# Nobody hints here: so often ADS looks for a snapshot.
-POLL = {"PARLEY_LIMIT_RECONCILE_POLL_MS": "200"}
+# Nobody hints here: so often ADS looks for a snapshot. And one fleet may come before the last one's end is noticed.
+LIMITS = {"PARLEY_LIMIT_RECONCILE_POLL_MS": "200", "PARLEY_LIMIT_STREAMS_PER_REPLICA": "20000"}
+_QUIET_S = 0.25
+_QUIET_SHARE = 0.1
+_SETTLES_S = 30.0
 _KIB = 1024
 # A change must be one, whichever side of a scenario made the one before.
 _timeouts = count(2)
@@ -59,6 +63,7 @@ def measure_in_turn(sides: Sequence[Side], *, rounds: int, clients: int, changes
     for _ in range(rounds):
         for side in sides:
             _one_round(side, clients=clients, changes=changes)
+            _until_quiet(side.process)
 
 
 def _one_round(side: Side, *, clients: int, changes: int) -> None:
@@ -72,6 +77,18 @@ def _one_round(side: Side, *, clients: int, changes: int) -> None:
             side.stream_kib.append((side.process.memory_info().rss - resident) / clients / _KIB)
         for _ in range(changes):
             one_change(side, fleet)
+
+
+def _until_quiet(process: psutil.Process) -> None:
+    """Wait until a server has cleared away after its clients, so that the next side has the machine."""
+    ends = time.monotonic() + _SETTLES_S
+    before = cpu_s(process)
+    while time.monotonic() < ends:
+        time.sleep(_QUIET_S)
+        now = cpu_s(process)
+        if now - before < _QUIET_S * _QUIET_SHARE:
+            return
+        before = now
 
 
 def one_change(side: Side, fleet: Receivers, *, by: int | None = None) -> None:

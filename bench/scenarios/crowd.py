@@ -11,7 +11,7 @@ import redis
 from bench.ads_process import AdsProcess, ads_process
 from bench.ads_program import TASKS_WORD
 from bench.cycles import Counted, cycles
-from bench.fan_outs import PER_CLUSTER, POLL, builder, measure_in_turn, product, rules
+from bench.fan_outs import LIMITS, PER_CLUSTER, builder, measure_in_turn, product, rules
 from bench.filled import filled
 from bench.installation import installation
 from bench.receivers import Asks
@@ -37,11 +37,10 @@ _WARM_UP = 1 / 3
 def crowd(parameters: Parameters) -> Iterator[Measurement]:
     """Issue 10: all connect, one change reaches all, 60 KiB each."""
     clients = parameters["clients"]
-    more = {"PARLEY_LIMIT_STREAMS_PER_REPLICA": str(clients + 100)}
     with filled(parameters["clusters"] * PER_CLUSTER):
         rules(parameters["rules"])
         builder()()
-        with ads_process(**POLL, **more) as ads:
+        with ads_process(**LIMITS) as ads:
             side = product(ads, Asks(delta=True), per_s=parameters["per_s"])
             measure_in_turn((side,), rounds=1, clients=clients, changes=parameters["changes"])
     yield side.measurement("all clients connect and have everything", "s", side.first_sync_s)

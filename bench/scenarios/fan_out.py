@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from bench.ads_process import ads_process
-from bench.fan_outs import PER_CLUSTER, POLL, Side, builder, floor, measure_in_turn, product, rules
+from bench.fan_outs import LIMITS, PER_CLUSTER, Side, builder, floor, measure_in_turn, product, rules
 from bench.filled import filled
 from bench.receivers import Asks
 from bench.registry import Measurement, Parameters, ratio, scenario
@@ -38,7 +38,7 @@ def fan_out_large(parameters: Parameters) -> Iterator[Measurement]:
 @scenario(
     "latency",
     "A change to the last client, over the number of clients; SotW and delta, beside the floor; draws a picture",
-    parameters={"most": 2_000, "clusters": 1_000, "rounds": 2, "changes": 3, "rules": 1_000},
+    parameters={"most": 2_000, "clusters": 1_000, "rounds": 1, "changes": 4, "rules": 1_000},
 )
 def latency(parameters: Parameters) -> Iterator[Measurement]:
     """An eighth, a quarter, a half and all of the clients. `bench/out/latency.svg` is drawn from it."""
@@ -83,5 +83,5 @@ def _product_and_floor(parameters: Parameters, asks: Asks) -> Iterator[tuple[Sid
     with filled(clusters * PER_CLUSTER):
         rules(parameters["rules"])
         builder()()
-        with ads_process(**POLL) as ads, floor(clusters, asks) as least:
+        with ads_process(**LIMITS) as ads, floor(clusters, asks) as least:
             yield product(ads, asks), least

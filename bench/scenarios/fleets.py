@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from bench.ads_process import ads_process
 from bench.ads_program import WITHOUT_FACTS
-from bench.fan_outs import PER_CLUSTER, POLL, Side, builder, measure_in_turn, one_change, product, rules
+from bench.fan_outs import LIMITS, PER_CLUSTER, Side, builder, measure_in_turn, one_change, product, rules
 from bench.filled import filled, put
 from bench.receivers import Asks, receivers
 from bench.registry import Measurement, Parameters, ratio, scenario
 from bench.resources import cluster, endpoints, fleet
 from xdscore.resource_types import ENDPOINT
 
-_FLEET = {"clients": 1_000, "clusters": 1_000, "rounds": 3, "changes": 4, "rules": 1_000}
+_FLEET = {"clients": 1_000, "clusters": 1_000, "rounds": 3, "changes": 3, "rules": 1_000}
 _ANSWER_S = 120.0
 
 
@@ -23,7 +23,7 @@ def audiences(parameters: Parameters) -> Iterator[Measurement]:
         workloads = _groups(parameters["audiences"])
         rules(parameters["rules"])
         builder()()
-        with ads_process(**POLL) as ads:
+        with ads_process(**LIMITS) as ads:
             one = product(ads, Asks(workloads=workloads[:1]), name="one audience")
             many = product(ads, Asks(workloads=workloads), name=f"{len(workloads)} audiences")
             _measure((one, many), parameters)
@@ -37,7 +37,7 @@ def workers(parameters: Parameters) -> Iterator[Measurement]:
     with filled(parameters["clusters"] * PER_CLUSTER):
         rules(parameters["rules"])
         builder()()
-        with ads_process(**POLL) as single, ads_process(**POLL, PARLEY_ADS_WORKERS="2") as double:
+        with ads_process(**LIMITS) as single, ads_process(**LIMITS, PARLEY_ADS_WORKERS="2") as double:
             one = product(single, asks, name="one worker")
             two = product(double, asks, name="two workers")
             _measure((one, two), parameters)
@@ -66,7 +66,7 @@ def extras(parameters: Parameters) -> Iterator[Measurement]:
         builder()()
         builder("plain")()
         without = ("-m", "bench.ads_program", WITHOUT_FACTS)
-        with ads_process(("-m", "bench.ads_program"), **POLL) as full, ads_process(without, **POLL) as bare:
+        with ads_process(("-m", "bench.ads_program"), **LIMITS) as full, ads_process(without, **LIMITS) as bare:
             for kind, delta in (("SotW", False), ("delta", True)):
                 on = product(full, Asks(delta=delta, also=missing), name=f"{kind}, everything on")
                 nothing = Asks(delta=delta, also=missing, workloads=("plain",), errors=False)
@@ -86,7 +86,7 @@ def some_endpoints(parameters: Parameters) -> Iterator[Measurement]:
     with filled(0):
         put([make(number) for number in range(parameters["of"]) for make in (cluster, endpoints)])
         builder()()
-        with ads_process(**POLL) as ads, receivers(ads.address, clients=parameters["clients"], asks=asks) as clients:
+        with ads_process(**LIMITS) as ads, receivers(ads.address, clients=parameters["clients"], asks=asks) as clients:
             clients.next_response(within_s=_ANSWER_S)
             side = product(ads, asks)
             woken = too_many = 0

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from bench.ads_process import ads_process
-from bench.fan_outs import POLL, builder
+from bench.fan_outs import LIMITS, builder
 from bench.filled import filled, put
 from bench.receivers import Asks, receivers
 from bench.registry import Measurement, Parameters, scenario
@@ -69,7 +69,7 @@ def large_publication(parameters: Parameters) -> Iterator[Measurement]:
         put([cluster(0)])
         _put_routes(resources, "a" * size)
         builder()()
-        with ads_process(**POLL) as ads, receivers(ads.address, clients=clients, asks=asks) as fleet:
+        with ads_process(**LIMITS) as ads, receivers(ads.address, clients=clients, asks=asks) as fleet:
             fleet.next_response(within_s=_ANSWER_S)
             _put_routes(resources, "b" * size)
             before = ads.metrics()

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Iterator
 
 from bench.ads_process import ads_process
-from bench.fan_outs import ANSWER_S, POLL, builder, one_change, product
+from bench.fan_outs import ANSWER_S, LIMITS, builder, one_change, product
 from bench.filled import filled, put
 from bench.receivers import Asks, receivers
 from bench.registry import Measurement, Parameters, scenario
@@ -20,6 +20,7 @@ _LARGE = 100_000
     "scale",
     "What a client, a resource and a change cost ADS, and whether the sum is right at other sizes",
     parameters={"clients": 2_000, "resources": 20_000, "changes": 3},
+    by_name=True,
 )
 def scale(parameters: Parameters) -> Iterator[Measurement]:
     """Issue 10: a model that is checked against at least three measured points."""
@@ -68,7 +69,7 @@ def _idle_mib() -> float:
 def _point(clients: int, changes: int) -> tuple[float, float]:
     """(memory in MiB, processor time of a change in seconds) of a process with so many delta clients."""
     asks = Asks(delta=True)
-    with ads_process(**POLL) as ads, receivers(ads.address, clients=clients, asks=asks) as fleet:
+    with ads_process(**LIMITS) as ads, receivers(ads.address, clients=clients, asks=asks) as fleet:
         fleet.next_response(within_s=ANSWER_S)
         side = product(ads, asks)
         for _ in range(changes):

@@ -76,7 +76,7 @@ def test_command_line__no_scenario__runs_those_that_do_not_take_very_long() -> N
 
     chosen, _ = _read(["clients=5"], scenarios)
 
-    assert {each.name for each in chosen} == scenarios.keys() - {"crowd", "churn"}
+    assert {each.name for each in chosen} == scenarios.keys() - {"crowd", "churn", "scale"}
     assert [each.name for each in _read(["crowd"], scenarios)[0]] == ["crowd"]
 
 
