@@ -20,7 +20,7 @@ from envoy.service.discovery.v3 import discovery_pb2
 from grpc._cython import cygrpc  # type: ignore[attr-defined]  # grpc-stubs do not know it
 
 from bench.resources import cluster_name, route_name
-from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE, ResourceType
+from xdscore.resource_types import CLUSTER, ROUTE
 
 _SERVICE: Final = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
 SOTW: Final = _SERVICE + "StreamAggregatedResources"
@@ -55,7 +55,7 @@ class Asks:
     """
 
     delta: bool = False
-    kind: ResourceType = CLUSTER
+    type_url: str = CLUSTER.url  # not the type itself: that is one object in each process
     each: int = 0
     of: int = 1
     also: tuple[str, ...] = ()
@@ -71,9 +71,9 @@ class Asks:
         names = self._names(client)
         request: Any
         if self.delta:
-            request = discovery_pb2.DeltaDiscoveryRequest(type_url=self.kind.url, resource_names_subscribe=names)
+            request = discovery_pb2.DeltaDiscoveryRequest(type_url=self.type_url, resource_names_subscribe=names)
         else:
-            request = discovery_pb2.DiscoveryRequest(type_url=self.kind.url, resource_names=names)
+            request = discovery_pb2.DiscoveryRequest(type_url=self.type_url, resource_names=names)
         request.node.id = f"receiver-{client:05}"
         request.node.cluster = self.workloads[client % len(self.workloads)]
         if not self.errors:
@@ -84,11 +84,11 @@ class Asks:
     def ack_before_nonce(self, client: int) -> bytes:
         """An answer up to its nonce's length: `response_nonce` is field 6 of a delta request and 5 of a SotW one."""
         if self.delta:
-            encoded: bytes = discovery_pb2.DeltaDiscoveryRequest(type_url=self.kind.url).SerializeToString()
+            encoded: bytes = discovery_pb2.DeltaDiscoveryRequest(type_url=self.type_url).SerializeToString()
             return encoded + b"\x32"
         # SotW says with every request what it asks for.
         request = discovery_pb2.DiscoveryRequest(
-            type_url=self.kind.url, version_info="1", resource_names=self._names(client)
+            type_url=self.type_url, version_info="1", resource_names=self._names(client)
         )
         encoded = request.SerializeToString()
         return encoded + b"\x2a"
@@ -96,7 +96,7 @@ class Asks:
     def _names(self, client: int) -> list[str]:
         if self.each:
             first = client * _STRIDE
-            return [_name(self.kind, number % self.of) for number in range(first, first + self.each)]
+            return [_name(self.type_url, number % self.of) for number in range(first, first + self.each)]
         return ["*", *self.also] if self.delta or self.also else []
 
 
@@ -235,10 +235,9 @@ class _Clients:
         return f"{await call.code()} {await call.details()}"
 
 
-def _name(kind: ResourceType, number: int) -> str:
+def _name(type_url: str, number: int) -> str:
     """The name of an endpoint assignment is its cluster's."""
-    names = {CLUSTER: cluster_name(number), ENDPOINT: cluster_name(number), ROUTE: route_name(number, 0)}
-    return names[kind]
+    return route_name(number, 0) if type_url == ROUTE.url else cluster_name(number)
 
 
 def _nonce(response: bytes, *, delta: bool) -> bytes:

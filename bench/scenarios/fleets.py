@@ -82,7 +82,7 @@ def extras(parameters: Parameters) -> Iterator[Measurement]:
 )
 def some_endpoints(parameters: Parameters) -> Iterator[Measurement]:
     """performance.md: only subscribers are woken, within 100 ms."""
-    asks = Asks(delta=True, kind=ENDPOINT, each=parameters["each"], of=parameters["of"])
+    asks = Asks(delta=True, type_url=ENDPOINT.url, each=parameters["each"], of=parameters["of"])
     with filled(0):
         put([make(number) for number in range(parameters["of"]) for make in (cluster, endpoints)])
         builder()()

@@ -64,7 +64,7 @@ def large_publication(parameters: Parameters) -> Iterator[Measurement]:
     """performance.md: at most 250 ms late. Every resource changes, and each client follows one of them."""
     clients, resources = parameters["clients"], parameters["resources"]
     size = parameters["mib"] * _MIB // resources
-    asks = Asks(delta=True, kind=ROUTE, each=1, of=resources)
+    asks = Asks(delta=True, type_url=ROUTE.url, each=1, of=resources)
     with filled(0):
         put([cluster(0)])
         _put_routes(resources, "a" * size)

@@ -7,7 +7,7 @@ from bench.receivers import Asks, _nonce
 from bench.resources import cluster_name
 from xdscore.resource_types import CLUSTER, ENDPOINT
 
-SOME = Asks(delta=True, kind=ENDPOINT, each=20, of=50)
+SOME = Asks(delta=True, type_url=ENDPOINT.url, each=20, of=50)
 
 
 def test_first_request__of_some_names__asks_for_what_wants_says() -> None:
