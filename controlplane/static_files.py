@@ -4,10 +4,10 @@ WhiteNoise's own middleware is synchronous: Django would then give each request 
 for as long as it takes, and requests that wait (`?wait=`, live pages) could share nothing.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
-from django.http import HttpRequest
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
+from django.http import HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from whitenoise.middleware import WhiteNoiseMiddleware
 
@@ -33,4 +33,16 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # unty
 
 
 async def _ready(answer: HttpResponseBase) -> HttpResponseBase:
+    if isinstance(answer, StreamingHttpResponse) and not answer.is_async:
+        answer.streaming_content = _parts(iter(answer))
     return answer
+
+
+async def _parts(file: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """A file's parts, read in a thread. Django would do the same, and warn each time that it had to."""
+
+    def read() -> list[bytes]:
+        return list(file)
+
+    for part in await sync_to_async(read)():
+        yield part

@@ -1,6 +1,7 @@
 """The API as a server calls it: paths as they were sent, bodies that are too large, ids of requests."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -14,6 +15,7 @@ from controlplane.catalog.services import environment_default_ensure
 from tests.support.manifests import TYPE, cluster, endpoints
 
 pytestmark = pytest.mark.django_db(transaction=True)
+ROOT = Path(__file__).parents[2]
 RESOURCES = "/api/v1/environments/default/resources"
 
 
@@ -29,6 +31,18 @@ async def http(token: str) -> AsyncIterator[httpx.AsyncClient]:
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as client:
         yield client
+
+
+@pytest.mark.filterwarnings("error")
+async def test_static_file__of_the_console__is_sent_whole_and_without_a_warning(http: httpx.AsyncClient) -> None:
+    file = ROOT / "static" / "console" / "editor.js"
+
+    answer = await http.get("/static/console/editor.js")
+    again = await http.get("/static/console/editor.js", headers={"If-None-Match": answer.headers["ETag"]})
+
+    assert answer.status_code == 200
+    assert answer.content == file.read_bytes()
+    assert (again.status_code, again.content) == (304, b"")
 
 
 NAMES = {
