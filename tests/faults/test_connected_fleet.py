@@ -6,6 +6,7 @@ took away, no error came that the decision did not order, and streams ended only
 go to docs/reliability.md.
 """
 
+import json
 import secrets
 import signal
 import threading
@@ -13,6 +14,7 @@ import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from datetime import datetime
 from pathlib import Path
 
 import psycopg
@@ -20,6 +22,7 @@ import pytest
 
 from controlplane.home import Home
 from tests.support.ads_probe import served_clusters
+from tests.support.clocks import WrongClock
 from tests.support.manage import manage
 from tests.support.manifests import cluster
 from tests.support.site import CLIENTS, KILLED_ENDS, LEAVING_ENDS, REPLICAS, WORKERS, Site, site_of, stores
@@ -57,6 +60,14 @@ def seconds(done: Callable[[], object]) -> float:
     started = time.monotonic()
     done()
     return time.monotonic() - started
+
+
+def told_s(site: Site, name: str) -> float:
+    """The time of day of the newest line in the log of a process, by its own clock."""
+    home = site.parley.home
+    lines = (home.parent / f"{home.name}-{name}.log").read_text(encoding="utf-8").splitlines()
+    told_at: str = json.loads(lines[-1])["timestamp"]
+    return datetime.fromisoformat(told_at).timestamp()
 
 
 def measured(**figures: float) -> None:
@@ -218,6 +229,35 @@ def test_f14__replicas_are_restarted_one_after_the_other_while_changes_go_on__no
     nothing_wrong(report, ends=LEAVING_ENDS)
     assert report.without_s <= 3
     measured(longest_without_a_stream_s=report.without_s, changes_meanwhile=len(names))
+
+
+def test_f16__clocks_are_an_hour_off_and_step__changes_arrive_in_order_all_the_same(site: Site, tmp_path: Path) -> None:
+    hour_s = 3600
+    ahead, behind = WrongClock(tmp_path / "ahead", hour_s), WrongClock(tmp_path / "behind", -hour_s)
+    for name, clock in (("ads0", ahead), ("worker0", behind), ("ads1", behind), ("worker1", ahead)):
+        site.parley.stop(name)
+        site.parley.start(name, clock.variables)
+        if name.startswith("ads"):
+            site.parley.ready(name)
+    assert told_s(site, "ads0") - told_s(site, "ads1") > hour_s
+    reports, taken_s = [], []
+    for number, shifts_s in enumerate(((hour_s, -hour_s), (-hour_s, hour_s), (0, 0))):
+        for clock, shift_s in zip((ahead, behind), shifts_s, strict=True):
+            clock.step(shift_s)
+        started = time.monotonic()
+        site.publish(f"at-another-time-{number}")
+        reports.append(site.converges(within_s=20))
+        taken_s.append(time.monotonic() - started)
+    for name in ("ads0", "worker0", "ads1", "worker1"):
+        site.parley.stop(name)
+        site.parley.start(name)
+        if name.startswith("ads"):
+            site.parley.ready(name)
+    site.publish("with-right-clocks")
+    reports.append(site.converges(within_s=20))
+
+    nothing_wrong(*reports, ends=LEAVING_ENDS)
+    measured(slowest_s=max(taken_s))
 
 
 def test_f21__peers_fall_silent__the_server_lets_them_go_and_takes_them_back(site: Site) -> None:
