@@ -92,6 +92,9 @@ class ByName(SubStream):
 
     def holds(self, versions: Mapping[str, str]) -> None:
         """What a client says, on a new stream, it still has of what it is subscribed to (E5)."""
+        if not versions:
+            # A new client: told everything by the step that all of them share.
+            return
         view, alone = self.view, self.subscription.wildcard and not self.subscription.names
         if alone and not isinstance(view, Absent):
             # A reconnect joins the shared view, but for what differs (performance.md law 3): with everything current

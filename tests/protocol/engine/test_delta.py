@@ -192,6 +192,13 @@ def test_compose__same_step_of_two_wildcard_streams__shares_one_tuple(world: Wor
     assert versions_of(first) == {"a": "a2"}
 
 
+def test_compose__two_new_wildcard_streams__share_one_tuple(world: World) -> None:
+    (first,), (second,) = (Wire(world, Variant.DELTA).delta(CLUSTER) for _ in range(2))
+
+    assert first.resources is second.resources
+    assert first.resources
+
+
 def test_rejected__removals_in_the_response__are_said_again_alone(wire: Wire, world: World) -> None:
     wire.delta(ENDPOINT, "a", "zz")
 
