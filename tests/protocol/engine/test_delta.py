@@ -2,6 +2,7 @@
 
 import pytest
 
+from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import Acknowledged, Rejected, Subscribed, Variant
 from tests.protocol.engine.scenario import Wire
 from tests.protocol.engine.world import World, errors_of, names_of, versions_of
@@ -192,11 +193,16 @@ def test_compose__same_step_of_two_wildcard_streams__shares_one_tuple(world: Wor
     assert versions_of(first) == {"a": "a2"}
 
 
-def test_compose__two_new_wildcard_streams__share_one_tuple(world: World) -> None:
-    (first,), (second,) = (Wire(world, Variant.DELTA).delta(CLUSTER) for _ in range(2))
+def test_compose__new_wildcard_stream__is_told_everything_without_a_look_at_each_name(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[object] = []
+    monkeypatch.setattr(ClientView, "shown", lambda *arguments: looked_at.append(arguments))
 
-    assert first.resources is second.resources
-    assert first.resources
+    (response,) = Wire(world, Variant.DELTA).delta(CLUSTER)
+
+    assert names_of(response)
+    assert looked_at == []
 
 
 def test_rejected__removals_in_the_response__are_said_again_alone(wire: Wire, world: World) -> None:
