@@ -159,3 +159,17 @@ def fleet_asks(*, environment_key: str, words: Collection[str]) -> FleetAsks:
         if client in clients and name_set in names
     )
     return FleetAsks(clients, asks, names)
+
+
+def fleet_asking(*, environment_key: str, word: str, names: Collection[str]) -> Mapping[str, ClientFacts]:
+    """By id, the connected clients that ask for one of these names by itself; a wildcard asks for none. Two queries."""
+    here = Subscription.objects.filter(
+        stream__closed_at=None, stream__client__environment__key=environment_key, type=word
+    )
+    wanted = frozenset(names)
+    sets = NameSet.objects.filter(pk__in=here.values("name_set_id").distinct()).values_list("pk", "names")
+    asking = [pk for pk, packed in sets if not wanted.isdisjoint(unpack_names(bytes(packed)))]
+    prefix = "stream__client"
+    columns = (f"{prefix}_id", f"{prefix}__identity", f"{prefix}__node_id", f"{prefix}__node_cluster")
+    rows = here.filter(name_set_id__in=asking).values_list(*columns).distinct()
+    return {client: ClientFacts(identity, node_id, node_cluster) for client, identity, node_id, node_cluster in rows}

@@ -18,11 +18,14 @@ from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.selectors import environment_list
 from controlplane.clients.selectors import client_get
+from controlplane.console.explain_askers import WhoAsks, verdict_key, who_asks
 from controlplane.console.pages import Page
 from controlplane.console.resources import resource_url
 from controlplane.errors import ControlPlaneError, InputInvalid
+from controlplane.explain.askers import askers_of
 from controlplane.explain.selectors import explain
-from controlplane.explain.values import Ladder, Link, Question, RungState, Verdict
+from controlplane.explain.values import Ladder, Link, Question, RungState
+from xdscore.codes import CATALOGUE, shown
 from xdscore.names import name_problem
 from xdscore.resource_types import RESOURCE_TYPES, by_word
 from xdscore.selectors import DEFAULT_ENVIRONMENT
@@ -30,7 +33,6 @@ from xdscore.selectors import DEFAULT_ENVIRONMENT
 _MAX_CLIENT_CHARS: Final = 1_024
 _MAX_EPOCH_CHARS: Final = 18
 
-_VERDICTS: Final = {Verdict.YES: "yes", Verdict.NO: "no", Verdict.UNKNOWN: "unknown"}
 _SIGNS: Final = {RungState.OK: "ok", RungState.FAIL: "FAIL", RungState.UNKNOWN: "?", RungState.SKIPPED: "-"}
 _TITLES: Final = {
     1: "Who is this client?",
@@ -55,6 +57,8 @@ class Asked:
     name: str
     client: str
     at: str
+    code: str = ""
+    """What the pasted text says that its client was told; empty where none was pasted."""
 
     @property
     def empty(self) -> bool:
@@ -102,14 +106,15 @@ class ExplainPage(Page):
         try:
             question = self._question(asked)
             ladder = explain(question=question, client=asked.client, environment_keys=keys)
+            who = _who_asks(asked, question, ladder)
         except ControlPlaneError as error:
             return self.page(
                 {**context, "error": error}, status=404 if isinstance(error, InputInvalid) else error.status
             )
-        text = text_of(asked, ladder)
+        text = text_of(asked, ladder, who)
         if request.GET.get("format") == "text":
             return HttpResponse(text, content_type="text/plain; charset=utf-8")
-        return self.page({**context, **_answer(asked, ladder), "text": text, "grant": self._grant(asked, ladder)})
+        return self.page({**context, **_answer(asked, ladder, who), "text": text, "grant": self._grant(asked, ladder)})
 
     def _question(self, asked: Asked) -> Question:
         """Raises InputInvalid for what cannot be asked, NotFound for what may not be."""
@@ -133,14 +138,25 @@ class ExplainPage(Page):
         return f"{reverse('access-rule', args=[asked.environment])}?{given}"
 
 
-def text_of(asked: Asked, ladder: Ladder) -> str:
+def _who_asks(asked: Asked, question: Question, ladder: Ladder) -> WhoAsks:
+    """Who asks for the name, where no client is named."""
+    if asked.client:
+        return WhoAsks()
+    found = askers_of(question)
+    urls = {each.id: asked.address(c=each.id) for each in found.clients}
+    return who_asks(found, question, ladder, asked.code, urls)
+
+
+def text_of(asked: Asked, ladder: Ladder, who: WhoAsks) -> str:
     """The answer for a ticket or a chat."""
-    who = f"client {asked.client}" if asked.client else "a client in no group"
+    answer = "IT DEPENDS ON WHO ASKS" if who.depends else ladder.verdict.value.upper()
+    whom = f"client {asked.client}" if asked.client else "any client" if who.depends else "a client in no group"
     when = f" at snapshot {asked.at}" if asked.at else ""
     lines = [
-        f"{ladder.verdict.value.upper()}  {who} · {asked.word} '{asked.name}' in '{asked.environment}'{when}"
+        f"{answer}  {whom} · {asked.word} '{asked.name}' in '{asked.environment}'{when}"
         + (f"  {ladder.code}" if ladder.code else ""),
-        f"     {ladder.sentence}",
+        f"     {who.sentence or ladder.sentence}",
+        *(f"     {_told_line(who)}" for _ in range(bool(who.told))),
         *(f"{_SIGNS[rung.state]:>4} {rung.number} {rung.title:<12} {rung.text}" for rung in ladder.rungs),
         *(f"told: {ladder.told}" for _ in range(bool(ladder.told))),
         *(f"next: {step}" for step in ladder.next),
@@ -149,18 +165,26 @@ def text_of(asked: Asked, ladder: Ladder) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _told_line(who: WhoAsks) -> str:
+    names = [shown(line.asker.node_id or line.asker.id) for line in who.named]
+    more = [f"and {who.unnamed} more"] if who.unnamed else []
+    return f"{who.told} {', '.join((*names, *more))}".rstrip()
+
+
 def _asked(request: HttpRequest) -> Asked:
     given = request.GET
+    code = given.get("code", "")
     return Asked(
         given.get("e", "").strip()[:63] or DEFAULT_ENVIRONMENT,
         given.get("t", ""),
         given.get("n", ""),
         given.get("c", "").strip()[:_MAX_CLIENT_CHARS],
         given.get("at", "").strip()[: _MAX_EPOCH_CHARS + 1],
+        code if code in CATALOGUE else "",
     )
 
 
-def _answer(asked: Asked, ladder: Ladder) -> dict[str, object]:
+def _answer(asked: Asked, ladder: Ladder, who: WhoAsks) -> dict[str, object]:
     epoch = next((link.parts[-1] for link in ladder.links if link.title == "snapshot"), "")
     links = {number: tuple(_links(ladder.links, number)) for number in _TITLES}
     steps = tuple(
@@ -171,7 +195,8 @@ def _answer(asked: Asked, ladder: Ladder) -> dict[str, object]:
         "kind": by_word[asked.word],
         "called": _called(asked, ladder),
         "ladder": ladder,
-        "verdict": _VERDICTS[ladder.verdict],
+        "verdict": verdict_key(who, ladder),
+        "who": who,
         "steps": steps,
         "incidents": tuple(_links(ladder.links, _RUNG_OF["incident"])),
         "ways_back": _ways_back(ladder, links[_RUNG_OF["change"]]),

@@ -98,5 +98,7 @@ def _the_one(clients: tuple[ClientLine, ...], wanted: str) -> ClientLine | None:
 
 def _explain_url(terms: Terms, keys: tuple[str, ...]) -> str:
     environment = terms.environment or (keys[0] if keys else "")
-    given = {"e": environment, "t": terms.word, "n": terms.name, "c": terms.client}
+    # What the client was told matters where the text does not say which client it was.
+    code = terms.code if not terms.client else ""
+    given = {"e": environment, "t": terms.word, "n": terms.name, "c": terms.client, "code": code}
     return f"{reverse('explain')}?{urlencode({key: value for key, value in given.items() if value})}"

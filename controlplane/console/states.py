@@ -88,6 +88,8 @@ LOOKS: Final[dict[str, Look]] = {
     "fail": Look("bad", "x", "fail"),
     "unknown": Look("warn", "question-mark", "cannot know"),
     "skipped": Look("quiet", "minus", "not asked"),
+    "depends": Look("warn", "users", "It depends on who asks"),
+    "served_it": Look("good", "circle-check", "served"),
     "yes": Look("good", "circle-check", "Yes"),
     "no": Look("bad", "circle-x", "No"),
     # How loud a message is

@@ -93,12 +93,19 @@ def rules_review(*, environment_key: str) -> tuple[RuleFinding, ...]:
     return (*rules_shadowed(table), *rules_for_nobody(table, client_facts(environment_key=environment_key)))
 
 
+def snapshot_asked(question: Question) -> Snapshot | None:
+    """The snapshot that is asked about, with this name alone in it; None before the first build. Raises NotFound for an
+    epoch to come, Gone for one that is not kept.
+    """
+    environment, kind, name = question.environment, question.kind, canonical(question.name)
+    if question.at is None:
+        return snapshot_of_name(environment_key=environment, kind=kind, name=name)
+    return snapshot_of_name_at(environment_key=environment, epoch=question.at, kind=kind, name=name)
+
+
 def _decided(question: Question, client: ClientFacts) -> _Asked:
     environment, kind, name = question.environment, question.kind, question.name
-    if question.at is None:
-        snapshot = snapshot_of_name(environment_key=environment, kind=kind, name=canonical(name))
-    else:
-        snapshot = snapshot_of_name_at(environment_key=environment, epoch=question.at, kind=kind, name=canonical(name))
+    snapshot = snapshot_asked(question)
     audience = Audience(environment) if snapshot is None else snapshot.access.audience(environment, client)
     decision = decide(audience, kind, name, snapshot)
     rules = () if snapshot is None else snapshot.access.trace(audience, kind, canonical(name))

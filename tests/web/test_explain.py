@@ -1,20 +1,23 @@
 """The page of Explain: the question, the answer first, the ladder, and ways to take it along."""
 
 import html
+import re
 from collections.abc import Callable
 
 import pytest
 from django.test import Client
 
-from controlplane.access.services import rule_create
-from controlplane.access.values import RuleDraft
+from controlplane.access.services import group_create, rule_create
+from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.accounts.principal import SYSTEM, Role
 from controlplane.databases import READER
-from tests.services.incidents.fleet import Fleet, publish, rebuild
-from tests.support.facts import subscribed
+from tests.services.incidents.fleet import DANA, Fleet, publish, rebuild
+from tests.support.facts import stream, subscribed
 from tests.support.manifests import cluster
 from tests.web.conftest import HOSTILE, assert_harmless, page, queries
 from xdscore.access import Effect
+from xdscore.client_groups import Trust
+from xdscore.selectors import Selector
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -101,6 +104,87 @@ def test_explain__hostile_question__is_shown_and_not_run(admin: Client, fleet: F
 
     assert (answer.status_code, other.status_code) == (404, 404)
     assert "<img src=x" not in answer.content.decode() + other.content.decode()
+
+
+@pytest.fixture
+def guests(two_environments: None) -> int:
+    """Of the connected clients that ask for `pay`, the three of group guests are denied it; the number of the rule."""
+    group = GroupDraft("guests", (Selector(node_cluster="guest"),), Trust.DECLARED)
+    group_create(environment_key="default", draft=group, actor=DANA)
+    draft = RuleDraft(Effect.DENY, "pay*", client_groups=("guests",), message="ask the payments team")
+    number = rule_create(environment_key="default", draft=draft, actor=DANA).id
+    few = Fleet(0)
+    for place, who in enumerate(("guest", "guest", "guest", "demo"), 1):
+        opened = stream(place, node_id=f"{who}-{place}", node_cluster=who)
+        few.buffer.opened(opened)
+        few.buffer.learnt(opened, subscribed("pay"))
+    few.buffer.opened(stream(5, node_id="wild", node_cluster="guest"))
+    few.buffer.learnt(stream(5, node_id="wild", node_cluster="guest"), subscribed(wildcard=True))
+    few.write()
+    publish(cluster("pay"), cluster("free"))
+    return number
+
+
+def test_explain__no_client_and_a_rule_that_tells_clients_apart__depends_and_lists_who_is_told_so(
+    admin: Client, guests: int
+) -> None:
+    shown = html.unescape(page(admin, "/x?e=default&t=cluster&n=pay"))
+    answer = shown.partition('id="answer"')[2].partition("</section>")[0]
+
+    assert "It depends on who asks" in answer
+    assert "verdict-yes" not in shown
+    assert ">Yes<" not in answer
+    says = f"Rule {guests} denies Cluster 'pay' to clients in guests; for everybody else 'default' allows it."
+    assert says in answer
+    assert "3 connected clients are told so:" in answer
+    assert [name for name in ("guest-1", "guest-2", "guest-3", "demo-4", "wild") if f">{name}</a>" in answer] == [
+        "guest-1",
+        "guest-2",
+        "guest-3",
+    ]
+    choices = shown.partition('id="askers"')[2].partition("</section>")[0]
+    [of_the_fourth] = re.findall(r'href="([^"]*)">demo-4</a>', choices)
+    assert "Does <span" in page(admin, of_the_fourth)
+    assert '<option value="guest-1">' in shown
+    text = admin.get("/x?e=default&t=cluster&n=pay&format=text").content.decode()
+    assert text.startswith("IT DEPENDS ON WHO ASKS  any client · cluster 'pay' in 'default'\n")
+    assert "3 connected clients are told so: guest-1, guest-2, guest-3\n" in text
+
+
+def test_explain__no_client_and_rules_that_say_one_thing__is_the_one_answer(admin: Client, guests: int) -> None:
+    shown = page(admin, "/x?e=default&t=cluster&n=free")
+
+    assert "verdict-yes" in shown
+    assert "It depends on who asks" not in shown
+
+
+def test_explain__error_text_without_a_client__looks_for_whom_it_was(admin: Client, guests: int) -> None:
+    said = "PERMISSION_DENIED [XDS2103] This client may not read Cluster 'pay': no. Explain: https://cp"
+
+    led = admin.get("/search", {"q": f"{said}/x?e=default&t=cluster&n=pay"})
+    shown = html.unescape(page(admin, led["Location"]))
+    gone = page(admin, "/x?e=default&t=cluster&n=free&code=XDS2103")
+
+    assert "3 connected clients are told [XDS2103]:" in shown
+    assert "The text says XDS2103. No connected client is told so of this name now." in gone
+
+
+def test_explain__no_client_and_many_that_ask__costs_no_query_for_each_and_lists_some(
+    admin: Client, guests: int
+) -> None:
+    few = queries(admin, "/x?e=default&t=cluster&n=pay")
+    buffer = Fleet(0)
+    for number in range(100, 180):
+        opened = stream(number, node_id=f"guest-{number}", node_cluster="guest")
+        buffer.buffer.opened(opened)
+        buffer.buffer.learnt(opened, subscribed("pay"))
+    buffer.write()
+
+    shown = page(admin, "/x?e=default&t=cluster&n=pay")
+
+    assert queries(admin, "/x?e=default&t=cluster&n=pay") == few <= 40
+    assert "83 connected clients are told so:" in shown
+    assert "and 73 more" in shown
 
 
 def test_explain__any_question__costs_a_bounded_number_of_queries(admin: Client, fleet: Fleet) -> None:
