@@ -1,6 +1,6 @@
 """Answers which clients there are, those that need attention first. Values only, never rows. For the pages.
 
-Everything is counted and cut by the database: a list of 5,000 clients costs what a page of it costs.
+Everything is counted and cut by the database; only whom the snapshot finds refusing or denied is looked up before.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,6 +17,7 @@ from controlplane.clients.facts import SubscriptionState
 from controlplane.clients.families import ClientFamily
 from controlplane.clients.models import Client, Nack, Stream, Subscription
 from controlplane.clients.selectors import ClientSummary, NackView, StreamView, client_rows, client_summaries, nacks_get
+from controlplane.clients.troubles import Troubles, troubles_of
 
 _OPEN: Final = Q(stream__closed_at=None)
 
@@ -24,8 +25,9 @@ _OPEN: Final = Q(stream__closed_at=None)
 class Standing(StrEnum):
     """How a client stands as a whole, the one that needs attention most first."""
 
-    REFUSING = "refusing"  # its last answer to some type was a NACK
+    REFUSING = "refusing"  # its last answer to some type was a NACK, or it refused what is published now
     SILENT = "silent"  # it was sent something 30 s ago or longer and has not answered
+    DENIED = "denied"  # it asks by name for what it may not read, and is told so
     CONNECTED = "connected"
     GONE = "gone"  # no stream is open; forgotten a day after the last one
 
@@ -48,12 +50,16 @@ def client_page(
     family: ClientFamily | None = None,
     offset: int = 0,
     limit: int = 50,
+    troubles: Troubles | None = None,
 ) -> tuple[tuple[ClientLine, ...], int]:
-    """One page of these clients, those that need attention first, and how many there are in all. Five queries.
+    """One page of these clients, those that need attention first, and how many there are in all. A dozen queries.
 
     `text`: only those whose node id, identity, cluster or address contains it, or whose id it is.
+    `troubles`: those of these environments, for who has asked already.
     """
-    rows = Client.objects.filter(environment__key__in=list(environment_keys)).annotate(standing=_standing())
+    rows = Client.objects.filter(environment__key__in=list(environment_keys)).annotate(
+        standing=_standing(troubles or troubles_of(environment_keys=environment_keys))
+    )
     if text:
         # Where a stream comes from is looked up apart: a join would count clients once for each stream.
         there = Stream.objects.filter(client=OuterRef("pk"), closed_at=None, peer__contains=text)
@@ -79,13 +85,24 @@ def client_page(
     return lines, rows.count()
 
 
-def standing_counts(*, environment_keys: Collection[str]) -> Mapping[str, Mapping[Standing, int]]:
-    """By environment, how many of its clients stand how. One query."""
-    rows = Client.objects.filter(environment__key__in=list(environment_keys)).annotate(standing=_standing())
+def standing_counts(
+    *, environment_keys: Collection[str], troubles: Troubles | None = None
+) -> Mapping[str, Mapping[Standing, int]]:
+    """By environment, how many of its clients stand how. At most eight queries."""
+    rows = Client.objects.filter(environment__key__in=list(environment_keys)).annotate(
+        standing=_standing(troubles or troubles_of(environment_keys=environment_keys))
+    )
     counts = {key: dict.fromkeys(_ORDER, 0) for key in environment_keys}
     for key, place, count in rows.values_list("environment__key", "standing").annotate(count=Count("pk")):
         counts[key][_ORDER[place]] = count
     return counts
+
+
+def client_standing(*, client: ClientSummary) -> Standing:
+    """How one client stands: what the list says of it."""
+    troubles = troubles_of(environment_keys=[client.environment], client=client.id)
+    row = Client.objects.filter(pk=client.id).annotate(standing=_standing(troubles)).values_list("standing").first()
+    return _ORDER[row[0]] if row is not None else Standing.GONE
 
 
 def client_refusals(*, public_id: str, limit: int = 50) -> tuple[NackView, ...]:
@@ -98,16 +115,20 @@ def client_refusals(*, public_id: str, limit: int = 50) -> tuple[NackView, ...]:
 _ORDER: Final = tuple(Standing)
 
 
-def _standing() -> Case:
+def _standing(troubles: Troubles) -> Case:
     """The place of a client's standing in `_ORDER`."""
     asked = Subscription.objects.filter(_OPEN, stream__client=OuterRef("pk"))
     long_ago = database_now() - SILENT_AFTER
     waiting = Exists(asked.filter(state=SubscriptionState.SENT.value, sent_at__lt=long_ago))
+    connected = Exists(Stream.objects.filter(client=OuterRef("pk"), closed_at=None))
+    nacked = Exists(asked.filter(state=SubscriptionState.NACKED.value))
+    places = {standing: Value(place) for place, standing in enumerate(_ORDER)}
     return Case(
-        When(Exists(asked.filter(state=SubscriptionState.NACKED.value)), then=Value(0)),
-        When(waiting, then=Value(1)),
-        When(Exists(Stream.objects.filter(client=OuterRef("pk"), closed_at=None)), then=Value(2)),
-        default=Value(3),
+        When(Q(nacked) | Q(pk__in=troubles.refusing), then=places[Standing.REFUSING]),
+        When(waiting, then=places[Standing.SILENT]),
+        When(pk__in=troubles.denied, then=places[Standing.DENIED]),
+        When(connected, then=places[Standing.CONNECTED]),
+        default=places[Standing.GONE],
         output_field=IntegerField(),
     )
 

@@ -19,7 +19,14 @@ from controlplane.clients.bootstraps import (
     grpc_bootstrap,
     node_for,
 )
-from controlplane.clients.browsing import ClientLine, Standing, client_page, client_refusals, standing_counts
+from controlplane.clients.browsing import (
+    ClientLine,
+    Standing,
+    client_page,
+    client_refusals,
+    client_standing,
+    standing_counts,
+)
 from controlplane.clients.families import ClientFamily
 from controlplane.clients.selectors import (
     ClientSummary,
@@ -30,13 +37,14 @@ from controlplane.clients.selectors import (
     client_streams,
     client_subscriptions,
 )
+from controlplane.clients.troubles import troubles_of
 from controlplane.config import Config
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
 from controlplane.errors import NotFound
 from controlplane.explain.deliveries import client_deliveries
-from controlplane.explain.delivery import Delivery, DeliveryState
+from controlplane.explain.delivery import DeliveryState
 from controlplane.explain.memberships import memberships_of
 from controlplane.explain.told import Told, told_of
 from controlplane.values import AdsAuth
@@ -102,6 +110,7 @@ class ClientsPage(Page):
         text = request.GET.get("q", "").strip()[:_MAX_TEXT]
         standing, family = request.GET.get("state", ""), request.GET.get("family", "")
         number = page_number(request)
+        troubles = troubles_of(environment_keys=[environment_key])
         lines, count = client_page(
             environment_keys=[environment_key],
             text=text,
@@ -109,8 +118,9 @@ class ClientsPage(Page):
             family=_FAMILIES.get(family),
             offset=(number - 1) * SIZE,
             limit=SIZE,
+            troubles=troubles,
         )
-        counts = standing_counts(environment_keys=[environment_key])[environment_key]
+        counts = standing_counts(environment_keys=[environment_key], troubles=troubles)[environment_key]
         context = {
             "page": Paged(_shown(environment_key, lines), number, count),
             "node_ids": "\n".join(line.client.node_id for line in lines),
@@ -147,7 +157,7 @@ class ClientPage(Page):
             "doubtful": member.doubtful,
             "types": types,
             "attention": attention,
-            "standing": _standing(attention),
+            "standing": look_of_standing(client_standing(client=client), asks_in_vain=bool(attention)),
             "attention_first": attention[:_MAX_ATTENTION],
             "stream": next((each for each in streams if each.closed_at is None), None),
             "last_stream": streams[0] if streams else None,
@@ -182,25 +192,19 @@ def _shown(environment_key: str, lines: Sequence[ClientLine]) -> list[Shown]:
 
 
 def look_of_client(line: ClientLine, told: Told) -> str:
-    """How a client stands, for the badge: by its answers and, where these are good, by what it does not have."""
-    if line.standing is not Standing.CONNECTED or told == Told():
-        return line.standing.value
-    return Standing.REFUSING.value if told.refused else "denied" if told.denied else "absent"
+    """How a client stands, for the badge."""
+    return look_of_standing(line.standing, asks_in_vain=told.names > 0)
+
+
+def look_of_standing(standing: Standing, *, asks_in_vain: bool) -> str:
+    """How a client stands, for the badge; of those that are connected and well, who asks for what is not there."""
+    return "absent" if standing is Standing.CONNECTED and asks_in_vain else standing.value
 
 
 def looks_of(lines: Sequence[ClientLine]) -> list[tuple[ClientLine, str]]:
     """A few clients, each with how it stands."""
     told = told_of(clients=[line.client for line in lines])
     return [(line, look_of_client(line, told[line.client.id])) for line in lines]
-
-
-def _standing(attention: Sequence[Delivery]) -> str:
-    """How a connected client stands, for the badge, by what of it needs attention."""
-    if any(each.state is DeliveryState.NACKED for each in attention):
-        return Standing.REFUSING.value
-    if any(each.denied for each in attention):
-        return "denied"
-    return "absent" if attention else Standing.CONNECTED.value
 
 
 def _reads(family: ClientFamily) -> tuple[str, str]:

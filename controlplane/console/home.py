@@ -45,8 +45,13 @@ class EnvironmentCard:
 
     @property
     def refusing(self) -> int:
-        """Clients whose last answer was a NACK."""
+        """Clients that refuse something."""
         return self.standing[Standing.REFUSING]
+
+    @property
+    def denied(self) -> int:
+        """Clients that are told that they may not read what they ask for."""
+        return self.standing[Standing.DENIED]
 
     @property
     def silent(self) -> int:
@@ -97,6 +102,7 @@ def _now(seen: tuple[EnvironmentState, ...]) -> dict[str, object]:
         "connected": sum(card.connected for card in cards),
         "refusing": sum(card.refusing for card in cards),
         "silent": sum(card.silent for card in cards),
+        "denied": sum(card.denied for card in cards),
         "ads_address": str(settings.PARLEY.ads_address),
     }
 

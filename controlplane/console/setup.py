@@ -82,7 +82,7 @@ def _ticks(environment: EnvironmentState) -> tuple[Tick, ...]:
     resources = counts_by_environment().get(key, 0)
     standing = standing_counts(environment_keys=[key])[key]
     connected = sum(standing.values()) - standing[Standing.GONE]
-    content = connected - standing[Standing.REFUSING] - standing[Standing.SILENT]
+    content = standing[Standing.CONNECTED]
     return (
         Tick("Something is written", resources > 0, f"{resources} resource{'s' if resources != 1 else ''}"),
         Tick(
@@ -92,7 +92,7 @@ def _ticks(environment: EnvironmentState) -> tuple[Tick, ...]:
         ),
         Tick("ADS runs", bool(replicas), f"{len(replicas)} process{'es' if len(replicas) != 1 else ''}"),
         Tick("A client is connected", connected > 0, f"{connected} connected"),
-        Tick("A client accepts what it is sent", content > 0, f"{content} neither refusing nor silent"),
+        Tick("A client accepts what it is sent", content > 0, f"{content} neither refusing, silent nor denied"),
     )
 
 

@@ -16,7 +16,7 @@ from xdscore.schema import Expected, Manifest, ParsedResource, Refused, parse, t
 def environment_rollback(
     *, environment_key: str, to_epoch: int, reason: str, hold: bool, actor: Principal, request_id: str = ""
 ) -> ChangeMade:
-    """Make the resources what the snapshot of `to_epoch` served; with `hold` refuse later changes until released.
+    """Make the resources what the snapshot of `to_epoch` served; `hold`: refuse later changes of them until released.
 
     Only resources go back: access rules stay, because an old one could re-open what was revoked since (U4). A name that
     had nothing to serve then stays as it is. A hold that is there already does not stand in the way.
@@ -28,8 +28,8 @@ def environment_rollback(
         environment_key=environment_key,
         edits=[*_put_back(environment_key, past), *_taken_out(environment_key, past)],
         actor=actor,
-        message=f"roll back to epoch {to_epoch}: {reason}"[:1000],
-        hold=f"rolled back to epoch {to_epoch}: {reason}"[:500] if hold else "",
+        message=f"roll back to snapshot {to_epoch}: {reason}"[:1000],
+        hold=f"rolled back to snapshot {to_epoch}: {reason}"[:500] if hold else "",
         request_id=request_id,
     )
 
@@ -47,7 +47,7 @@ def _put_back(environment_key: str, past: PastSnapshot) -> list[Edit]:
             findings += [each.about(content.kind.word, content.name) for each in found.findings]
     if findings:
         raise InputInvalid(
-            f"Epoch {past.epoch} holds resources that are not valid any more. Nothing was changed.",
+            f"Snapshot {past.epoch} holds resources that are not valid any more. Nothing was changed.",
             findings=tuple(findings),
         )
     return edits

@@ -79,9 +79,9 @@ def test_rollback__two_epochs_back__resources_as_then_in_a_new_epoch_and_held(ap
 
     assert answer.status == 202
     assert sorted(edited(answer)) == [("a", "updated"), ("b", "created"), ("c", "deleted")]
-    assert answer.json["message"] == "roll back to epoch 1: c breaks checkout"
+    assert answer.json["message"] == "roll back to snapshot 1: c breaks checkout"
     assert live(api) == {"a": "1s", "b": "1s"}
-    assert api.get(HERE).json["hold"] == "rolled back to epoch 1: c breaks checkout"
+    assert api.get(HERE).json["hold"] == "rolled back to snapshot 1: c breaks checkout"
     assert "c breaks checkout" in refusal(api.post(f"{HERE}/apply", {"resources": [cluster("d")]}), 409)
     rebuild()
     assert api.get(f"{HERE}/diff?from=1&to=4").json["count"] == 0
@@ -107,7 +107,7 @@ def test_rollback__to_what_is_there__changes_nothing_or_only_holds(api: Caller) 
 
     assert (nothing.status, nothing.json) == (200, {"changed": False})
     assert (held.status, held.json["edits"]) == (202, [])
-    assert api.get(HERE).json["hold"] == "rolled back to epoch 1: freeze"
+    assert api.get(HERE).json["hold"] == "rolled back to snapshot 1: freeze"
 
 
 def test_rollback__secret__comes_back_whole(api: Caller) -> None:

@@ -6,14 +6,19 @@ from urllib.parse import quote
 import pytest
 from django.test import Client
 
+from controlplane.access.services import rule_create
+from controlplane.access.values import RuleDraft
 from controlplane.accounts.principal import Role
 from controlplane.catalog.models import Change
 from controlplane.clients.models import Client as Row
 from controlplane.databases import READER
+from controlplane.errors import Conflict
 from controlplane.incidents.models import Incident
-from tests.services.incidents.fleet import Fleet
+from tests.services.incidents.fleet import DANA, Fleet, publish, rebuild
 from tests.support.facts import stream, subscribed
+from tests.support.manifests import cluster
 from tests.web.conftest import HOSTILE, assert_harmless, page, queries
+from xdscore.access import Effect
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -36,6 +41,35 @@ def test_home__something_is_refused__says_so_first_and_each_number_leads_to_what
     assert '<a href="/e/default/incidents?state=open">1</a>' in shown
     assert "1 process, 3 streams" in shown
     assert_harmless(shown)
+
+
+def test_home__one_is_denied_and_nothing_is_refused__does_not_headline_that_all_is_well(admin: Client) -> None:
+    one = Fleet(1)
+    publish(cluster("pay"))
+    rule_create(environment_key="default", draft=RuleDraft(Effect.DENY, "pay"), actor=DANA)
+    rebuild()
+    one.buffer.learnt(one.streams[0], subscribed("pay"))
+    one.accept()
+
+    assert "No incident; 0 refusing, 1 denied, 0 silent" in page(admin, "/")
+
+
+def test_hold__stands_on_the_front_page_too_and_says_what_it_refuses__an_access_rule_goes_through(
+    admin: Client, fleet: Fleet
+) -> None:
+    admin.post("/e/default", {"field": "hold", "reason": "freeze"})
+    rule_create(environment_key="default", draft=RuleDraft(Effect.DENY, "pay"), actor=DANA)
+    with pytest.raises(Conflict):
+        publish(cluster("pay", connect_timeout="9s"))
+
+    for path in ("/", "/e/default/resources"):
+        banner = page(admin, path).partition("default is on hold:")[2].partition("</div>")[0]
+        assert "freeze" in banner
+        assert "Changes of resources are refused until the hold is released; access rules and policies can" in banner
+        assert '<a href="/e/default">Release it</a>' in banner
+    form = page(admin, "/e/default/rollback?to=1")
+    assert "Hold: refuse later changes of resources" in form
+    assert 'for="reason">Reason <span class="quiet">(required)</span>' in form
 
 
 def test_home__nobody_connected__leads_to_the_first_client(admin: Client) -> None:

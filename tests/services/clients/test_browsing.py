@@ -6,16 +6,26 @@ import pytest
 from django.db.models import F
 from pytest_django import DjangoAssertNumQueries
 
-from controlplane.clients.browsing import ClientLine, Standing, client_page, client_refusals, standing_counts
+from controlplane.access.services import rule_create
+from controlplane.access.values import RuleDraft
+from controlplane.clients.browsing import (
+    ClientLine,
+    Standing,
+    client_page,
+    client_refusals,
+    client_standing,
+    standing_counts,
+)
 from controlplane.clients.families import ClientFamily
 from controlplane.clients.models import Stream, Subscription
 from controlplane.clients.selectors import client_get, sent_before
 from controlplane.databases import READER
 from controlplane.explain.deliveries import client_deliveries
 from controlplane.explain.delivery import DeliveryState
-from tests.services.incidents.fleet import Fleet, held, publish
+from tests.services.incidents.fleet import DANA, Fleet, held, publish, rebuild
 from tests.support.facts import subscribed
 from tests.support.manifests import cluster
+from xdscore.access import Effect
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", READER]),
@@ -47,7 +57,7 @@ def listed(**asked: object) -> tuple[tuple[ClientLine, ...], int]:
 def test_client_page__four_clients__those_that_need_attention_first(
     fleet: Fleet, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(11):
         lines, count = listed()
 
     assert [(line.client.node_id, line.standing) for line in lines] == [
@@ -73,19 +83,47 @@ def test_client_page__filtered__holds_what_fits(fleet: Fleet) -> None:
     assert nodes(family=ClientFamily.GRPC_GO) == []
 
 
-def test_standing_counts__of_the_same_clients__in_one_query(
+def test_standing_counts__of_the_same_clients__in_a_few_queries(
     fleet: Fleet, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_max_num_queries(2):  # PostgreSQL is asked for its clock, too
+    with django_assert_max_num_queries(5):  # the newest snapshots decide, of all environments at once
         counts = standing_counts(environment_keys=["default", "prod"])
 
     assert set(counts["prod"].values()) == {0}
     assert {standing.value: count for standing, count in counts["default"].items()} == {
         "refusing": 1,
         "silent": 1,
+        "denied": 0,
         "connected": 1,
         "gone": 1,
     }
+
+
+def test_standing__one_refuses_and_acknowledged_what_stands_in_one_is_denied__page_counts_and_filters_agree(
+    fleet: Fleet, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    rule_create(environment_key="default", draft=RuleDraft(Effect.DENY, "led*"), actor=DANA)
+    rebuild()
+    fleet.buffer.learnt(fleet.streams[0], subscribed("pay", "ledger"))
+    fleet.accept(held("pay", 1), who=slice(0, 2))
+
+    with django_assert_max_num_queries(9):
+        counts = standing_counts(environment_keys=["default", "prod"])["default"]
+    standings = {line.client.node_id: line.standing for line in listed()[0]}
+
+    assert standings["node-2"] is Standing.REFUSING
+    assert standings["node-1"] is Standing.DENIED
+    for standing in Standing:
+        lines, count = listed(standing=standing)
+        assert count == len(lines) == counts[standing]
+        assert {client_standing(client=line.client) for line in lines} <= {standing}
+
+
+def test_standing__refused_content_is_not_published_any_more__it_is_well(fleet: Fleet) -> None:
+    publish(cluster("pay", connect_timeout="3s"))
+    fleet.accept(held("pay", 3), who=slice(0, 2))
+
+    assert {line.client.node_id for line in listed(standing=Standing.REFUSING)[0]} == set()
 
 
 def test_client_deliveries__refused_and_accepted__each_with_its_revision(fleet: Fleet) -> None:
