@@ -14,10 +14,10 @@ from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from controlplane.accounts.models import RoleGrant
-from controlplane.accounts.principal import Principal, Role
+from controlplane.accounts.principal import Principal, Role, roles_with
 from controlplane.errors import Conflict, Forbidden, InputInvalid, NotFound
 from controlplane.journal.services import audit_record
 
@@ -53,6 +53,15 @@ def people_list(*, text: str = "") -> QuerySet[User]:
     """Everybody, by name; those whose name contains `text`. Two more queries for the roles, however many there are."""
     people = User.objects.order_by("username").prefetch_related("role_grants", "groups__role_grants")
     return people.filter(username__icontains=text) if text else people
+
+
+def people_who_may(*, role: Role, environment: str, limit: int) -> tuple[str, ...]:
+    """The names of the first people who may sign in and act in this role in this environment; superusers come last."""
+    roles = [held.value for held in roles_with(role)]
+    grants = RoleGrant.objects.filter(role__in=roles, environment__in=[environment, ""])
+    wanted = Q(is_superuser=True) | Q(role_grants__in=grants) | Q(groups__role_grants__in=grants)
+    people = User.objects.filter(wanted, is_active=True).order_by("is_superuser", "username").distinct()
+    return tuple(people.values_list("username", flat=True)[:limit])
 
 
 def person_get(*, user_id: int) -> Person:

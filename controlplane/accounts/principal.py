@@ -25,6 +25,11 @@ _IMPLIES: dict[Role, frozenset[Role]] = {
 }
 
 
+def roles_with(role: Role) -> frozenset[Role]:
+    """The roles that let one act in this one."""
+    return frozenset(held for held, implied in _IMPLIES.items() if role in implied)
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """A role in one environment, or in all of them when `environment` is None (null in interfaces.md section 7)."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
@@ -34,6 +35,8 @@ from controlplane.access.services import (
 )
 from controlplane.access.values import AccessWritten, Case, CaseResult, GroupDraft, RuleDraft, RuleState, SavedCase
 from controlplane.accounts.principal import Role
+from controlplane.config import Config
+from controlplane.console.access_opening import Opening, opening_of
 from controlplane.console.access_words import matcher_line, matchers_of, rule_sentence
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, paged
@@ -53,6 +56,10 @@ _MAX_CASES_SHOWN: Final = 100
 _MAX_GROUPS_SHOWN: Final = 200
 _MAX_FACT_CHARS: Final = 2_048
 _MAX_MESSAGE_CHARS: Final = 200  # the column
+_NOT_CONFIRMED: Final = (
+    "No client group is chosen: the rule would speak of every client. Choose groups, or confirm below that every "
+    "client is meant. Nothing was changed."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,12 +266,19 @@ class RulePage(Page):
         given = request.GET
         effect = _EFFECTS.get(given.get("effect", ""), Effect.ALLOW)
         types = tuple(word for word in given.getlist("types") if word in by_word)
-        return self._page(RuleDraft(effect, given.get("pattern", ""), types=types), 0, first="first" in given)
+        known = set(group_list(environment_key=environment_key).values_list("key", flat=True))
+        groups = tuple(sorted(known.intersection(given.getlist("groups"))))
+        draft = RuleDraft(effect, given.get("pattern", ""), client_groups=groups, types=types)
+        instead = number_of(given, "instead") if given.get("instead") else 0
+        return self._page(draft, 0, first="first" in given, instead=instead)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
         """Keep it."""
         number = number_of(request.POST, "id") if request.POST.get("id") else 0
         draft, first = _draft_of(request.POST), request.POST.get("place") == "first"
+        opening = self._opening(draft, number, first=first)
+        if opening is not None and opening.confirms and request.POST.get("confirm") != opening.confirms:
+            return self._page(draft, number, first=first, error=InputInvalid(_NOT_CONFIRMED))
         try:
             if number:
                 written = rule_update(
@@ -287,14 +301,26 @@ class RulePage(Page):
         messages.success(request, f"Rule {written.id}: {rule_sentence(draft)}")
         return redirect(f"{reverse('access', args=[environment_key])}#rule-{written.id}")
 
+    def _opening(self, draft: RuleDraft, number: int, *, first: bool) -> Opening | None:
+        config: Config = settings.PARLEY
+        return opening_of(draft, number=number, first=first, environment_key=self.here.key, limits=config.limits)
+
     def _page(
-        self, draft: RuleDraft, number: int, *, first: bool = False, error: ControlPlaneError | None = None
+        self,
+        draft: RuleDraft,
+        number: int,
+        *,
+        first: bool = False,
+        instead: int = 0,
+        error: ControlPlaneError | None = None,
     ) -> HttpResponse:
         groups = group_list(environment_key=self.here.key)
         context = {
             "draft": draft,
             "number": number,
             "first": first,
+            "instead": instead,
+            "opening": self._opening(draft, number, first=first),
             "groups": [row.key for row in groups],
             "types": RESOURCE_TYPES,
             "error": error,

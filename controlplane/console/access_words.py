@@ -25,9 +25,9 @@ _MAX_MATCHERS: Final = 100
 
 def rule_sentence(draft: RuleDraft) -> str:
     """What a rule does, in the order in which people ask: who, what, how."""
-    who = f"Clients in {_any_of(draft.client_groups)}" if draft.client_groups else "All clients"
+    who = f"Clients in {any_of(draft.client_groups)}" if draft.client_groups else "All clients"
     kinds = tuple(f"{by_word[word].title.lower()}s" for word in draft.types)
-    what = _any_of(kinds, " and ") if kinds else "everything" if draft.pattern == "*" else "whatever"
+    what = any_of(kinds, " and ") if kinds else "everything" if draft.pattern == "*" else "whatever"
     named = "" if draft.pattern == "*" else f" named {draft.pattern}" if kinds else f" is named {draft.pattern}"
     match draft.effect:
         case Effect.ALLOW:
@@ -84,7 +84,7 @@ def _matcher(number: int, line: str) -> Selector:
     return Selector(**given, metadata=metadata)
 
 
-def _any_of(words: Sequence[str], joined: str = " or ") -> str:
+def any_of(words: Sequence[str], joined: str = " or ") -> str:
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])}{joined}{words[-1]}"

@@ -13,12 +13,14 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils.text import Truncator
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.selectors import environment_list
 from controlplane.clients.selectors import client_get
 from controlplane.console.explain_askers import WhoAsks, verdict_key, who_asks
+from controlplane.console.explain_denial import Denial, denial_of
 from controlplane.console.pages import Page
 from controlplane.console.resources import resource_url
 from controlplane.errors import ControlPlaneError, InputInvalid
@@ -32,6 +34,7 @@ from xdscore.selectors import DEFAULT_ENVIRONMENT
 
 _MAX_CLIENT_CHARS: Final = 1_024
 _MAX_EPOCH_CHARS: Final = 18
+_MAX_SENTENCE_CHARS: Final = 1_500
 
 _SIGNS: Final = {RungState.OK: "ok", RungState.FAIL: "FAIL", RungState.UNKNOWN: "?", RungState.SKIPPED: "-"}
 _TITLES: Final = {
@@ -114,7 +117,11 @@ class ExplainPage(Page):
         text = text_of(asked, ladder, who)
         if request.GET.get("format") == "text":
             return HttpResponse(text, content_type="text/plain; charset=utf-8")
-        return self.page({**context, **_answer(asked, ladder, who), "text": text, "grant": self._grant(asked, ladder)})
+        denial = None
+        if not who.depends:
+            denial = denial_of(ladder, environment_key=asked.environment, principal=self.principal)
+        answer = {**_answer(asked, ladder, who), **self._ways(asked, denial), "denial": denial, "text": text}
+        return self.page({**context, **answer})
 
     def _question(self, asked: Asked) -> Question:
         """Raises InputInvalid for what cannot be asked, NotFound for what may not be."""
@@ -128,14 +135,17 @@ class ExplainPage(Page):
         self.environment = environment_visible(self.principal, asked.environment)
         return Question(asked.environment, kind, asked.name, int(asked.at) if asked.at else None)
 
-    def _grant(self, asked: Asked, ladder: Ladder) -> str:
-        """Where a rule that allows it is begun, for whoever may; empty where access is not what is wrong."""
-        access = next(rung for rung in ladder.rungs if rung.title == "access")
-        if access.state is not RungState.FAIL or not self.principal.may(Role.ACCESS_EDITOR, asked.environment):
-            return ""
+    def _ways(self, asked: Asked, denial: Denial | None) -> dict[str, str]:
+        """Where a rule that allows it is begun, and where the one that refuses it is edited, for whoever may."""
+        if denial is None or not self.principal.may(Role.ACCESS_EDITOR, asked.environment):
+            return {}
+        rule = reverse("access-rule", args=[asked.environment])
         # Before all others: behind the rule that refuses it, it would never be asked.
-        given = urlencode({"effect": "allow", "types": asked.word, "pattern": asked.name, "first": ""})
-        return f"{reverse('access-rule', args=[asked.environment])}?{given}"
+        given = {"effect": "allow", "types": asked.word, "pattern": asked.name, "first": "", "groups": denial.groups}
+        if not denial.rule:
+            return {"grant": f"{rule}?{urlencode(given, doseq=True)}"}
+        grant = urlencode({**given, "instead": denial.rule}, doseq=True)
+        return {"grant": f"{rule}?{grant}", "edit_rule": f"{rule}?id={denial.rule}"}
 
 
 def _who_asks(asked: Asked, question: Question, ladder: Ladder) -> WhoAsks:
@@ -197,6 +207,7 @@ def _answer(asked: Asked, ladder: Ladder, who: WhoAsks) -> dict[str, object]:
         "ladder": ladder,
         "verdict": verdict_key(who, ladder),
         "who": who,
+        "answer_sentence": Truncator(who.sentence or ladder.sentence).chars(_MAX_SENTENCE_CHARS),
         "steps": steps,
         "incidents": tuple(_links(ladder.links, _RUNG_OF["incident"])),
         "ways_back": _ways_back(ladder, links[_RUNG_OF["change"]]),

@@ -45,10 +45,10 @@ def answer_of(
             sentence = f"{subject} is served in '{environment}', version {content.version}.{_allowing(rules)}"
         case Missing(hidden=True, rule=0):
             sentence = f"'{environment}' hides by default, and nothing allows {subject}."
-            step = "Add a rule that allows it."
+            step = "Propose a rule that allows it."
         case Missing(hidden=True, rule=rule):
             sentence = f"Rule {rule} hides {subject} from these clients in '{environment}'."
-            step = "Change the rule if these clients should read it."
+            step = f"If these clients should read it, propose a rule that allows it, or edit rule {rule}."
         case Missing(removed=True):
             code, sentence = "XDS2102", f"{subject} was published in '{environment}' and was removed."
             step = "Restore it from its history, or point the clients at another name."
@@ -57,9 +57,10 @@ def answer_of(
             step = "Publish it, or mend the name that clients ask for."
         case Denied(rule=0):
             code, sentence = "XDS2103", f"'{environment}' denies by default, and nothing allows {subject}."
-            step = "Let the environment allow by default, or add a rule that allows it."
+            step = "If this is not meant, propose a rule that allows it, or let the environment allow by default."
         case Denied(rule=rule):
-            code, sentence, step = "XDS2103", f"Rule {rule} denies {subject}.", "Change the rule if this is not meant."
+            code, sentence = "XDS2103", f"Rule {rule} denies {subject}."
+            step = f"If this is not meant, propose a rule that allows it, or edit rule {rule}."
         case Withheld(finding=finding):
             code = "XDS2106"
             sentence = f"{subject} is withheld: {finding}, and no earlier revision was ever acknowledged."

@@ -1,5 +1,6 @@
 """The pages of access: rules in their order, groups, and cases that are tried."""
 
+import html
 from collections.abc import Callable
 
 import pytest
@@ -60,6 +61,7 @@ def test_rule_form__filled_in__makes_and_changes_a_rule(admin: Client) -> None:
     rule("other")
     shown = page(admin, f"{PATH}/rule?effect=allow&types=cluster&pattern=pay&first=")
     given = {"effect": "allow", "pattern": "pay", "types": ["cluster"], "place": "first", "enabled": "on"}
+    given |= {"confirm": "pay cluster"}
 
     admin.post(f"{PATH}/rule", given)
 
@@ -72,6 +74,38 @@ def test_rule_form__filled_in__makes_and_changes_a_rule(admin: Client) -> None:
     refused = admin.post(f"{PATH}/rule", {**given, "pattern": "a*b*c*"})
     assert refused.status_code == 422
     assert "There is a problem" in refused.content.decode()
+
+
+def test_rule_form__would_open_a_name_to_everybody__says_so_and_is_kept_only_when_that_is_confirmed(
+    admin: Client,
+) -> None:
+    denies = rule("echo.demo")
+    given = {"effect": "allow", "pattern": "echo.demo", "types": ["listener"], "place": "first", "enabled": "on"}
+    shown = html.unescape(page(admin, f"{PATH}/rule?effect=allow&types=listener&pattern=echo.demo&first=&instead=1"))
+
+    refused = admin.post(f"{PATH}/rule", given)
+    other = admin.post(f"{PATH}/rule", {**given, "pattern": "*", "confirm": "echo.demo listener"})
+
+    opens = "Opens Listener 'echo.demo' to every client of 'default'."
+    assert f"{opens} Rule {denies} then no longer decides for this name." in shown
+    assert f'href="{PATH}/rule?id=1"' in shown
+    assert (refused.status_code, other.status_code) == (422, 422)
+    assert "Every client is meant" in refused.content.decode()
+    assert patterns() == ["echo.demo"]
+    assert admin.post(f"{PATH}/rule", {**given, "confirm": "echo.demo listener"}).status_code == 302
+    made = rule_state(rule_list(environment_key="default")[0])
+    assert made.draft.effect is Effect.ALLOW
+    # What it opens already needs no second word.
+    assert admin.post(f"{PATH}/rule", {**given, "id": made.id, "message": "so"}).status_code == 302
+
+
+def test_rule_form__takes_all_of_another_rule__says_that_it_never_decides_then(admin: Client) -> None:
+    denies = rule("echo.demo")
+
+    shown = html.unescape(page(admin, f"{PATH}/rule?effect=allow&pattern=echo.*&first="))
+
+    assert "Opens everything named 'echo.*', secrets excepted, to every client of 'default'." in shown
+    assert f"Rule {denies} then never decides." not in shown  # of secrets it still decides
 
 
 def test_rule__changed__the_change_shows_what_it_was_and_is(admin: Client) -> None:

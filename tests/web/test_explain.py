@@ -10,6 +10,7 @@ from django.test import Client
 from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.accounts.principal import SYSTEM, Role
+from controlplane.catalog.models import Change
 from controlplane.databases import READER
 from tests.services.incidents.fleet import DANA, Fleet, publish, rebuild
 from tests.support.facts import stream, subscribed
@@ -65,11 +66,49 @@ def test_explain__denied_by_a_rule__names_the_rule_and_offers_the_grant_to_whom_
 
     shown = page(admin, "/x?e=default&t=cluster&n=pay&c=node-2")
 
-    assert f"Rule {rule.id} denies Cluster &#x27;pay&#x27;." in shown
+    assert f"Rule {rule.id}</a> denies Cluster &#x27;pay&#x27;." in shown
     assert "PERMISSION_DENIED [XDS2103]" in shown
+    assert f'<a href="/e/default/access#rule-{rule.id}">Rule {rule.id}</a> denies' in shown
     grant = "/e/default/access/rule?effect=allow&amp;types=cluster&amp;pattern=pay&amp;first="
     assert grant in shown
+    assert f'href="/e/default/access/rule?id={rule.id}"' in shown
+    assert f"propose a rule that allows it, or edit rule {rule.id}" in shown
     assert grant not in page(person(Role.VIEWER), "/x?e=default&t=cluster&n=pay&c=node-2")
+
+
+def test_explain__denied_through_a_group__says_by_whom_why_and_who_may_change_it(
+    admin: Client, person: Callable[..., Client], guests: int
+) -> None:
+    looks = person(Role.VIEWER)
+    person(Role.ACCESS_EDITOR)
+    person(Role.ACCESS_EDITOR, "prod")
+
+    shown = page(admin, "/x?e=default&t=cluster&n=pay&c=guest-1")
+    seen = page(looks, "/x?e=default&t=cluster&n=pay&c=guest-1")
+
+    [change] = Change.objects.filter(message__contains="access rule")
+    for each in (shown, seen):
+        why = each.partition('id="why"')[2].partition("</p>")[0]
+        assert "ask the payments team" in why
+        assert '>guests</a> (<code class="foreign">cluster=guest</code>, declared)' in why
+        assert '<b class="foreign">dana</b>' in why
+        assert f'href="/changes/{change.public_id}"' in why
+    assert "access-editor-default, admin may change it." in shown
+    assert "An access editor of &#x27;default&#x27; may change it." in html.escape(html.unescape(seen))
+    assert "access-editor-default" not in seen
+
+
+def test_explain__denied_through_a_group__proposes_a_rule_for_that_group_alone(admin: Client, guests: int) -> None:
+    shown = html.unescape(page(admin, "/x?e=default&t=cluster&n=pay&c=guest-1"))
+    [grant] = re.findall(r'href="([^"]+effect=allow[^"]+)"', shown)
+
+    form = html.unescape(page(admin, grant))
+
+    assert 'name="groups" value="guests" checked' in form
+    opens = "Opens Cluster 'pay' to clients in guests of 'default'."
+    assert f"{opens} Rule {guests} then no longer decides for them." in form
+    assert 'name="confirm"' not in form
+    assert f'href="/e/default/access/rule?id={guests}"' in form
 
 
 def test_explain__at_an_earlier_snapshot__answers_for_then_and_leads_to_now(admin: Client, fleet: Fleet) -> None:
@@ -134,7 +173,7 @@ def test_explain__no_client_and_a_rule_that_tells_clients_apart__depends_and_lis
     assert "It depends on who asks" in answer
     assert "verdict-yes" not in shown
     assert ">Yes<" not in answer
-    says = f"Rule {guests} denies Cluster 'pay' to clients in guests; for everybody else 'default' allows it."
+    says = f"Rule {guests}</a> denies Cluster 'pay' to clients in guests; for everybody else 'default' allows it."
     assert says in answer
     assert "3 connected clients are told so:" in answer
     assert [name for name in ("guest-1", "guest-2", "guest-3", "demo-4", "wild") if f">{name}</a>" in answer] == [

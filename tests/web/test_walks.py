@@ -179,6 +179,7 @@ def test_denied_client__its_error_text_is_pasted__leads_to_a_rule_that_allows_it
         expect(main.locator(".answer-sentence")).to_contain_text("denies Listener")
         hand.press(main.get_by_role("link", name="Propose a rule that allows it"))
         expect(main.get_by_label("Names")).to_have_value(name)
+        hand.press(main.get_by_role("checkbox", name="Every client is meant"))
         hand.press(main.get_by_role("button", name="Add the rule"))
         expect(main.get_by_role("status").get_by_text(name).first).to_be_visible()
         eventually(lambda: client.call(f"xds:///{name}").code, lambda code: code == "OK", within_s=PATIENCE_S)

@@ -1,13 +1,17 @@
 """Tags and filters of the pages. Whatever they render is escaped by Django: no text of others is ever marked safe."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import Enum
+from itertools import zip_longest
+from typing import Final
 
 from django import template
 from django.templatetags.static import static
+from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from controlplane.clients.foreign_text import escape
@@ -16,6 +20,9 @@ from controlplane.console.states import look_of
 from controlplane.console.times import relative
 
 register = template.Library()
+
+# Outside of quotes: an even number of them stands before it.
+_RULE: Final = re.compile(r"\b([Rr]ule \d{1,18})\b(?=(?:[^']*'[^']*')*[^']*$)")
 
 
 @register.simple_tag
@@ -76,6 +83,16 @@ def short(identifier: object) -> str:
 def current_path(context: template.Context) -> str:
     """The path of this page with its question."""
     return str(context["request"].get_full_path())
+
+
+@register.simple_tag
+def rules_linked(text: object, environment_key: str) -> SafeString:
+    """A sentence of ours, in which "rule 1" is a link. What stands in quotes is of others, and is none."""
+    rules = reverse("access", args=[environment_key])
+    parts = _RULE.split(visible(text))
+    found = ((part, f"{rules}#rule-{part.split()[1]}") for part in parts[1::2])
+    linked = [format_html('<a href="{}">{}</a>', url, part) for part, url in found]
+    return format_html_join("", "{}{}", zip_longest(parts[0::2], linked, fillvalue=""))
 
 
 @register.filter

@@ -1,0 +1,80 @@
+"""Whom a rule that allows would open names to, in words and before it is saved."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from controlplane.access.checks import pattern_problem
+from controlplane.access.review import rules_shadowed
+from controlplane.access.selectors import access_table
+from controlplane.access.values import RuleDraft, RuleState
+from controlplane.console.access_words import any_of
+from xdscore.access import AccessTable, Effect
+from xdscore.codes import shown
+from xdscore.limits import Limits
+from xdscore.resource_types import by_word
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a rule would open. `confirms` is what a form sends whose reader has agreed to exactly this; empty where the
+    rule speaks of groups, which somebody chose, or says so already.
+    """
+
+    sentence: str
+    confirms: str
+
+
+def opening_of(draft: RuleDraft, *, number: int, first: bool, environment_key: str, limits: Limits) -> Opening | None:
+    """None for a rule that opens nothing: one that refuses, is not in force, or has no good pattern. `number` is 0 for
+    a rule that is not there yet. Raises NotFound.
+    """
+    if draft.effect is not Effect.ALLOW or not draft.enabled or pattern_problem(draft.pattern, limits):
+        return None
+    table = access_table(environment_key=environment_key)
+    known = {group.key for group in table.groups}
+    chosen = replace(draft, client_groups=tuple(key for key in draft.client_groups if key in known))
+    whom = f"clients in {any_of(chosen.client_groups)}" if chosen.client_groups else "every client"
+    sentence = f"Opens {_what(chosen)} to {whom} of '{environment_key}'."
+    effects = _effects(table, chosen, number=number, first=first)
+    asks = not draft.client_groups and not _stands(table, draft, number)
+    confirms = f"{draft.pattern} {' '.join(sorted(draft.types))}" if asks else ""
+    return Opening(" ".join((sentence, *effects)), confirms)
+
+
+def _stands(table: AccessTable, draft: RuleDraft, number: int) -> bool:
+    """Whether this rule, as it is, already opens the same to every client."""
+    same = RuleState(number, replace(draft, message="")).rule
+    return any(replace(rule, message="") == same for rule in table.rules)
+
+
+def _what(draft: RuleDraft) -> str:
+    name = shown(draft.pattern)
+    kinds = tuple(by_word[word].title for word in draft.types)
+    if "*" not in draft.pattern:
+        return f"{any_of(kinds, ' and ')} '{name}'" if kinds else f"whatever is named '{name}', secrets excepted,"
+    named = "" if draft.pattern == "*" else f" named '{name}'"
+    return f"every {any_of(kinds)}{named}" if kinds else f"everything{named}, secrets excepted,"
+
+
+def _effects(table: AccessTable, draft: RuleDraft, *, number: int, first: bool) -> Sequence[str]:
+    """What becomes of other rules."""
+    own = number or max((rule.number for rule in table.rules), default=0) + 1
+    made = RuleState(own, draft).rule
+    if number:
+        rules = tuple(made if rule.number == own else rule for rule in table.rules)
+    else:
+        rules = (made, *table.rules) if first else (*table.rules, made)
+    after = replace(table, rules=rules)
+    new = {rule for rule, _ in rules_shadowed(after)} - {rule for rule, _ in rules_shadowed(table)}
+    found = [f"Rule {rule} then never decides." for rule in sorted(new - {own})]
+    if own in new:
+        found.append("A rule before it takes all of this: it would never decide.")
+    if first and not number and "*" not in draft.pattern:
+        found += [
+            f"Rule {rule.number} then no longer decides for {'them' if draft.client_groups else 'this name'}."
+            for rule in table.matching(draft.pattern)
+            if rule.number not in new
+            and rule.effect is not Effect.ALLOW
+            and (not draft.types or not rule.types or not rule.types.isdisjoint(draft.types))
+        ]
+    return found[:10]

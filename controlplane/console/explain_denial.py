@@ -1,0 +1,90 @@
+"""Why a client is refused a name, beyond the number of the rule: the rule's own words, the group it matches through,
+who changed it last, and who may change it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from controlplane.access.choices import EditSubject
+from controlplane.access.selectors import edit_done, edit_list, group_list, group_state, rule_get
+from controlplane.access.values import EditDone, GroupDraft
+from controlplane.accounts.people import people_who_may
+from controlplane.accounts.principal import Principal, Role
+from controlplane.clients.selectors import client_get
+from controlplane.console.access_words import matcher_line
+from controlplane.errors import NotFound
+from controlplane.explain.values import Ladder, RungState
+from xdscore.selectors import ClientFacts
+
+_MAX_PEOPLE: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Through:
+    """A group by which a rule speaks of the client, and the matcher that fits it, as it is typed."""
+
+    group: str
+    matcher: str
+    trust: str
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """`rule` is 0 where the environment's default refuses; then nothing is said of a rule. `everybody`: the rule speaks
+    of all clients. `editors` is empty where whoever looks may not see who has which role. `groups`: those to open the
+    name to.
+    """
+
+    rule: int
+    message: str = ""
+    everybody: bool = False
+    through: tuple[Through, ...] = ()
+    edit: EditDone | None = None
+    editors: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+def denial_of(ladder: Ladder, *, environment_key: str, principal: Principal) -> Denial | None:
+    """The refusal that this answer is about, by the rules as they are now; None where access is not what is wrong."""
+    access = next(rung for rung in ladder.rungs if rung.title == "access")
+    if access.state is not RungState.FAIL:
+        return None
+    number = next((int(link.parts[-1]) for link in ladder.links if link.title == "rule"), 0)
+    client = next((link.parts[-1] for link in ladder.links if link.title == "client"), "")
+    own = _groups_of(client, environment_key) if client else ()
+    editors = people_who_may(role=Role.ACCESS_EDITOR, environment=environment_key, limit=_MAX_PEOPLE)
+    seen = editors if principal.may(Role.ADMIN, None) else ()
+    every = tuple(group.key for group, _ in own)
+    if not number:
+        return Denial(0, editors=seen, groups=every)
+    try:
+        draft = rule_get(environment_key=environment_key, rule_id=number).draft
+    except NotFound:
+        # It was deleted, and clients are told so until the next build.
+        return Denial(0, editors=seen, groups=every)
+    through = tuple(
+        Through(group.key, matcher, group.trust.value) for group, matcher in own if group.key in draft.client_groups
+    )
+    last = edit_list(environment_key=environment_key, subject=EditSubject.RULE, subject_id=number).first()
+    return Denial(
+        number,
+        draft.message,
+        everybody=not draft.client_groups,
+        through=through,
+        edit=edit_done(last) if last is not None else None,
+        editors=seen,
+        groups=tuple(each.group for each in through) or every,
+    )
+
+
+def _groups_of(client: str, environment_key: str) -> Sequence[tuple[GroupDraft, str]]:
+    """The groups of a client, each with the first matcher that fits it."""
+    known = client_get(public_id=client)
+    facts = ClientFacts(known.identity, known.node_id, known.node_cluster)
+    drafts = (group_state(row).draft for row in group_list(environment_key=environment_key))
+    return [
+        (draft, next(matcher_line(each) for each in draft.matchers if each.fits(facts)))
+        for draft in drafts
+        if draft.group.has(facts)
+    ]
