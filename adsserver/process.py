@@ -84,7 +84,8 @@ class AdsProcess:
             reasons.append("memory is short: new streams are refused (PARLEY_LIMIT_MEMORY_MIB)")
         if without_s > _DATABASE_PATIENCE_S:
             reasons.append(f"the database has not answered for {without_s:.0f} s")
-        warnings = () if status.database_ok else (f"degraded: {status.detail or 'the database does not answer'}",)
+        wrong = status.detail or ("" if status.database_ok else "the database does not answer")
+        warnings = (f"degraded: {wrong}",) if wrong else ()
         return Readiness(tuple(reasons), warnings, status.loaded)
 
     def _on_directory(self, loop: asyncio.AbstractEventLoop) -> Callable[[Directory], None]:

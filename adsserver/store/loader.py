@@ -47,7 +47,7 @@ _SWEEP_S = 60.0  # twice the time a slow stream may take for one write
 @dataclass(frozen=True, slots=True)
 class LoaderStatus:
     """What the loader holds: (lineage, epoch) by environment; `database_ok` is false while the database does not
-    answer.
+    answer. `detail` says in words what is wrong, also with what the database has.
     """
 
     loaded: Mapping[str, tuple[str, int]] = field(default_factory=dict)
@@ -86,6 +86,8 @@ class Loader:
         # The stored bytes of roots, access tables and chunks, for the disk.
         self._parts: dict[bytes, bytes] = {}
         self._loaded: dict[str, _Loaded] = {}
+        # By environment: why its newest snapshot is not served.
+        self._refused: dict[str, str] = {}
         self._complete = False
         self._database_answered = False
         self._from_disk = ""
@@ -128,7 +130,7 @@ class Loader:
             self._database_answered = True
             self._from_disk = ""
             self._offer(directory)
-            self._set_status(database_ok=True, detail="")
+            self._set_status(database_ok=True, detail="; ".join(self._refused.values()))
             return self._keep_on_disk()
         except DatabaseError as error:
             if not self._database_answered:
@@ -214,6 +216,7 @@ class Loader:
         newest = {head.environment: head for head in heads}
         snapshots: dict[str, Snapshot] = {}
         self._complete = True
+        self._refused = {}
         rereads = self._time_to_reread()
         for environment in environments:
             current = self._directory.snapshots.get(environment.key)
@@ -241,6 +244,10 @@ class Loader:
             kept = current.epoch if current is not None else None
             log.warning(
                 "snapshot.refused", environment=head.environment, epoch=head.epoch, reason=str(error), kept_epoch=kept
+            )
+            meanwhile = f"snapshot {kept} is served on" if kept is not None else "nothing of it is served"
+            self._refused[head.environment] = (
+                f"snapshot {head.epoch} of '{head.environment}' is refused ({error}); {meanwhile}"
             )
             return current
         if snapshot is current:

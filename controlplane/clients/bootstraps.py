@@ -6,6 +6,7 @@ Sources: gRFC A27 and A47 (bootstrap), A65 (mTLS credentials), A97 (call credent
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from controlplane.config import Config
@@ -197,18 +198,30 @@ def _envoy_secrets(config: Config) -> Tree:
 
 
 def _envoy_tls(config: Config, host: str) -> Tree:
+    by_address = _is_address(host)
     common: Tree = {
         "validation_context": {
             "trusted_ca": {"filename": _AUTHORITY},
-            "match_typed_subject_alt_names": [{"san_type": "DNS", "matcher": {"exact": host}}],
+            "match_typed_subject_alt_names": [
+                {"san_type": "IP_ADDRESS" if by_address else "DNS", "matcher": {"exact": host}}
+            ],
         }
     }
     if config.ads_auth is AdsAuth.MTLS:
         common["tls_certificates"] = [
             {"certificate_chain": {"filename": _CERTIFICATE}, "private_key": {"filename": _KEY}}
         ]
-    return {
+    context: Tree = {
         "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
-        "sni": host,
         "common_tls_context": common,
     }
+    # RFC 6066, section 3: a server name is a name and no address.
+    return context if by_address else {**context, "sni": host}
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

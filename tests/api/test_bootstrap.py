@@ -62,6 +62,24 @@ def test_both__tls_with_client_certificates__say_so(api: Caller, settings: Setti
     assert envoy["static_resources"]["clusters"][0]["transport_socket"]["typed_config"]["sni"] == "cp.example"
 
 
+@pytest.mark.parametrize(
+    ("host", "kind", "sni"), [("10.0.0.7", "IP_ADDRESS", None), ("cp.example", "DNS", "cp.example")]
+)
+def test_envoy__tls__knows_the_server_by_its_address_or_name(
+    api: Caller, settings: Settings, host: str, kind: str, sni: str | None
+) -> None:
+    tls = Tls(Path("c"), Path("k"), Path("ca"))
+    config(settings, ads_auth=AdsAuth.MTLS, ads_tls=tls, ads_address=Address(host, 18000))
+
+    envoy = api.get("bootstrap/envoy?node_id=pay-1&environment=prod").json
+
+    json_format.ParseDict(envoy, new_message("envoy.config.bootstrap.v3.Bootstrap"))
+    tls_context = envoy["static_resources"]["clusters"][0]["transport_socket"]["typed_config"]
+    names = tls_context["common_tls_context"]["validation_context"]["match_typed_subject_alt_names"]
+    assert names == [{"san_type": kind, "matcher": {"exact": host}}]
+    assert tls_context.get("sni") == sni
+
+
 def test_node__environment_with_selectors__gets_what_leads_to_it(api: Caller) -> None:
     api.patch(
         "environments/prod", {"selectors": [{"node_id": "p-*", "node_cluster": "web", "metadata": {"zone": "a"}}]}

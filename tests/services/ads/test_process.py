@@ -21,6 +21,8 @@ from prometheus_client import CollectorRegistry
 
 from adsserver.process import AdsProcess
 from tests.support.ads import config, raw_call
+from tests.support.ads_client import until
+from tests.support.ads_store import MemoryStore, Status
 from xdscore.resource_types import CLUSTER
 
 ROOT = Path(__file__).parents[3]
@@ -218,3 +220,20 @@ async def test_readiness__before_anything_is_loaded__says_starting() -> None:
     process = AdsProcess(config(), CollectorRegistry())
 
     assert process.readiness().reasons == ("starting",)
+
+
+class RefusingStore(MemoryStore):
+    """Its database answers, with a snapshot that cannot be verified."""
+
+    def status(self) -> Status:
+        return Status({}, detail="snapshot 2 of 'default' is refused")
+
+
+async def test_readiness__database_answers_with_what_is_refused__warns() -> None:
+    process = AdsProcess(config(), CollectorRegistry())
+    run = asyncio.create_task(process.run(RefusingStore))
+    await until(lambda: process.readiness().warnings)
+
+    assert process.readiness().warnings == ("degraded: snapshot 2 of 'default' is refused",)
+    process.stop()
+    await run

@@ -272,6 +272,25 @@ def test_loader__row_of_the_snapshot_altered__is_not_believed() -> None:
     SnapshotRow.objects.filter(pk=newest.pk).update(root_id=SnapshotRow.objects.earliest("epoch").root_id)
 
     assert replica.snapshot() is before
+    status = replica.loader.status()
+    assert status.database_ok
+    assert status.detail == (
+        "snapshot 2 of 'default' is refused (its signature does not hold: it was altered, or signed under a key that "
+        "is not configured); snapshot 1 is served on"
+    )
+
+
+def test_loader__after_a_refused_snapshot_comes_a_good_one__status_is_well_again() -> None:
+    put(cluster("a"))
+    replica = Replica()
+    replica.snapshot()
+    put(cluster("b"))
+    SnapshotRow.objects.filter(pk=SnapshotRow.objects.latest("epoch").pk).update(mac="0" * 64)
+    replica.snapshot()
+    put(cluster("c"))
+
+    assert set(replica.snapshot().type_state(CLUSTER).served) == {"a", "b", "c"}
+    assert replica.loader.status().detail == ""
 
 
 def test_loader__secret__stays_sealed_until_it_is_sent() -> None:
