@@ -26,7 +26,7 @@ from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.resources import resource_url
 from controlplane.errors import NotFound
-from controlplane.incidents.selectors import IncidentValue, incidents_of_change
+from controlplane.incidents.selectors import IncidentValue, incidents_of_change, refused_of_changes
 from controlplane.incidents.settling import Delivery, change_delivery
 from xdscore.schema import Tree
 from xdscore.schema.differences import unified_text
@@ -37,11 +37,12 @@ _MAX_FINDINGS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class ChangeLine:
-    """One line of the list. `built`: a build has covered it."""
+    """One line of the list. `built`: a build has covered it; `refused`: clients that refuse it now."""
 
     change: Change
     edits: int
     built: bool
+    refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,11 @@ class Became:
             if self.delivery.settled and self.progress.state is ChangeState.PUBLISHED
             else self.progress.state.value
         )
+
+    @property
+    def look(self) -> str:
+        """The same for the badge: what clients refuse is not well, however settled it is."""
+        return "refused" if self.delivery.nacked else self.state
 
     @property
     def decided(self) -> bool:
@@ -112,9 +118,14 @@ class ChangesPage(Page):
         author, text = (request.GET.get(key, "").strip()[:150] for key in ("author", "text"))
         rows = change_list(environment_key=environment_key, kind=kind, author=author, text=text)
         built = self.here.built_generation
-        page = paged(request, rows, lambda row: ChangeLine(row, int(getattr(row, "edits", 0)), row.generation <= built))
+        page = paged(request, rows, lambda row: row)
+        refused = refused_of_changes(change_ids=[str(row.public_id) for row in page.items])
+        lines = [
+            ChangeLine(row, int(getattr(row, "edits", 0)), row.generation <= built, refused.get(str(row.public_id), 0))
+            for row in page.items
+        ]
         context = {
-            "page": page,
+            "page": page.showing(lines),
             "kinds": list(kinds),
             "kind": kind.value if kind is not None else "",
             "author": author,

@@ -36,6 +36,8 @@ class ResourceLine:
             return "quarantined"
         if self.held is not None:
             return "held_older" if self.held.served else "withheld"
+        if self.coverage.nacked:
+            return "refused"
         return "proven" if self.row.proven else "unproven"
 
 

@@ -16,6 +16,7 @@ from controlplane.catalog.contents import addresses_now
 from controlplane.catalog.differences import ResourceDifference, states_differ
 from controlplane.catalog.models import Change
 from controlplane.catalog.values import finding_from_json
+from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, page_number, paged
 from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
@@ -35,12 +36,21 @@ _MAX_CAUSES: Final = 1_000  # read for a page of snapshots: a build joins the ch
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLine:
-    """One snapshot, with the build that made it, and the changes it was made for, newest first."""
+    """One snapshot, with the build that made it, and the changes it was made for, newest first.
+
+    `refused`: of the one that is served, how many clients refuse something now.
+    """
 
     row: SnapshotRow
     build: Build | None
     current: bool
     causes: tuple[Change, ...] = ()
+    refused: int = 0
+
+    @property
+    def look(self) -> str:
+        """What is served now, for the badge: not well while clients refuse something of it."""
+        return "refused_now" if self.refused else "served"
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -69,7 +79,13 @@ class SnapshotsPage(Page):
         builds = builds_of_epochs(environment_key=environment_key, epochs=[row.epoch for row in page.items])
         causes = _causes(environment_key, builds)
         lines = [
-            SnapshotLine(row, builds.get(row.epoch), row.epoch == self.here.epoch, causes.get(row.epoch, ()))
+            SnapshotLine(
+                row,
+                builds.get(row.epoch),
+                current := row.epoch == self.here.epoch,
+                causes.get(row.epoch, ()),
+                _refusing(environment_key) if current else 0,
+            )
             for row in page.items
         ]
         return self.page({"page": page.showing(lines)})
@@ -87,7 +103,9 @@ class SnapshotPage(Page):
             raise NotFound(f"There is no snapshot {epoch} of '{environment_key}': not yet, or not any more.")
         builds = builds_of_epochs(environment_key=environment_key, epochs=[epoch])
         causes = _causes(environment_key, builds).get(epoch, ())
-        line = SnapshotLine(row, builds.get(epoch), epoch == self.here.epoch, causes)
+        current = epoch == self.here.epoch
+        refused = _refusing(environment_key) if current else 0
+        line = SnapshotLine(row, builds.get(epoch), current, causes, refused)
         return self.page({"line": line, "before": epoch - 1})
 
 
@@ -182,6 +200,11 @@ def _causes(environment_key: str, builds: Mapping[int, Build]) -> dict[int, tupl
         epoch: tuple(each for each in changes if build.from_generation < each.generation <= build.to_generation)
         for epoch, build in builds.items()
     }
+
+
+def _refusing(environment_key: str) -> int:
+    """How many connected clients refuse something of what is served."""
+    return standing_counts(environment_keys=[environment_key])[environment_key][Standing.REFUSING]
 
 
 def _epoch(text: str) -> int:

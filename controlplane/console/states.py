@@ -23,6 +23,7 @@ LOOKS: Final[dict[str, Look]] = {
     "saved": Look("busy", "clock", "waiting for a build"),
     "published": Look("busy", "rocket", "published"),
     "settled": Look("good", "circle-check", "settled"),
+    "refused": Look("bad", "circle-x", "refused"),
     "unchanged": Look("quiet", "minus", "no difference for clients"),
     "superseded": Look("quiet", "arrow-right", "superseded"),
     "failed": Look("bad", "circle-x", "failed"),
@@ -40,6 +41,7 @@ LOOKS: Final[dict[str, Look]] = {
     # An environment
     "held": Look("warn", "player-pause", "on hold"),
     "building": Look("busy", "refresh", "building"),
+    "refused_now": Look("bad", "circle-x", "refused"),
     "served": Look("good", "circle-check", "all published"),
     # One (client, type); the names of A88 and CSDS
     "ACKED": Look("good", "circle-check", "ACKED"),

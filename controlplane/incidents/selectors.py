@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Q
+from django.db.models import Count, Max, Q
 
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.links import LinkedName, used_by
@@ -182,6 +182,14 @@ def incidents_of_change(*, change_id: str) -> tuple[IncidentValue, ...]:
     """The incidents whose suspect is this change, at most 100."""
     rows = Incident.objects.filter(change=change_id).select_related("environment").order_by("-last_at")
     return tuple(_value(row) for row in rows[:100])
+
+
+def refused_of_changes(*, change_ids: Collection[str]) -> Mapping[str, int]:
+    """Of each of these changes that is the suspect of an unresolved incident, how many clients refuse it: at most as
+    many as the largest of its incidents counts, for one client may be in several. One query.
+    """
+    rows = Incident.objects.filter(change__in=list(change_ids), state__in=[state.value for state in UNRESOLVED])
+    return dict(rows.order_by().values_list("change").annotate(refused=Max("nacked")))
 
 
 def incidents_of_name(

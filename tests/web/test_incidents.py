@@ -1,5 +1,6 @@
 """The pages of incidents: what clients refuse, and what operators do about it."""
 
+import re
 from collections.abc import Callable
 from urllib.parse import quote
 
@@ -11,6 +12,7 @@ from controlplane.databases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import incident_get
 from controlplane.incidents.services import digest
+from controlplane.incidents.values import IncidentState
 from tests.services.incidents.fleet import Fleet, held, publish, rebuild
 from tests.support.manifests import cluster, route
 from tests.web.conftest import HOSTILE, assert_harmless, page, queries
@@ -158,3 +160,42 @@ def test_pages_of_incidents__many_more_incidents__no_more_queries(admin: Client,
 
     assert [queries(admin, path) for path in paths] == few
     assert max(few) <= 15
+
+
+def test_refused_change__lists_and_headers__show_it_red_and_no_green_word(admin: Client, fleet: Fleet) -> None:
+    change = Incident.objects.get().change
+
+    row = page(admin, "/e/default/changes").partition(f'href="/changes/{change}"')[2].partition("</tr>")[0]
+    head = page(admin, f"/changes/{change}").partition('id="progress"')[2].partition("<dl")[0]
+    resource = page(admin, "/e/default/resource?type=cluster&name=pay").partition("<h1>pay</h1>")[2]
+    snapshot = page(admin, "/e/default/snapshots").partition("<tbody>")[2].partition("</tr>")[0]
+
+    assert ">refused<" in row
+    assert "by 1 client<" in row
+    assert ">refused<" in head
+    assert "1 of 3 clients refused it." in head
+    assert ">refused<" in resource.partition("</div>")[0]
+    assert "by 1 of 3" in resource.partition("</div>")[0]
+    assert '<a href="/e/default/clients?state=refusing">1 refuses</a>' in snapshot
+    for shown in (row, head, resource.partition("</div>")[0], snapshot.partition("</th>")[0]):
+        assert "state-good" not in shown
+
+
+def test_refused_change__taken_back__is_told_in_the_past_tense_and_offers_no_empty_rollback(
+    admin: Client, fleet: Fleet
+) -> None:
+    change = Incident.objects.get().change
+    admin.post("/e/default/rollback?to=1", {"reason": "checkout fails"})
+    rebuild()
+    digest()
+    Incident.objects.update(state=IncidentState.RESOLVED.value, resolved_epoch=3)
+
+    shown = page(admin, f"/changes/{change}")
+    incident = page(admin, f"/incidents/{Incident.objects.get().public_id}")
+    again = page(admin, "/e/default/rollback?to=1")
+
+    assert "was refused by 1 of" in " ".join(re.sub(r"<[^>]+>", "", shown).split())
+    assert "Those clients go on with" not in incident
+    assert '<a href="/e/default/snapshots/3">snapshot 3</a>' in incident
+    assert "Nothing to go back" in again
+    assert 'name="reason"' not in again
