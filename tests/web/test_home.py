@@ -99,7 +99,7 @@ def test_search__what_people_have_in_their_hands__leads_straight_to_the_answer(a
     assert leads(admin, "node-2") == f"/clients/{node}"
     assert leads(admin, node) == f"/clients/{node}"
     assert leads(admin, text) == "/x?e=prod&t=cluster&n=pay&c=node-2"
-    assert leads(admin, "NOT_FOUND [XDS2101] Cluster 'pay' is not pub") == "/x?e=default&t=cluster&n=pay"
+    assert leads(admin, "NOT_FOUND [XDS2101] Cluster 'pay' is not pub") == "/x?e=default&t=cluster&n=pay&code=XDS2101"
     incident, change = Incident.objects.get().public_id, Change.objects.latest("pk").public_id
     assert leads(admin, str(incident)) == f"/incidents/{incident}"
     assert leads(admin, str(change)) == f"/changes/{change}"
