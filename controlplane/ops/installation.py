@@ -6,6 +6,7 @@ Each step is done once and may be repeated; what a person changed afterwards sta
 
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -25,30 +26,52 @@ CLIENT_SUBJECT: Final = "client"
 _PASSWORD_BYTES: Final = 18  # 24 characters
 
 
-def installation_prepare(*, config: Config, home: Home) -> None:
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What one preparation did; what it does not name was there already."""
+
+    migrations: int
+    administrator: bool
+    files: tuple[Path, ...]
+
+
+def installation_prepare(*, config: Config, home: Home) -> Prepared:
     """Bring database and files of this home up to date. Raises django.db.DatabaseError when that is impossible."""
-    _migrate()
-    if not get_user_model().objects.filter(is_superuser=True).exists():
+    migrations = _migrate()
+    files: list[Path] = []
+    administrator = not get_user_model().objects.filter(is_superuser=True).exists()
+    if administrator:
         administrator_ensure(password=config.admin_password or _generated_password(home))
-    _token_ensure(home.admin_token, lambda known: admin_token_ensure(known=known))
-    if config.ads_auth is AdsAuth.TOKEN:
-        # Without one nobody could connect, and gRPC's clients want it in a file (gRFC A97).
-        _token_ensure(home.client_token, lambda known: client_token_ensure(known=known, subject=CLIENT_SUBJECT))
+        files += [] if config.admin_password else [home.admin_password]
+    if _token_ensure(home.admin_token, lambda known: admin_token_ensure(known=known)):
+        files.append(home.admin_token)
+    # Without one nobody could connect, and gRPC's clients want it in a file (gRFC A97).
+    if config.ads_auth is AdsAuth.TOKEN and _token_ensure(
+        home.client_token, lambda known: client_token_ensure(known=known, subject=CLIENT_SUBJECT)
+    ):
+        files.append(home.client_token)
     environment_default_ensure()
+    return Prepared(migrations, administrator, tuple(files))
 
 
-def _token_ensure(file: Path, ensure: Callable[[str], str]) -> None:
+def _token_ensure(file: Path, ensure: Callable[[str], str]) -> bool:
+    """Whether the file was written now."""
     known = _content(file)
     token = ensure(known)
-    if token != known:
-        private_replace(file, token)
+    if token == known:
+        return False
+    private_replace(file, token)
+    return True
 
 
-def _migrate() -> None:
+def _migrate() -> int:
+    """How many migrations were applied."""
     # Looking is fast; the command itself takes a while even when there is nothing to do.
     executor = MigrationExecutor(connection)
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if plan:
         call_command("migrate", interactive=False, verbosity=0)
+    return len(plan)
 
 
 def _generated_password(home: Home) -> str:

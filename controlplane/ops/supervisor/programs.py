@@ -97,8 +97,9 @@ def demo(home: Home) -> Program:
 
 
 def preparation() -> Program:
-    """What must have ended well before the others start."""
-    return Program(name=PREPARE, command=(sys.executable, str(ROOT / "manage.py"), "prepare"), ready=_never)
+    """What must have ended well before the others start. Quiet: the supervisor itself says where things are."""
+    command = (sys.executable, str(ROOT / "manage.py"), "prepare", "--verbosity", "0")
+    return Program(name=PREPARE, command=command, ready=_never)
 
 
 def broker(binary: Path, socket: Path) -> Program:

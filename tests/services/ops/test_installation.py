@@ -15,6 +15,7 @@ from controlplane.catalog.models import Environment
 from controlplane.config import Config, load
 from controlplane.home import Home, home_create
 from controlplane.ops.installation import CLIENT_SUBJECT, installation_prepare
+from controlplane.ops.management.commands.prepare import report
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -122,3 +123,19 @@ def test_prepare__password_changed_by_its_owner__stays_changed(place: tuple[Conf
     installation_prepare(config=config, home=home)
 
     assert authenticate(username="admin", password="chosen by a person") is not None
+
+
+def test_report__first_and_second_preparation__says_what_was_made_and_where_the_token_is(
+    place: tuple[Config, Home],
+) -> None:
+    config, home = place
+
+    first = "\n".join(report(installation_prepare(config=config, home=home), home))
+    second = "\n".join(report(installation_prepare(config=config, home=home), home))
+
+    assert f"{home.admin_token} (made now)" in first
+    assert str(home.admin_password) in first
+    assert f"{home.admin_token} (was there)" in second
+    assert "Administrator" not in second
+    assert home.admin_token.read_text().strip() not in first + second
+    assert password(home) not in first

@@ -4,8 +4,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 
-from controlplane.home import home_create
-from controlplane.ops.installation import installation_prepare
+from controlplane.home import Home, home_create
+from controlplane.ops.installation import Prepared, installation_prepare
 
 EXIT_CANNOT_START = 2
 
@@ -16,15 +16,29 @@ class Command(BaseCommand):
     help = "Make home and database ready: migrate, first administrator, token files, default environment."
     requires_system_checks = []  # they belong to `make check`; a start must be quick
 
-    def handle(self, *_arguments: object, **_options: object) -> None:
+    def handle(self, *_arguments: object, **options: object) -> None:
         config = settings.PARLEY
         home = home_create(config)
         try:
-            installation_prepare(config=config, home=home)
+            done = installation_prepare(config=config, home=home)
         except DatabaseError as error:
             where = "DATABASE_URL" if config.database else f"PARLEY_HOME {config.home}"
             self.stderr.write(f"{where}: the database cannot be used: {_first_line(error)}.")
             raise SystemExit(EXIT_CANNOT_START) from error
+        if options["verbosity"]:
+            self.stdout.write("\n".join(report(done, home)))
+
+
+def report(done: Prepared, home: Home) -> list[str]:
+    """What was done, and where what a person needs next is; never a secret itself."""
+    lines = [f"Database: {done.migrations} migrations applied." if done.migrations else "Database: up to date."]
+    if done.administrator:
+        given = str(home.admin_password) if home.admin_password in done.files else "that of PARLEY_ADMIN_PASSWORD"
+        lines.append(f"Administrator: 'admin' made; password: {given}.")
+    for what, file in (("API token, every scope", home.admin_token), ("Token of data planes", home.client_token)):
+        if file.exists():
+            lines.append(f"{what}: {file} ({'made now' if file in done.files else 'was there'}).")
+    return [*lines, "Environment: 'default' is there."]
 
 
 def _first_line(error: Exception) -> str:
