@@ -19,7 +19,7 @@ from tests.support.stack import Parley, running_up
 from tests.support.waiting import eventually
 from tests.support.webhook import Receiver, receiver
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.nightly]
 
 # What the command line of a process of each kind holds.
 KINDS = {"worker": "celery", "ads": "manage.py ads", "web": "uvicorn", "redis": "valkey-server"}
