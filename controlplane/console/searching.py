@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from controlplane.accounts.principal import Role
-from controlplane.catalog.searching import resources_named_like
+from controlplane.catalog.searching import changes_found, resources_named_like
 from controlplane.catalog.selectors import change_get, environment_list
 from controlplane.clients.browsing import ClientLine, client_page
 from controlplane.console.clients import looks_of
@@ -52,10 +52,19 @@ class SearchPage(Page):
         exact = _the_one(clients, wanted)
         if exact is not None:
             return redirect("client", exact.client.id)
+        return self._listed(terms, wanted, keys, clients, client_count)
+
+    def _listed(
+        self, terms: Terms, wanted: str, keys: tuple[str, ...], clients: tuple[ClientLine, ...], client_count: int
+    ) -> HttpResponse:
+        """What there is, beside these clients; a change alone whose id begins so is opened."""
         resources = resources_named_like(environment_keys=keys, text=wanted, limit=_LISTED)
         incidents, incident_count = incident_page(
             environment_keys=keys, states=tuple(IncidentState), text=wanted, limit=_LISTED
         )
+        changes = changes_found(environment_keys=keys, text=wanted, limit=_LISTED)
+        if len(changes) == 1 and changes[0].author != wanted and not (clients or resources or incidents):
+            return redirect("change", changes[0].public_id)
         context = {
             "query": terms.text,
             "wanted": wanted,
@@ -65,7 +74,8 @@ class SearchPage(Page):
             "resources": resources,
             "incidents": incidents,
             "incident_count": incident_count,
-            "nothing": not (clients or resources or incidents),
+            "changes": changes,
+            "nothing": not (clients or resources or incidents or changes),
         }
         return self.page(context)
 

@@ -141,3 +141,19 @@ def test_home_and_search__more_of_everything__no_more_queries(admin: Client, fle
     assert [queries(admin, path) for path in paths] == few
     assert few[0] <= 18
     assert few[1] <= 26, few  # what the clients it found are told is looked up, too
+
+
+def test_search__first_characters_of_a_change_or_its_author__lead_to_it(
+    admin: Client, person: Callable[..., Client], fleet: Fleet
+) -> None:
+    stranger = person(Role.VIEWER, "prod")
+    newest = Change.objects.get(revisions__resource__name="pay", revisions__number=2).public_id
+    begins = str(newest)[:8]
+
+    shown = page(admin, "/search?q=dana")
+
+    assert admin.get("/search", {"q": begins})["Location"] == f"/changes/{newest}"
+    assert admin.get("/search", {"q": str(newest)[:11].upper()})["Location"] == f"/changes/{newest}"
+    assert shown.count('href="/changes/') == 2
+    assert "Nothing is called so" in page(stranger, f"/search?q={begins}")
+    assert "Nothing is called so" in page(stranger, "/search?q=dana")
