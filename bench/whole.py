@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 from bench.ads_process import free_ports, is_ready
@@ -17,6 +18,8 @@ from bench.ads_process import free_ports, is_ready
 _ROOT = Path(__file__).parent.parent
 _START_S = 60.0
 _STOP_S = 30.0
+# A busy database may be away for longer than a write waits.
+_PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +50,16 @@ class Whole:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         request = urllib.request.Request(self.web + path, data=data, method=method, headers=headers)  # noqa: S310
-        try:
-            with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310 - loopback
-                return str(json.load(answer)["id"])
-        except urllib.error.HTTPError as error:
-            raise RuntimeError(f"{method} {path} was answered {error.code}: {error.read()[:500]!r}") from error
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310 - loopback
+                    return str(json.load(answer)["id"])
+            except urllib.error.HTTPError as error:
+                if error.code != HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > deadline:
+                    raise RuntimeError(f"{method} {path} was answered {error.code}: {error.read()[:500]!r}") from error
+                # As any client does: nothing was changed, and it says when to come again.
+                time.sleep(float(error.headers["Retry-After"]))
 
 
 @contextmanager
