@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from controlplane import values
 from controlplane.values import Address, AdsAuth, Mail, Network, Postgres, RepeatErrors, WebhookAllow
+from controlplane.variables import MEANINGS, READ_ELSEWHERE, Variable
 from xdscore.limits import LIMITS, ORDERED, VARIABLE_PREFIX, Limits
 
 T = TypeVar("T")
@@ -82,7 +83,26 @@ def load(environment: Mapping[str, str], *, directory: Path) -> Config:
 
     An empty variable counts as unset, as compose files produce it. Raises ConfigError with every problem found.
     """
+    return _load(_Reader(environment), directory)
+
+
+def in_force(environment: Mapping[str, str], *, directory: Path) -> tuple[Variable, ...]:
+    """Every variable that `load` reads, in its order, with what is in force. Raises ConfigError as `load` does."""
     read = _Reader(environment)
+    _load(read, directory)
+    return tuple(read.variables.values())
+
+
+def unknown(environment: Mapping[str, str], known: tuple[Variable, ...]) -> list[str]:
+    """A PARLEY_ variable that nothing reads would be silently ignored: name it, and the nearest one that is read."""
+    names = [each.name for each in known]
+    found = sorted(
+        name for name in environment if name.startswith("PARLEY_") and name not in names and name not in READ_ELSEWHERE
+    )
+    return [f"{name} is no variable of Parley; did you mean {_nearest(name, names)}?" for name in found]
+
+
+def _load(read: "_Reader", directory: Path) -> Config:
     web_address = read("PARLEY_WEB_ADDRESS", "127.0.0.1:8000", values.address)
     config = Config(
         home=read("PARLEY_HOME", "./.parley", lambda text: values.path(text, directory)),
@@ -124,10 +144,12 @@ class _Reader:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self.problems: list[str] = []
+        self.variables: dict[str, Variable] = {}
 
     def __call__(self, name: str, default: str, parse: Callable[[str], T], *, secret: bool = False) -> T:
         """The parsed value; that of `default`, and a problem noted, when it cannot be parsed."""
         text = self._environment.get(name, "").strip() or default
+        self.variables[name] = Variable(name, "" if secret else text, default, MEANINGS[name], bool(text) and secret)
         try:
             return parse(text)
         except ValueError as error:
@@ -137,8 +159,6 @@ class _Reader:
 
     def optional(self, name: str, parse: Callable[[str], T], *, secret: bool = False) -> T | None:
         """The parsed value; None when unset."""
-        if not self._environment.get(name, "").strip():
-            return None
         return self(name, "", lambda text: parse(text) if text else None, secret=secret)
 
     def unknown_limits(self) -> list[str]:

@@ -1,6 +1,7 @@
 """The settings as Django itself judges them, in an interpreter of its own for each environment."""
 
 import base64
+import json
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.variables import MEANINGS
 from tests.support.ports import free_ports
 
 ROOT = Path(__file__).parents[3]
@@ -64,8 +66,16 @@ def test_config__secrets_set__are_not_printed(tmp_path: Path) -> None:
     assert shown.returncode == 0, shown.stderr
     assert "hunter2" not in shown.stdout + shown.stderr
     assert base64.urlsafe_b64encode(b"hunter2").decode()[:8] not in shown.stdout
-    assert "PARLEY_LIMIT_NAME_BYTES" in shown.stdout
-    assert "(default 1,024)" in shown.stdout
+    assert "PARLEY_LIMIT_NAME_BYTES=512  (default: 1024)" in shown.stdout
+    assert "PARLEY_MAIL_URL=(set, hidden)" in shown.stdout
+    assert "PARLEY_WEB_ADDRESS=127.0.0.1:8000  (default)" in shown.stdout
+
+
+def test_config__as_json_with_an_unknown_variable__lists_every_variable_and_warns(tmp_path: Path) -> None:
+    shown = manage("config", "--format", "json", PARLEY_HOME=str(tmp_path / "home"), PARLEY_ADS_ADRESS="[::1]:1")
+
+    assert {each["name"] for each in json.loads(shown.stdout)} == set(MEANINGS)
+    assert shown.stderr.strip() == "PARLEY_ADS_ADRESS is no variable of Parley; did you mean PARLEY_ADS_ADDRESS?"
 
 
 @pytest.mark.parametrize("command", ["migrate", "prepare"])

@@ -1,41 +1,43 @@
-"""`manage.py config`: the configuration in force, without its secrets, and every limit with its bounds."""
+"""`manage.py config`: every variable with the value in force, without secrets, and what it is for."""
 
-from dataclasses import fields, is_dataclass
+import json
+import os
+from argparse import ArgumentParser
+from dataclasses import asdict
+from pathlib import Path
 
-from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from controlplane.config import in_force, unknown
+from controlplane.variables import Variable
 from xdscore.limits import LIMITS
 
 
 class Command(BaseCommand):
     """Prints what this process was configured with."""
 
-    help = "Print the configuration in force, without secrets, and the limits with their bounds."
+    help = "Print every variable: the value in force (secrets are hidden), whether it is the default, what it is for."
     requires_system_checks = []
 
-    def handle(self, *_arguments: object, **_options: object) -> None:
-        config = settings.PARLEY
-        for each in fields(config):
-            if each.name != "limits":
-                value = getattr(config, each.name)
-                shown = _shown(value) if each.repr else _hidden(value)
-                self.stdout.write(f"{each.name:<18} {shown}")
-        self.stdout.write("")
-        for limit in LIMITS:
-            value = getattr(config.limits, limit.name)
-            bounds = f"{limit.minimum:,} to {limit.maximum:,}"
-            mark = "" if value == limit.default else f" (default {limit.default:,})"
-            self.stdout.write(f"{limit.variable:<44} {value:>12,} {limit.unit:<12}{mark} {bounds}: {limit.meaning}")
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--format", choices=("text", "json"), default="text", help="text for people, or json")
+
+    def handle(self, *_arguments: object, **options: object) -> None:
+        variables = in_force(os.environ, directory=Path.cwd())
+        for sentence in unknown(os.environ, variables):
+            self.stderr.write(sentence)
+        if options["format"] == "json":
+            rows = [asdict(each) | {"is_default": each.is_default} for each in variables]
+            self.stdout.write(json.dumps(rows, indent=2))
+            return
+        bounds = {limit.variable: f" {limit.minimum} to {limit.maximum} {limit.unit}." for limit in LIMITS}
+        for each in variables:
+            self.stdout.write(f"{each.name}={_shown(each)}\n    {each.meaning}{bounds.get(each.name, '')}")
 
 
-def _shown(value: object) -> str:
-    if value is None or value in ("", ()):
-        return "-"
-    if isinstance(value, tuple):
-        return ", ".join(map(str, value))
-    return repr(value) if is_dataclass(value) and type(value).__str__ is object.__str__ else str(value)
-
-
-def _hidden(value: object) -> str:
-    return "(set, hidden)" if value else "-"
+def _shown(variable: Variable) -> str:
+    if variable.hidden:
+        return "(set, hidden)"
+    if variable.is_default:
+        return f"{variable.value}  (default)" if variable.value else "  (unset)"
+    return f"{variable.value}  (default: {variable.default or 'unset'})"
