@@ -88,7 +88,7 @@ def client_page(
 def standing_counts(
     *, environment_keys: Collection[str], troubles: Troubles | None = None
 ) -> Mapping[str, Mapping[Standing, int]]:
-    """By environment, how many of its clients stand how. At most eight queries."""
+    """By environment, how many of its clients stand how. At most ten queries."""
     rows = Client.objects.filter(environment__key__in=list(environment_keys)).annotate(
         standing=_standing(troubles or troubles_of(environment_keys=environment_keys))
     )

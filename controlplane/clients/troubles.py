@@ -6,8 +6,11 @@ decides here as it does for streams (architecture.md law 2), so the list of clie
 page and a client's own page say the same.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
 
 from django.db.models import Exists, OuterRef
 
@@ -23,6 +26,8 @@ from xdscore.selectors import ClientFacts
 from xdscore.snapshot import EntryKey, Snapshot
 from xdscore.xdstp import glob_of
 
+# In one query; where more sets of names matter, all rows are looked at.
+_MAX_LISTED: Final = 500
 _WHO = ("client", "client__environment__key", "client__identity", "client__node_id", "client__node_cluster")
 
 
@@ -37,7 +42,7 @@ class Troubles:
 
 
 def troubles_of(*, environment_keys: Collection[str], client: str = "") -> Troubles:
-    """Of all connected clients of these environments, or of one. At most seven queries, however many there are.
+    """Of all connected clients of these environments, or of one. At most nine queries, however many there are.
 
     Where a snapshot cannot be read nobody is judged by it; whoever builds and serves it reports that.
     """
@@ -73,28 +78,50 @@ _Refusal = tuple[_Who, str, str]
 """Who refused something of which type, and the list of what is suspected."""
 
 
-@dataclass(slots=True)
+@dataclass
 class _Judge:
     """Decides for one environment, each question once."""
 
     snapshot: Snapshot
     _audiences: dict[str, Audience] = field(default_factory=dict)
     _known: dict[tuple[Audience, str, str], bool] = field(default_factory=dict)
+    _spoken_of: dict[EntryKey, bool] = field(default_factory=dict)
 
     @property
     def denies(self) -> bool:
         """Whether anybody can be told that they may not read something."""
-        access = self.snapshot.access
-        return Effect.DENY in {access.default, *(rule.effect for rule in access.rules)}
+        return self.snapshot.access.default is Effect.DENY or bool(self._denying)
+
+    @cached_property
+    def _denying(self) -> frozenset[int]:
+        return frozenset(rule.number for rule in self.snapshot.access.rules if rule.effect is Effect.DENY)
+
+    def deniable(self, word: str, names: Collection[str]) -> Collection[str]:
+        """Those of these names that somebody may not read: of most names no such rule speaks."""
+        if self.snapshot.access.default is Effect.DENY or by_word[word].secret:
+            return names
+        return {name for name in names if self._is_spoken_of((word, canonical(name)))}
+
+    def _is_spoken_of(self, key: EntryKey) -> bool:
+        if key not in self._spoken_of:
+            row = self.snapshot.access.row(by_word[key[0]], key[1])
+            self._spoken_of[key] = not self._denying.isdisjoint(row)
+        return self._spoken_of[key]
 
     def serves_any(self, who: _Who, word: str, contents: Collection[tuple[str, str]]) -> bool:
         """Whether one of these (name, version) is what this client is to have now."""
-        audience = self._audience(who)
-        for name, version in contents:
-            served = decide(audience, by_word[word], name, self.snapshot)
-            if isinstance(served, Serve) and served.content.version == version:
-                return True
-        return False
+        kind = by_word[word]
+        published = self.snapshot.type_state(kind).served
+        current = {
+            name
+            for name, version in contents
+            if (entry := published.get(canonical(name))) is not None and entry.content.version == version
+        }
+        # What everybody may read needs no look at whoever refused it.
+        deniable = self.deniable(word, current)
+        return len(deniable) < len(current) or any(
+            isinstance(decide(self._audience(who), kind, name, self.snapshot), Serve) for name in deniable
+        )
 
     def denies_any(self, who: _Who, word: str, name_set: str, names: Collection[str]) -> bool:
         """Whether this client may not read one of these names, and hears so; a glob collection is no name."""
@@ -138,7 +165,10 @@ def _refusals(
 
 
 def _denied(judges: Mapping[str, _Judge], client: str) -> frozenset[str]:
-    """Who asks by name for what these rules keep from them. Two queries."""
+    """Who asks by name for what these rules keep from them. At most three queries.
+
+    First of each set of names, of which thousands of clients have a few hundred; then of who has one that matters.
+    """
     if not judges:
         return frozenset()
     rows = Subscription.objects.filter(
@@ -146,11 +176,28 @@ def _denied(judges: Mapping[str, _Judge], client: str) -> frozenset[str]:
     )
     if client:
         rows = rows.filter(stream__client=client)
-    sets = NameSet.objects.filter(pk__in=rows.values("name_set").distinct())
+    sets = NameSet.objects.filter(pk__in=rows.order_by().values("name_set").distinct())
     names = {pk: unpack_names(bytes(packed)) for pk, packed in sets.values_list("pk", "names")}
+    asked = rows.order_by().values_list("stream__client__environment__key", "type", "name_set").distinct()
+    questions = [(environment, word, name_set) for environment, word, name_set in asked if name_set in names]
+    together: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for environment, word, name_set in questions:
+        together[environment, word].update(names[name_set])
+    deniable = {key: frozenset(judges[key[0]].deniable(key[1], asked_for)) for key, asked_for in together.items()}
+    doubtful = {
+        (environment, word, name_set)
+        for environment, word, name_set in questions
+        if not deniable[environment, word].isdisjoint(names[name_set])
+    }
+    if not doubtful:
+        return frozenset()
+    if len(doubtful) <= _MAX_LISTED:
+        rows = rows.filter(name_set__in=sorted({name_set for _, _, name_set in doubtful}))
     found = set()
     for *columns, word, name_set in rows.values_list(*(f"stream__{each}" for each in _WHO), "type", "name_set"):
         who = _Who(*columns)
-        if judges[who.environment].denies_any(who, word, name_set, names.get(name_set, ())):
+        if (who.environment, word, name_set) in doubtful and judges[who.environment].denies_any(
+            who, word, name_set, names[name_set]
+        ):
             found.add(who.client)
     return frozenset(found)

@@ -19,6 +19,7 @@ from controlplane.clients.bootstraps import (
 )
 from controlplane.clients.browsing import Standing, client_page, standing_counts
 from controlplane.clients.selectors import replica_list
+from controlplane.clients.troubles import Troubles, troubles_of
 from controlplane.config import Config
 from controlplane.console.clients import looks_of
 from controlplane.console.live import shared
@@ -69,18 +70,19 @@ class SetupPage(Page):
 
 
 def _live(environment: EnvironmentState) -> dict[str, object]:
-    ticks = _ticks(environment)
-    newest = client_page(environment_keys=[environment.key], limit=_NEWEST)[0]
+    troubles = troubles_of(environment_keys=[environment.key])
+    ticks = _ticks(environment, troubles)
+    newest = client_page(environment_keys=[environment.key], limit=_NEWEST, troubles=troubles)[0]
     return {"ticks": ticks, "newest": looks_of(newest), "done": all(tick.done for tick in ticks)}
 
 
-def _ticks(environment: EnvironmentState) -> tuple[Tick, ...]:
+def _ticks(environment: EnvironmentState, troubles: Troubles) -> tuple[Tick, ...]:
     key = environment.key
     builder = builder_state()
     published = environment.epoch > 0 and environment.generation == environment.built_generation
     replicas = [each for each in replica_list() if not each.stopped]
     resources = counts_by_environment().get(key, 0)
-    standing = standing_counts(environment_keys=[key])[key]
+    standing = standing_counts(environment_keys=[key], troubles=troubles)[key]
     connected = sum(standing.values()) - standing[Standing.GONE]
     content = standing[Standing.CONNECTED]
     return (

@@ -107,7 +107,7 @@ def test_standing__one_refuses_and_acknowledged_what_stands_in_one_is_denied__pa
     fleet.buffer.learnt(fleet.streams[0], subscribed("pay", "ledger"))
     fleet.accept(held("pay", 1), who=slice(0, 2))
 
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(10):
         counts = standing_counts(environment_keys=["default", "prod"])["default"]
     standings = {line.client.node_id: line.standing for line in listed()[0]}
 
