@@ -132,7 +132,7 @@ class FactBuffer:
             self._set(
                 known,
                 response.kind.word,
-                # Not `_replace`, which takes four times as long; this is once for every response.
+                # Not `_replace`, which takes twice as long; this is once for every response.
                 Substream(
                     before.wildcard,
                     before.names,

@@ -1,5 +1,7 @@
 """Asks ADS what it serves, by a plain gRPC stream."""
 
+from typing import TypeAlias, TypeVar
+
 import grpc
 from envoy.service.discovery.v3 import discovery_pb2
 
@@ -7,39 +9,37 @@ from xdscore.resource_types import CLUSTER
 
 _SERVICE = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
 _PATIENCE_S = 3
+_Request: TypeAlias = discovery_pb2.DiscoveryRequest | discovery_pb2.DeltaDiscoveryRequest
+_Response = TypeVar("_Response", discovery_pb2.DiscoveryResponse, discovery_pb2.DeltaDiscoveryResponse)
 
 
 def served_clusters(ads_port: int) -> list[str]:
     """The names in a fresh wildcard answer for clusters; empty while ADS does not answer."""
     request = discovery_pb2.DeltaDiscoveryRequest(type_url=CLUSTER.url, resource_names_subscribe=["*"])
-    request.node.id = "probe"
-    with grpc.insecure_channel(f"127.0.0.1:{ads_port}") as channel:
-        ask = channel.stream_stream(
-            _SERVICE + "DeltaAggregatedResources",
-            request_serializer=discovery_pb2.DeltaDiscoveryRequest.SerializeToString,
-            response_deserializer=discovery_pb2.DeltaDiscoveryResponse.FromString,
-        )
-        try:
-            for response in ask(iter([request]), timeout=_PATIENCE_S):
-                return [resource.name for resource in response.resources]
-        except grpc.RpcError:
-            pass
-    return []
+    answer = _first(ads_port, "DeltaAggregatedResources", request, discovery_pb2.DeltaDiscoveryResponse)
+    return [resource.name for resource in answer.resources] if answer is not None else []
 
 
 def served_version(ads_port: int) -> str:
     """The version of a fresh wildcard answer for clusters, which is a hash of it; empty while ADS does not answer."""
     request = discovery_pb2.DiscoveryRequest(type_url=CLUSTER.url)
+    answer = _first(ads_port, "StreamAggregatedResources", request, discovery_pb2.DiscoveryResponse)
+    return str(answer.version_info) if answer is not None else ""
+
+
+def _first(ads_port: int, method: str, request: _Request, response: type[_Response]) -> _Response | None:
+    """What a new stream is told first; None while ADS does not answer."""
     request.node.id = "probe"
     with grpc.insecure_channel(f"127.0.0.1:{ads_port}") as channel:
         ask = channel.stream_stream(
-            _SERVICE + "StreamAggregatedResources",
-            request_serializer=discovery_pb2.DiscoveryRequest.SerializeToString,
-            response_deserializer=discovery_pb2.DiscoveryResponse.FromString,
+            _SERVICE + method,
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=response.FromString,
         )
         try:
-            for response in ask(iter([request]), timeout=_PATIENCE_S):
-                return str(response.version_info)
+            answer: _Response
+            for answer in ask(iter([request]), timeout=_PATIENCE_S):
+                return answer
         except grpc.RpcError:
             pass
-    return ""
+    return None

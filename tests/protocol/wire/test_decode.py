@@ -9,6 +9,7 @@ from google.rpc import status_pb2
 
 from adsserver.engine.events import DeltaRequest, Nack, SotwRequest, Variant
 from adsserver.wire import (
+    Decoder,
     Incoming,
     MalformedRequestError,
     NodeFacts,
@@ -44,6 +45,34 @@ def test_decode__sotw_nack_with_names__every_field_survives() -> None:
 
     expected = SotwRequest(LISTENER, ("b", "a", "b", ""), "7", "v", Nack(13, "bad a"))
     assert incoming == Incoming(None, LISTENER.url, expected)
+
+
+def test_decoder__same_bytes_of_many_streams__are_read_once() -> None:
+    decoder = Decoder(LIMITS)
+    ack = discovery_pb2.DiscoveryRequest(type_url=CLUSTER.url, response_nonce="2", version_info="v").SerializeToString()
+
+    first = decoder.decode(ack, Variant.SOTW, None)
+
+    assert first == decode(ack, Variant.SOTW, None, LIMITS)
+    assert decoder.decode(bytes(bytearray(ack)), Variant.SOTW, None) is first
+
+
+def test_decoder__bytes_that_mean_something_else_elsewhere__are_not_confused() -> None:
+    decoder = Decoder(LIMITS)
+    named = discovery_pb2.DiscoveryRequest(resource_names=["a"]).SerializeToString()
+
+    kinds = [decoder.decode(named, Variant.SOTW, kind).request for kind in (CLUSTER, LISTENER)]
+    variants = [decoder.decode(named, variant, CLUSTER).request for variant in (Variant.SOTW, Variant.DELTA)]
+
+    assert kinds == [SotwRequest(CLUSTER, ("a",)), SotwRequest(LISTENER, ("a",))]
+    assert variants == [SotwRequest(CLUSTER, ("a",)), DeltaRequest(CLUSTER, ("a",))]
+
+
+def test_decoder__request_with_a_node__belongs_to_its_client() -> None:
+    decoder = Decoder(LIMITS)
+    first = discovery_pb2.DiscoveryRequest(type_url=CLUSTER.url, node=base_pb2.Node(id="n")).SerializeToString()
+
+    assert decoder.decode(first, Variant.SOTW, None) is not decoder.decode(first, Variant.SOTW, None)
 
 
 def test_decode__delta_request__every_field_survives() -> None:
