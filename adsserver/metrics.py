@@ -62,6 +62,12 @@ class Metrics:
         self.publications = Counter(
             "parley_ads_publications", "Snapshots that were offered to streams.", registry=registry
         )
+        self.types_unknown = Gauge(
+            "parley_ads_types_unknown",
+            "Resource types that are published and that this version does not know: it does not serve them.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
         self.unanswered = Gauge(
             "parley_ads_streams_unanswered",
             "Streams whose client has left a response without an answer for too long.",

@@ -143,6 +143,8 @@ class AdsServer:
     def directory_changed(self, directory: Directory) -> None:
         """Serve from this directory."""
         self._callers.replace(directory.tokens)
+        unknown = {word for snapshot in directory.snapshots.values() for word in snapshot.unknown}
+        self._metrics.types_unknown.set(len(unknown))
         self._metrics.publications.inc(self._hub.replace(directory))
 
     async def stop(self, spread_s: float = DRAIN_SPREAD_S, limit_s: float = DRAIN_LIMIT_S) -> None:

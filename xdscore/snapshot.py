@@ -101,13 +101,17 @@ class TypeState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """One environment at one epoch. `types` holds every type of the table, also the empty ones."""
+    """One environment at one epoch. `types` holds every type of the table, also the empty ones.
+
+    `unknown` are the words of types that are not in the table: a later version publishes them, and serves them.
+    """
 
     environment: str
     lineage: str
     epoch: int
     access: AccessTable
     types: Mapping[str, TypeState] = field(default_factory=dict)
+    unknown: frozenset[str] = frozenset()
 
     def type_state(self, kind: ResourceType) -> TypeState:
         """What is known of one type."""
@@ -122,12 +126,16 @@ def snapshot_from_entries(
     access: AccessTable,
     entries: Iterable[tuple[EntryKey, Entry | UnreadableName]],
 ) -> Snapshot:
-    """A snapshot of these entries."""
+    """A snapshot of these entries; those of unknown types are left out, the others served (architecture.md law 1)."""
     served: dict[str, dict[str, Served]] = {kind.word: {} for kind in RESOURCE_TYPES}
     withheld: dict[str, dict[str, str]] = {kind.word: {} for kind in RESOURCE_TYPES}
     removed: dict[str, set[str]] = {kind.word: set() for kind in RESOURCE_TYPES}
     unreadable: dict[str, dict[str, str]] = {kind.word: {} for kind in RESOURCE_TYPES}
+    unknown: set[str] = set()
     for (word, name), entry in entries:
+        if word not in by_word:
+            unknown.add(word)
+            continue
         match entry:
             case Served():
                 served[word][name] = entry
@@ -141,4 +149,4 @@ def snapshot_from_entries(
         word: TypeState(kind, served[word], withheld[word], frozenset(removed[word]), unreadable[word])
         for word, kind in by_word.items()
     }
-    return Snapshot(environment, lineage, epoch, access, types)
+    return Snapshot(environment, lineage, epoch, access, types, frozenset(unknown))

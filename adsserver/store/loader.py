@@ -130,7 +130,7 @@ class Loader:
             self._database_answered = True
             self._from_disk = ""
             self._offer(directory)
-            self._set_status(database_ok=True, detail="; ".join(self._refused.values()))
+            self._set_status(database_ok=True, detail="; ".join((*self._refused.values(), *_unknown(directory))))
             return self._keep_on_disk()
         except DatabaseError as error:
             if not self._database_answered:
@@ -286,6 +286,8 @@ class Loader:
                 reason=min(unreadable.values()),
             )
         snapshot = _snapshot(head, access, [_readable(key, entry, current, unreadable) for key, entry in entries])
+        if snapshot.unknown:
+            log.warning("types.unknown", environment=head.environment, epoch=head.epoch, types=sorted(snapshot.unknown))
         remember_marks(snapshot, current)
         return snapshot
 
@@ -378,10 +380,19 @@ def _readable(
     if reason is None:
         return key, replace(entry, proven=proven)
     word, name = key
-    known = current.types[word].served.get(name) if current is not None else None
+    state = current.types.get(word) if current is not None else None
+    known = state.served.get(name) if state is not None else None
     if known is None or known.content.blob in unreadable:
         return key, UnreadableName(reason)
     return key, Served(known.content, proven, entry.rules)
+
+
+def _unknown(directory: Directory) -> Iterable[str]:
+    """What is not served because a later version publishes it, a sentence for each environment."""
+    for key, snapshot in directory.snapshots.items():
+        if snapshot.unknown:
+            words = ", ".join(sorted(snapshot.unknown))
+            yield f"'{key}' has resource types that this version does not know and does not serve ({words})"
 
 
 def _check_rules(entries: Iterable[tuple[EntryKey, Entry]], access: AccessTable) -> None:

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from datetime import datetime
 from pathlib import Path
@@ -23,17 +23,27 @@ import pytest
 from controlplane.home import Home
 from tests.support.ads_probe import served_clusters
 from tests.support.clocks import WrongClock
+from tests.support.figures import measured, seconds
 from tests.support.manage import manage
 from tests.support.manifests import cluster
-from tests.support.site import CLIENTS, KILLED_ENDS, LEAVING_ENDS, REPLICAS, WORKERS, Site, site_of, stores
+from tests.support.site import (
+    CLIENTS,
+    KILLED_ENDS,
+    LEAVING_ENDS,
+    MISSING,
+    REPLICAS,
+    WORKERS,
+    Site,
+    nothing_wrong,
+    site_of,
+    stores,
+)
 from tests.support.stack import readiness
 from tests.support.waiting import eventually
-from tests.support.watchers import Report, watchers
+from tests.support.watchers import watchers
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600), pytest.mark.xdist_group("fleet")]
 
-MISSING = "missing"
-NOT_FOUND = 5
 ACCEPTED, UNAVAILABLE = 202, 503
 _CLUSTERS = "/environments/default/resources/cluster"
 
@@ -47,32 +57,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield site
 
 
-def nothing_wrong(*reports: Report, ends: Sequence[str] = ()) -> None:
-    """No cluster vanished, no error but the one that is right, no stream ended otherwise than so."""
-    for report in reports:
-        assert report.vanished == {}
-        assert report.errors.keys() <= {(MISSING, NOT_FOUND)}
-        assert report.ends.keys() <= set(ends)
-
-
-def seconds(done: Callable[[], object]) -> float:
-    """How long it takes."""
-    started = time.monotonic()
-    done()
-    return time.monotonic() - started
-
-
 def told_s(site: Site, name: str) -> float:
     """The time of day of the newest line in the log of a process, by its own clock."""
     home = site.parley.home
     lines = (home.parent / f"{home.name}-{name}.log").read_text(encoding="utf-8").splitlines()
     told_at: str = json.loads(lines[-1])["timestamp"]
     return datetime.fromisoformat(told_at).timestamp()
-
-
-def measured(**figures: float) -> None:
-    """`make nightly` shows what tests print; docs/reliability.md has the figures of one run."""
-    print(", ".join(f"{name} = {round(value, 2)}" for name, value in figures.items()))  # noqa: T201 - its purpose
 
 
 def test_f1_f2__redis_dies_and_comes_back_empty__changes_arrive_by_the_poll(site: Site) -> None:

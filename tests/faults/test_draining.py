@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.figures import measured
 from tests.support.manifests import cluster
 from tests.support.postgres import postgresql
 from tests.support.stack import Parley, running_apart
@@ -56,4 +57,4 @@ def test_replica__drained_under_changes__its_half_moves_and_misses_nothing(tmp_p
     assert sum(report.ends.total() for report in reports) == CLIENTS / 2
     assert {end for report in reports for end in report.ends} <= {"OK", "UNAVAILABLE"}
     without_s = max(report.without_s for report in reports)
-    print(f"took_s = {took_s:.1f}, longest_without_a_stream_s = {without_s:.1f}, changes = {len(reports)}")  # noqa: T201
+    measured(took_s=took_s, longest_without_a_stream_s=without_s, changes=len(reports))

@@ -20,6 +20,7 @@ from adsserver.engine.session import Session
 from tests.support.ads import MemoryContents, raw_call
 from tests.support.ads_apart import AdsApart, Inside, ads_apart, lag_s
 from tests.support.ads_client import ADS
+from tests.support.figures import measured
 from tests.support.waiting import eventually
 from xdscore.resource_types import CLUSTER, ENDPOINT
 from xdscore.selectors import ClientFacts
@@ -92,11 +93,6 @@ async def _read(call: "grpc.aio.StreamStreamCall[bytes, bytes]", longest_s: floa
         return None
     assert isinstance(data, bytes), await call.details()
     return data
-
-
-def measured(**figures: float) -> None:
-    """`make nightly` shows what tests print."""
-    print(", ".join(f"{name} = {round(value, 3)}" for name, value in figures.items()))  # noqa: T201 - its purpose
 
 
 @pytest.mark.parametrize("stale", [0, 100])

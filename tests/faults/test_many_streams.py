@@ -16,6 +16,7 @@ from envoy.service.discovery.v3 import discovery_pb2
 from tests.support.ads import config, raw_call
 from tests.support.ads_apart import Held, Inside, ads_apart, held
 from tests.support.ads_client import ADS, Client, cluster
+from tests.support.figures import measured
 from tests.support.waiting import eventually
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER
@@ -74,7 +75,7 @@ def test_f20__client_flaps_20_000_times__nothing_of_it_stays() -> None:
         asyncio.run(flap(server.address, CYCLES - WARM_UP))
 
         slope = (at_rest().resident_bytes - before.resident_bytes) / (CYCLES - WARM_UP)
-        print(f"bytes_per_cycle = {round(slope)}")  # noqa: T201 - `make nightly` shows it
+        measured(bytes_per_cycle=slope)
         assert slope <= SLOPE_BYTES
 
 
@@ -128,7 +129,7 @@ async def test_f32__twice_the_streams_that_memory_allows__are_refused_and_the_ot
             server.do(publish, 2)
 
             assert await crowd.are_served_on()
-            print(f"streams = {allowed}, resident_mib = {now.resident_bytes >> 20}")  # noqa: T201 - figures
+            measured(streams=allowed, resident_mib=now.resident_bytes >> 20)
             text = "This server is short of memory; try another one, or later."
             assert set(crowd.refused) == {(grpc.StatusCode.RESOURCE_EXHAUSTED, text)}
             assert now.resident_bytes < MEMORY_MIB * 1024 * 1024

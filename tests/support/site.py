@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from tests.support.manifests import cluster
 from tests.support.postgres import Postgres, postgresql_server
-from tests.support.stack import Parley, running_apart
+from tests.support.stack import ROOT, Parley, running_apart
 from tests.support.valkey import Valkey, valkey
 from tests.support.watchers import CUT_WHILE_WRITING, Report, Watchers, watchers
 
@@ -21,6 +21,8 @@ WORKERS = ("worker0", "worker1")
 # How a stream may end, seen from the client, when its server is killed, and when its server leaves.
 KILLED_ENDS = ("UNAVAILABLE", "CANCELLED", "UNKNOWN", CUT_WHILE_WRITING)
 LEAVING_ENDS = ("OK", "UNAVAILABLE", "CANCELLED", CUT_WHILE_WRITING)
+# A listener that clients ask for and that there is not, in every fault test.
+MISSING, NOT_FOUND = "missing", 5
 _FORGED = 500
 
 
@@ -50,6 +52,14 @@ class Site:
             client.publish("parley:published", f"default-{number % 7}" if number % 2 else secrets.token_bytes(20))
 
 
+def nothing_wrong(*reports: Report, ends: Sequence[str] = ()) -> None:
+    """No cluster vanished, no error came but the one that is right, no stream ended otherwise than so."""
+    for report in reports:
+        assert report.vanished == {}
+        assert report.errors.keys() <= {(MISSING, NOT_FOUND)}
+        assert report.ends.keys() <= set(ends)
+
+
 @contextmanager
 def stores() -> Iterator[tuple[Postgres, Valkey]]:
     """An empty database and an empty Redis."""
@@ -65,13 +75,14 @@ def site_of(
     *,
     listeners: Sequence[str],
     of: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    code: Path = ROOT,
 ) -> Iterator[Site]:
     """A Parley in `home` with these stores and its fleet, whose clients ask for `listeners`. `of` has variables of
-    single processes.
+    single processes; `code` is the checkout that all of them are started from.
     """
     where = {"DATABASE_URL": database.url, "REDIS_URL": redis.url}
     with (
-        running_apart(home, where, ads=len(REPLICAS), workers=len(WORKERS), of=of) as parley,
+        running_apart(home, where, ads=len(REPLICAS), workers=len(WORKERS), of=of, code=code) as parley,
         watchers(parley.ads_ports, count=CLIENTS, listeners=listeners) as fleet,
     ):
         yield Site(parley, database, redis, fleet)

@@ -40,7 +40,7 @@ class Parley:
     ads_ports: list[int]
     metrics_ports: list[int]
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
-    starts: "Callable[[str, Mapping[str, str]], None] | None" = None
+    starts: "Callable[[str, Mapping[str, str], Path | None], None] | None" = None
 
     def replica(self, number: int) -> dict[str, str]:
         """The variables that tell one ADS process from the others."""
@@ -49,20 +49,22 @@ class Parley:
             "PARLEY_ADS_METRICS_ADDRESS": f"127.0.0.1:{self.metrics_ports[number]}",
         }
 
-    def start(self, name: str, extra: Mapping[str, str] | None = None) -> None:
-        """Start a process of the production shape, for the first time or again."""
+    def start(self, name: str, extra: Mapping[str, str] | None = None, *, code: Path | None = None) -> None:
+        """Start a process of the production shape, for the first time or again. `code`: of this checkout, instead of
+        the one that everything was started from.
+        """
         assert self.starts is not None
-        self.starts(name, extra or {})
+        self.starts(name, extra or {}, code)
 
     def stop(self, name: str, number: int = signal.SIGTERM) -> None:
         """Send a process a signal and wait for its end."""
         self.processes[name].send_signal(number)
         self.processes[name].wait(30)
 
-    def restart(self, name: str) -> None:
+    def restart(self, name: str, *, code: Path | None = None) -> None:
         """Stop it as an operator does, start it again, and wait until it can serve."""
         self.stop(name)
-        self.start(name)
+        self.start(name, code=code)
         if not name.startswith("worker"):
             self.ready(name)
 
@@ -145,12 +147,13 @@ def running_apart(
     ads: int,
     workers: int,
     of: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    code: Path = ROOT,
 ) -> Iterator[Parley]:
     """The production shape: every process started by itself, against the database and the Redis that `extra` names.
-    `of` has variables of single processes, by their names.
+    `of` has variables of single processes, by their names; `code` is the checkout that everything is started from.
     """
     parley, environment = _place(home, ads=ads, extra=extra)
-    subprocess.run([sys.executable, "manage.py", "prepare"], cwd=ROOT, env=environment, check=True, timeout=60)
+    subprocess.run([sys.executable, "manage.py", "prepare"], cwd=code, env=environment, check=True, timeout=60)
     web = ["-m", "uvicorn", "controlplane.asgi:application", "--port", str(parley.web_port), "--lifespan", "off"]
     worker = ["-m", "celery", "--quiet", "--app", "controlplane.celery", "worker", "--concurrency", "1", "--hostname"]
     programs: dict[str, tuple[list[str], dict[str, str]]] = {
@@ -160,10 +163,10 @@ def running_apart(
     }
     with ExitStack() as stack:
 
-        def start(name: str, extra: Mapping[str, str]) -> None:
+        def start(name: str, extra: Mapping[str, str], other: Path | None) -> None:
             command, more = programs[name]
             variables = {**environment, **more, **of.get(name, {}), **extra}
-            process = _process(variables, name, [sys.executable, *command], home)
+            process = _process(variables, name, [sys.executable, *command], home, other or code)
             parley.processes[name] = stack.enter_context(process)
 
         parley.starts = start
@@ -201,13 +204,13 @@ def _place(home: Path, *, ads: int, extra: Mapping[str, str] | None) -> tuple[Pa
 
 @contextmanager
 def _process(
-    environment: Mapping[str, str], name: str, command: list[str], home: Path
+    environment: Mapping[str, str], name: str, command: list[str], home: Path, code: Path = ROOT
 ) -> "Iterator[subprocess.Popen[bytes]]":
     log = home.parent / f"{home.name}-{name}.log"
     with (
         log.open("ab") as output,
         subprocess.Popen(
-            command, cwd=ROOT, env=dict(environment), stdout=output, stderr=output, start_new_session=True
+            command, cwd=code, env=dict(environment), stdout=output, stderr=output, start_new_session=True
         ) as process,
     ):
         try:

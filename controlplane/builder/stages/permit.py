@@ -43,5 +43,7 @@ def permit(entries: Mapping[EntryKey, Entry], table: AccessTable, before: Permit
             permitted[key] = Served(entry.content, entry.proven, old.rules)
         else:
             word, name = key
-            permitted[key] = Served(entry.content, entry.proven, table.row(by_word[word], name))
+            kind = by_word.get(word)  # None: of a later version, which looks for the rules of what it serves itself
+            row = table.row(kind, name) if kind is not None else None
+            permitted[key] = Served(entry.content, entry.proven, row)
     return Permitted(table, permitted, entries)

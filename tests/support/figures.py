@@ -1,0 +1,16 @@
+"""Figures that tests measure: `make nightly` shows what they print, docs/reliability.md has those of one run."""
+
+import time
+from collections.abc import Callable
+
+
+def seconds(done: Callable[[], object]) -> float:
+    """How long it takes."""
+    started = time.monotonic()
+    done()
+    return time.monotonic() - started
+
+
+def measured(**figures: float) -> None:
+    """Print them in one line."""
+    print(", ".join(f"{name} = {round(value, 3):g}" for name, value in figures.items()))  # noqa: T201 - its purpose
