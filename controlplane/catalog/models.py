@@ -96,7 +96,11 @@ class LastingKey(models.Model):
 
 
 class Change(AppendOnly):
-    """One atomic set of edits: everything written at one generation of an environment."""
+    """One atomic set of edits: everything written at one generation of an environment.
+
+    `back_to`, of a rollback: the generation as which it made the resources again; it took back the changes in between
+    (`catalog.rollbacks`).
+    """
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True)
     environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="changes")
@@ -107,12 +111,25 @@ class Change(AppendOnly):
     owner = models.CharField(max_length=150, blank=True, default="")
     request_id = models.CharField(max_length=64, blank=True, default="")
     findings = models.JSONField(default=list)
+    back_to = models.PositiveBigIntegerField(null=True)
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """One change per generation."""
+        """One change per generation; rollbacks, of which there are few, are found by a small index of their own."""
 
-        constraints = (models.UniqueConstraint(fields=("environment", "generation"), name="one_change_per_generation"),)
+        constraints = (
+            models.UniqueConstraint(fields=("environment", "generation"), name="one_change_per_generation"),
+            models.CheckConstraint(
+                condition=models.Q(back_to=None) | models.Q(back_to__lt=models.F("generation")), name="back_to_earlier"
+            ),
+        )
+        indexes = (
+            models.Index(
+                fields=("environment", "generation"),
+                condition=models.Q(back_to__isnull=False),
+                name="change_rollbacks",
+            ),
+        )
 
     def __str__(self) -> str:
         """Its public id."""

@@ -20,6 +20,7 @@ from controlplane.catalog.differences import ResourceDifference
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Change
 from controlplane.catalog.rights import environment_visible
+from controlplane.catalog.rollbacks import undone_by, undone_of
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
@@ -33,16 +34,20 @@ from xdscore.schema.differences import unified_text
 
 _MAX_DIFFS: Final = 50
 _MAX_FINDINGS: Final = 200
+_MAX_UNDONE: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeLine:
-    """One line of the list. `built`: a build has covered it; `refused`: clients that refuse it now."""
+    """One line of the list. `built`: a build has covered it; `refused`: clients that refuse it now; `undone_by`: the
+    rollback that took it back.
+    """
 
     change: Change
     edits: int
     built: bool
     refused: int = 0
+    undone_by: Change | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +125,15 @@ class ChangesPage(Page):
         built = self.here.built_generation
         page = paged(request, rows, lambda row: row)
         refused = refused_of_changes(change_ids=[str(row.public_id) for row in page.items])
+        undone = undone_by(environment_key=environment_key, changes=page.items)
         lines = [
-            ChangeLine(row, int(getattr(row, "edits", 0)), row.generation <= built, refused.get(str(row.public_id), 0))
+            ChangeLine(
+                row,
+                int(getattr(row, "edits", 0)),
+                row.generation <= built,
+                refused.get(str(row.public_id), 0),
+                undone.get(row.generation),
+            )
             for row in page.items
         ]
         context = {
@@ -165,6 +177,7 @@ class ChangePage(Page):
         # A rollback makes resources what they were and leaves access rules and policies alone (resolutions U4).
         epoch = progress.epoch if change.kind == ChangeKind.RESOURCES.value else None
         before = epoch - 1 if epoch is not None and epoch > 1 else None
+        undone, undone_count = undone_of(change=change, limit=_MAX_UNDONE)
         return self.page(
             {
                 **live,
@@ -178,6 +191,9 @@ class ChangePage(Page):
                 "findings": change_findings(change=change, limit=_MAX_FINDINGS),
                 "rollback_url": f"{reverse('rollback', args=[key])}?to={before}" if before is not None else "",
                 "before": before,
+                "undone_by": undone_by(environment_key=key, changes=[change]).get(change.generation),
+                "undone": undone,
+                "undone_count": undone_count,
                 "permalink": request.build_absolute_uri(request.path),
             }
         )

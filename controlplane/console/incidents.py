@@ -61,13 +61,21 @@ _DONE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that was done about an incident, as its timeline tells it."""
+    """Something that was done about an incident, as its timeline tells it.
+
+    `reason` are somebody's words; `because` is why Parley did it; `change`, of `author`, brought it about; `incident`
+    says more.
+    """
 
     at: datetime
     who: str
     what: str
     reason: str
     request_id: str
+    because: str = ""
+    change: str = ""
+    author: str = ""
+    incident: str = ""
 
 
 class IncidentsPage(Page):
@@ -187,4 +195,7 @@ def _others(detail: IncidentDetail) -> tuple[str, ...]:
 def _event(event: AuditEvent) -> Event:
     told = event.detail if isinstance(event.detail, dict) else {}
     what = _DONE.get(event.verb, event.verb)
-    return Event(event.at, event.actor, what, str(told.get("reason", "")), event.request_id)
+    if event.verb != "incident.resolved":
+        return Event(event.at, event.actor, what, str(told.get("reason", "")), event.request_id)
+    links = (str(told.get(key, "")) for key in ("because", "change", "author", "incident"))
+    return Event(event.at, event.actor, what, "", event.request_id, *links)

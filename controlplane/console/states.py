@@ -25,6 +25,7 @@ LOOKS: Final[dict[str, Look]] = {
     "settled": Look("good", "circle-check", "settled"),
     "refused": Look("bad", "circle-x", "refused"),
     "unchanged": Look("quiet", "minus", "no difference for clients"),
+    "rolled_back": Look("quiet", "arrow-back-up", "rolled back"),
     "superseded": Look("quiet", "arrow-right", "superseded"),
     "failed": Look("bad", "circle-x", "failed"),
     # A build

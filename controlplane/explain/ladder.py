@@ -46,7 +46,10 @@ def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) ->
     sentence = name.answer.sentence if verdict is Verdict.YES else decisive.text
     steps = () if verdict is Verdict.YES else _next(name, decisive)
     told = "" if stranger else name.told
-    return Ladder(verdict, code, sentence, rungs, steps, _links(question, name, client), told)
+    headline = _headline(name, delivered, asked) if decisive.number == _ANSWERED else ""
+    if headline:
+        sentence = f"{headline}. {sentence}"
+    return Ladder(verdict, code, sentence, rungs, steps, _links(question, name, client), told, headline)
 
 
 _ENVIRONMENT, _SUBSCRIBED, _EXISTS, _ACCESS, _SENT, _ANSWERED, _NOW = range(2, 9)
@@ -196,6 +199,19 @@ def _sent(name: NameFacts, asked: Asked) -> Rung:
     return rung(RungState.OK, f"A response of version {asked.sent or '?'} at {clock(asked.sent_at)}.")
 
 
+def _headline(name: NameFacts, client: ClientSide | None, asked: Asked | None) -> str:
+    """What a client that surely refused what is published has instead, where the catalogue knows both revisions."""
+    if client is None or client.refusal is None or not client.refusal.sure:
+        return ""
+    if asked is None or name.served is None or name.fallback is None:
+        return ""
+    refused, kept = name.served.number, name.fallback.number
+    # A stream is not sent again what it refused: what it acknowledged since is what stands in for it.
+    if asked.reply is Reply.ACKED:
+        return f"It runs r{kept} and refused r{refused}"
+    return f"It refused r{refused} and is offered r{kept}"
+
+
 def _answered(client: ClientSide, asked: Asked) -> Rung:
     def rung(state: RungState, text: str) -> Rung:
         return Rung(7, "answered", state, text)
@@ -225,6 +241,8 @@ def _now(name: NameFacts, client: ClientSide, asked: Asked | None) -> Rung:
     if isinstance(name.decision, Serve):
         if client.refusal is not None and client.refusal.sure:
             kept = "the last content that clients proved good" if name.decision.fallback else "what it had before"
+            if name.fallback is not None:
+                kept = f"r{name.fallback.number}, the last revision that clients proved good"
             return rung(RungState.OK, f"It runs {kept}, if it had any.")
         accepted = asked is not None and asked.reply is Reply.ACKED
         text = "It runs what it acknowledged." if accepted else "Only its own admin interface can tell."

@@ -43,7 +43,7 @@ from xdscore.errors import error_of
 from xdscore.names import canonical
 from xdscore.resource_types import ResourceType, by_word
 from xdscore.selectors import ClientFacts
-from xdscore.snapshot import Snapshot
+from xdscore.snapshot import Content, Snapshot
 
 _CLOSEST = 3
 # Names that are compared with a misspelt one.
@@ -140,7 +140,8 @@ def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Col
         answer=decided.answer,
         default=snapshot.access.default if snapshot is not None else None,
         epoch=snapshot.epoch if snapshot is not None else None,
-        served=_served(environment, kind, name, existence),
+        served=_origin(environment, kind, name, existence.content) if isinstance(existence, Serve) else None,
+        fallback=_fallback(environment, kind, name, decided.decision),
         written=written,
         deletion=deletion,
         quarantined=quarantined,
@@ -164,11 +165,16 @@ def _written(environment: str, kind: ResourceType, name: str) -> tuple[Origin | 
     return origin, row.blob_id is None, bool(getattr(row, "quarantined", False))
 
 
-def _served(environment: str, kind: ResourceType, name: str, existence: Decision) -> Origin | None:
-    if not isinstance(existence, Serve):
+def _fallback(environment: str, kind: ResourceType, name: str, decision: Decision) -> Origin | None:
+    """What a client that refused the served revision gets in its place."""
+    if not isinstance(decision, Serve) or decision.fallback is None or decision.fallback == decision.content:
         return None
-    version = existence.content.version
-    found = revision_origin(environment_key=environment, word=kind.word, name=name, version=version)
+    return _origin(environment, kind, name, decision.fallback)
+
+
+def _origin(environment: str, kind: ResourceType, name: str, content: Content) -> Origin | None:
+    """The revision with this content."""
+    found = revision_origin(environment_key=environment, word=kind.word, name=name, version=content.version)
     return Origin(found.number, found.author, found.change_id, found.at) if found is not None else None
 
 

@@ -73,8 +73,9 @@ class NameFacts:
     """What is known of the name.
 
     `existence` is the decision without any access rule. `written` is the newest revision, whose `deletion` it may be;
-    `served` the one that clients get; `elsewhere` names other environments that hold it; `findings` are what a build
-    held against the newest; `incidents` the unresolved ones; `told` is the text clients read.
+    `served` the one that clients get; `fallback` the one that a client gets that refused it; `elsewhere` names other
+    environments that hold it; `findings` are what a build held against the newest; `incidents` the unresolved ones;
+    `told` is the text clients read.
     """
 
     decision: Decision
@@ -83,6 +84,7 @@ class NameFacts:
     default: Effect | None = None
     epoch: int | None = None
     served: Origin | None = None
+    fallback: Origin | None = None
     written: Origin | None = None
     deletion: bool = False
     quarantined: bool = False
@@ -172,7 +174,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The answer. `sentence` is that of the rung that decided; `code` is what clients are told, if anything."""
+    """The answer. `sentence` is that of the rung that decided; `code` is what clients are told, if anything.
+
+    `headline` says more than the verdict, where a no would hide that the client has an earlier revision.
+    """
 
     verdict: Verdict
     code: str
@@ -181,3 +186,4 @@ class Ladder:
     next: tuple[str, ...]
     links: tuple[Link, ...]
     told: str
+    headline: str = ""

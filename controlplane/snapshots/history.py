@@ -41,6 +41,15 @@ def snapshot_at(*, environment_key: str, epoch: int) -> PastSnapshot:
     )
 
 
+def generation_at(*, environment_key: str, epoch: int) -> int:
+    """The last change that the snapshot of an epoch covers. Raises NotFound and Gone as `snapshot_at`."""
+    found = snapshot_list(environment_key=environment_key).filter(epoch=epoch).values_list("generation", flat=True)
+    generation = found.first()
+    if generation is None:
+        raise _absent(environment_key, epoch)
+    return generation
+
+
 def addresses_at(*, environment_key: str, epoch: int) -> Mapping[EntryKey, str]:
     """The address of the bytes of everything that was served at an epoch. Raises as `snapshot_at`."""
     head = _head(environment_key, epoch)

@@ -7,7 +7,7 @@ from controlplane.catalog.contents import addresses_now, contents_at
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import ChangeMade, Delete, Edit, Put, ResourceContent
 from controlplane.errors import InputInvalid
-from controlplane.snapshots.history import PastSnapshot, snapshot_at
+from controlplane.snapshots.history import PastSnapshot, generation_at, snapshot_at
 from xdscore.findings import Finding
 from xdscore.resource_types import by_word
 from xdscore.schema import Expected, Manifest, ParsedResource, Refused, parse, to_json_with_secrets
@@ -30,6 +30,7 @@ def environment_rollback(
         actor=actor,
         message=f"roll back to snapshot {to_epoch}: {reason}"[:1000],
         hold=f"rolled back to snapshot {to_epoch}: {reason}"[:500] if hold else "",
+        back_to=generation_at(environment_key=environment_key, epoch=to_epoch),
         request_id=request_id,
     )
 

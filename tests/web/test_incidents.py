@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from controlplane.accounts.principal import Role
+from controlplane.catalog.models import Change
 from controlplane.databases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import incident_get
@@ -179,6 +180,39 @@ def test_refused_change__lists_and_headers__show_it_red_and_no_green_word(admin:
     assert '<a href="/e/default/clients?state=refusing">1 refuses</a>' in snapshot
     for shown in (row, head, resource.partition("</div>")[0], snapshot.partition("</th>")[0]):
         assert "state-good" not in shown
+
+
+def test_change__rolled_back__says_by_what_in_the_list_too_and_the_rollback_leads_to_it(
+    admin: Client, fleet: Fleet
+) -> None:
+    change = Incident.objects.get().change
+    admin.post("/e/default/rollback?to=1", {"reason": HOSTILE})
+    rebuild()
+    Incident.objects.update(state=IncidentState.RESOLVED.value)
+    way_back = str(Change.objects.get(back_to__isnull=False).public_id)
+
+    old, new = (" ".join(page(admin, f"/changes/{each}").split()) for each in (change, way_back))
+    rows = page(admin, "/e/default/changes").partition("<tbody>")[2].split("</tr>")
+
+    assert f'Rolled back by <a href="/changes/{way_back}">' in old
+    assert "What it took back" not in old
+    assert f'<a href="/changes/{change}">' in new.partition("What it took back")[2]
+    assert "Rolled back by" not in new
+    assert ["rolled back<" in row for row in rows[:3]] == [False, True, False]
+    for shown in (old, new, *rows):
+        assert_harmless(shown)
+
+
+def test_incident__resolved_by_an_ack__says_which_change_and_who(admin: Client, fleet: Fleet) -> None:
+    change = publish(cluster("pay", connect_timeout="5s"))
+    fleet.accept(held("pay", 3))
+    digest()
+
+    happened = page(admin, f"/incidents/{the_id()}").partition("What happened")[2]
+    text = " ".join(re.sub(r"<[^>]+>", "", happened).split())
+
+    assert f"parley resolved it: clients accept r3, by change {change[:8]} of dana" in text
+    assert f'<a href="/changes/{change}">' in happened
 
 
 def test_refused_change__taken_back__is_told_in_the_past_tense_and_offers_no_empty_rollback(

@@ -35,11 +35,13 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
     base_generation: int | None = None,
     strict: bool = False,
     hold: str | None = None,
+    back_to: int | None = None,
     request_id: str = "",
 ) -> ChangeMade:
     """Make all edits, or none; an edit whose outcome is already there makes nothing new. `planning.Terms` has the rest.
 
     `hold` goes through a hold and, unless it is empty, leaves the environment held for this reason (resolutions U5).
+    `back_to`: the edits make the resources what they were at this generation.
 
     Raises NotFound (environment, or a resource to delete), Conflict (the environment is held, or moved on from its
     base), PreconditionFailed and InputInvalid (one name edited twice, prune without owner, too many resources; with
@@ -62,6 +64,7 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
             actor=actor,
             message=message,
             owner=owner or "",
+            back_to=back_to,
             request_id=request_id,
         )
         edited = planned.outcomes

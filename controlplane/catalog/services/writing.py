@@ -24,10 +24,17 @@ def environment_lock(*, key: str) -> Environment:
 
 
 def change_start(
-    *, environment: Environment, kind: ChangeKind, actor: Principal, message: str, owner: str = "", request_id: str = ""
+    *,
+    environment: Environment,
+    kind: ChangeKind,
+    actor: Principal,
+    message: str,
+    owner: str = "",
+    back_to: int | None = None,
+    request_id: str = "",
 ) -> Change:
     """The change that what follows belongs to, at the environment's next generation; hints the builder once it is
-    committed.
+    committed. `back_to`: the generation that a rollback goes back to.
     """
     environment.generation += 1
     environment.save(update_fields=["generation"])
@@ -40,5 +47,6 @@ def change_start(
         author=actor.name,
         message=message,
         owner=owner,
+        back_to=back_to,
         request_id=request_id,
     )

@@ -4,6 +4,7 @@ Their impact, the automatic quarantine where the policy asks for it, and their e
 """
 
 from collections.abc import Collection
+from dataclasses import asdict, dataclass
 
 import structlog
 from django.db import models, transaction
@@ -20,6 +21,7 @@ from controlplane.incidents.models import Incident, IncidentClient
 from controlplane.incidents.services.telling import incident_told
 from controlplane.incidents.values import UNRESOLVED, IncidentState
 from controlplane.incidents.verdict import ClientKey, Outcome, judge
+from controlplane.journal.services import audit_record
 from xdscore.resource_types import by_word
 
 log = structlog.get_logger(__name__)
@@ -151,7 +153,8 @@ def incidents_resolve(*, proven: Collection[ProvenContent]) -> int:
 
 def _resolve(incident: Incident) -> bool:
     environment = environment_get(key=incident.environment.key)
-    fixed = _moved_on(incident, environment.built_generation) if incident.name else _none_current(incident)
+    resolution = _moved_on(incident, environment.built_generation) if incident.name else _none_current(incident)
+    fixed = resolution is not None
     changes: dict[str, object] = {"checked_generation": environment.built_generation}
     if fixed:
         changes |= {"state": IncidentState.RESOLVED.value, "resolved_epoch": environment.epoch}
@@ -163,31 +166,57 @@ def _resolve(incident: Incident) -> bool:
         updated = Incident.objects.filter(pk=incident.pk, state=incident.state, last_at=incident.last_at).update(
             **changes
         )
-        if fixed and updated:
+        if resolution is not None and updated:
+            resolution_record(incident, resolution)
             incident_told("incident.resolved", incident)
     return fixed and updated == 1
 
 
-def _moved_on(incident: Incident, built_generation: int) -> bool:
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What resolved an incident, as its timeline tells it. `change` made it so; `incident` says more than this one."""
+
+    because: str
+    change: str = ""
+    author: str = ""
+    incident: str = ""
+
+
+def resolution_record(incident: Incident, resolution: Resolution) -> None:
+    """Keep what resolved an incident that nobody resolved by hand, in the transaction in which it is resolved."""
+    audit_record(
+        actor=SYSTEM.name,
+        verb="incident.resolved",
+        subject=str(incident.public_id),
+        environment=incident.environment.key,
+        detail={"before": incident.state, **asdict(resolution)},
+    )
+
+
+def _moved_on(incident: Incident, built_generation: int) -> Resolution | None:
     history = revision_list(environment_key=incident.environment.key, kind=by_word[incident.type], name=incident.name)
     head = history.first()
     if head is None or head.number <= incident.revision or head.change.generation > built_generation:
-        return False
+        return None
+    by = (str(head.change.public_id), head.change.author)
+    if head.blob_id is None:
+        return Resolution("it was deleted, and that is published", *by)
     # A return to content that clients have accepted before is nothing new to them: no ACK will come for it.
-    return head.blob_id is None or any(getattr(row, "proven", False) for row in history.filter(version=head.version))
+    proven = history.filter(version=head.version, proof__isnull=False).exists()
+    return Resolution(f"clients accept r{head.number}", *by) if proven else None
 
 
-def _none_current(incident: Incident) -> bool:
+def _none_current(incident: Incident) -> Resolution | None:
     """Whether every suspect has another content by now.
 
     Nobody knows where there are no suspects: an operator resolves those.
     """
     if not incident.suspects:
-        return False
+        return None
     for name, version in incident.suspects:
         origin = revision_origin(
             environment_key=incident.environment.key, word=incident.type, name=name, version=version
         )
         if origin is not None and origin.current:
-            return False
-    return True
+            return None
+    return Resolution("none of the resources that were suspected is as it was when clients refused it")

@@ -14,7 +14,7 @@ from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.fingerprint import ALGORITHM
 from controlplane.incidents.models import Incident, IncidentClient, IncidentNack
 from controlplane.incidents.services.accusations import Accusation, Reader
-from controlplane.incidents.services.judging import impact_count
+from controlplane.incidents.services.judging import Resolution, impact_count, resolution_record
 from controlplane.incidents.services.telling import incident_told
 from controlplane.incidents.values import UNRESOLVED, IncidentState
 
@@ -88,7 +88,8 @@ def _write(environment: EnvironmentState, accusation: Accusation, taken: Taken) 
     _count_clients(incident, taken)
     _keep_samples(incident, taken)
     if accusation.name:
-        happened.extend(("incident.explained", other) for other in _explained(environment, accusation, taken))
+        explained = _explained(environment, accusation, taken, incident)
+        happened.extend(("incident.explained", other) for other in explained)
     return happened
 
 
@@ -194,7 +195,9 @@ def _keep_samples(incident: Incident, taken: Taken) -> None:
     )
 
 
-def _explained(environment: EnvironmentState, accusation: Accusation, taken: Taken) -> Iterable[Incident]:
+def _explained(
+    environment: EnvironmentState, accusation: Accusation, taken: Taken, named: Incident
+) -> Iterable[Incident]:
     """Resolve incidents without a name whose clients now say which of the suspects it is.
 
     The engine sent them apart.
@@ -205,6 +208,8 @@ def _explained(environment: EnvironmentState, accusation: Accusation, taken: Tak
     )
     for incident in unnamed.select_related("environment").distinct():
         if [accusation.name, accusation.version] in incident.suspects:
+            because = f"clients say by now which resource it is: the {accusation.word} '{accusation.name}'"
+            resolution_record(incident, Resolution(because, incident=str(named.public_id)))
             incident.state, incident.resolved_epoch = IncidentState.RESOLVED.value, environment.epoch
             incident.save(update_fields=["state", "resolved_epoch"])
             yield incident

@@ -20,7 +20,7 @@ from controlplane.incidents.selectors import incident_get, incident_list, incide
 from controlplane.incidents.services import digest, incident_quarantine, recording
 from controlplane.incidents.tasks import digest as digest_task
 from controlplane.incidents.values import IncidentState
-from controlplane.journal.models import DomainEvent
+from controlplane.journal.models import AuditEvent, DomainEvent
 from tests.services.incidents.fleet import DANA, Fleet, held, proven, publish, rebuild
 from tests.support.manifests import cluster, endpoints
 from xdscore.resource_types import ENDPOINT
@@ -194,7 +194,15 @@ def test_digest__one_of_two_changes__is_an_incident_without_a_name_until_they_ar
     unnamed.refresh_from_db()
     assert unnamed.state == IncidentState.RESOLVED
     (named,) = incident_list(environment_keys=["default"], states=[IncidentState.OPEN])
+    assert resolution()["because"] == "clients say by now which resource it is: the cluster 'edge'"
+    assert resolution()["incident"] == named.id
     assert (named.name, named.confidence) == ("edge", Confidence.ONLY_CHANGE)
+
+
+def resolution() -> dict[str, object]:
+    """What is kept of how the only incident was resolved."""
+    detail: dict[str, object] = AuditEvent.objects.get(verb="incident.resolved").detail
+    return detail
 
 
 def test_digest__suspects_that_all_moved_on__resolve_an_incident_without_a_name() -> None:
@@ -211,6 +219,7 @@ def test_digest__suspects_that_all_moved_on__resolve_an_incident_without_a_name(
     digest()
 
     assert only_incident().state == IncidentState.RESOLVED
+    assert str(resolution()["because"]).startswith("none of the resources that were suspected")
 
 
 def test_digest__fixed_revision_acknowledged__resolves_in_that_epoch() -> None:
@@ -226,6 +235,8 @@ def test_digest__fixed_revision_acknowledged__resolves_in_that_epoch() -> None:
 
     incident = only_incident()
     assert (incident.state, incident.resolved_epoch) == (IncidentState.RESOLVED, Environment.objects.get().epoch)
+    assert resolution()["because"] == "clients accept r3"
+    assert resolution()["author"] == "dana"
 
 
 def test_digest__resource_deleted_and_published__resolves() -> None:
@@ -241,6 +252,7 @@ def test_digest__resource_deleted_and_published__resolves() -> None:
     digest()
 
     assert only_incident().state == IncidentState.RESOLVED
+    assert resolution()["because"] == "it was deleted, and that is published"
 
 
 def test_digest__reverted_to_what_a_quarantine_serves__resolves_without_a_new_ack() -> None:
@@ -258,6 +270,7 @@ def test_digest__reverted_to_what_a_quarantine_serves__resolves_without_a_new_ac
 
     assert Environment.objects.get().epoch == epoch  # clients see no difference
     assert only_incident().state == IncidentState.RESOLVED
+    assert resolution()["because"] == "clients accept r3"
 
 
 def test_digest__old_revision_refused_after_the_fix__does_not_bring_the_incident_back() -> None:

@@ -7,7 +7,17 @@ import pytest
 
 from controlplane.explain.answers import answer_of
 from controlplane.explain.ladder import ladder_of
-from controlplane.explain.values import Asked, ClientSide, NameFacts, Question, Refusal, Reply, RungState, Verdict
+from controlplane.explain.values import (
+    Asked,
+    ClientSide,
+    NameFacts,
+    Origin,
+    Question,
+    Refusal,
+    Reply,
+    RungState,
+    Verdict,
+)
 from xdscore.access import Effect
 from xdscore.decision import Serve
 from xdscore.resource_types import CLUSTER
@@ -60,6 +70,30 @@ def test_ladder__refusal__no_only_when_nothing_else_could_be_meant(reply: Reply,
 
     assert ladder.verdict is verdict
     assert ("too blue" in ladder.sentence) is (verdict is not Verdict.YES)
+
+
+@pytest.mark.parametrize(
+    ("reply", "sure", "headline"),
+    [
+        (Reply.ACKED, True, "It runs r1 and refused r2"),
+        (Reply.NACKED, True, "It refused r2 and is offered r1"),
+        (Reply.SENT, True, "It refused r2 and is offered r1"),
+        (Reply.NACKED, False, ""),
+        (Reply.ACKED, False, ""),
+    ],
+)
+def test_ladder__refused_and_an_earlier_revision_stands_in__headline_names_both(
+    reply: Reply, sure: bool, headline: str
+) -> None:
+    client = replace(CLIENT, asked=(replace(ACKED, reply=reply),), refusal=Refusal("too blue", NOON, sure))
+    first, second = (Origin(number, "dana", f"c{number}", NOON) for number in (1, 2))
+
+    ladder = ladder_of(QUESTION, replace(NAME, served=second, fallback=first), client)
+    unknown = ladder_of(QUESTION, replace(NAME, served=second), client)
+
+    assert ladder.headline == headline
+    assert ladder.sentence.startswith(headline)
+    assert unknown.headline == ""
 
 
 def test_ladder__two_streams__the_one_that_needs_attention_answers() -> None:
