@@ -62,6 +62,9 @@ class Hub:
 
     async def wait_loaded(self, longest_s: float) -> bool:
         """Whether a directory was there within this time; without one no stream can be given an environment."""
+        if self._loaded.is_set():
+            # Nearly always: not worth a timer.
+            return True
         try:
             async with asyncio.timeout(longest_s):
                 await self._loaded.wait()

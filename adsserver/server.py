@@ -39,7 +39,7 @@ DRAIN_LIMIT_S = 5.0
 _MAX_PENDING_STREAMS = 10_000
 # A signal for people: 5,000 streams take some 10 ms to look at.
 _ANSWERS_PERIOD_S = 5.0
-_SLOW_PERIOD_S = 1.0
+_LOOK_PERIOD_S = 1.0
 # C-core moves the age of each connection by up to 10 % on its own.
 _CORE_AGE_JITTER = 0.1
 
@@ -136,7 +136,7 @@ class AdsServer:
             self._callers.run(),
             self._report_health(),
             self._watch_answers(),
-            self._end_slow(),
+            self._look_after(),
         )
         self._tasks = [asyncio.create_task(each) for each in work]
 
@@ -160,6 +160,7 @@ class AdsServer:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._metrics.settle()
         self._parsers.shutdown(wait=False)
         self._shared.refusals.tell()
 
@@ -178,14 +179,18 @@ class AdsServer:
             silent = sum(stream.unanswered_since < since for stream in self._shared.open)
             self._metrics.unanswered.set(silent)
 
-    async def _end_slow(self) -> None:
-        """End the streams of clients that do not read (reliability F17)."""
+    async def _look_after(self) -> None:
+        """End streams that are as old as they may be (protocol.md J3) or whose clients do not read (reliability F17).
+
+        One look for all: a timer for each stream and for each write would cost more.
+        """
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(_SLOW_PERIOD_S)
+            await asyncio.sleep(_LOOK_PERIOD_S)
             now = loop.time()
             for stream in tuple(self._shared.open):
-                stream.end_if_slow(now)
+                stream.end_if_due(now)
+            self._metrics.settle()
 
     async def _report_health(self) -> None:
         # Serving from the first verified snapshot on (reliability P9); draining ends it in stop().

@@ -51,6 +51,8 @@ _Value = TypeVar("_Value")
 # What streams share: about nine full states of the largest allowed size (reliability (e): 3.5 MiB), and one entry for
 # each name of a full subscription (10,000).
 _MAX_BODY_BYTES = 32 * 1024 * 1024
+# Whole responses, for as long as a fan-out lasts: two of the largest allowed size.
+_MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 _MAX_ERROR_ENTRIES = 10_000
 # Room for the ACKs of the responses of some minutes, for each type.
 _MAX_REQUESTS = 4_096
@@ -215,6 +217,8 @@ def _build_version(build: base_pb2.BuildVersion) -> str:
 
 def _printable(text: str) -> str:
     shown = text[:_MAX_FACT_CHARS]
+    if shown.isprintable():
+        return shown
     return "".join(character if character.isprintable() else " " for character in shown)
 
 
@@ -245,6 +249,8 @@ class Layout(Enum):
     WRAPPED_ANY = "wrapped_any"  # SotW: a Resource in an Any
     WRAPPER = "wrapper"  # delta: a Resource
 
+    __hash__ = object.__hash__  # as of Variant
+
 
 class Encoder:
     """Responses as bytes. One per process, used on the event loop only.
@@ -267,6 +273,10 @@ class Encoder:
         self._bodies: Recent[tuple[int, Layout], tuple[tuple[NamedContent, ...], bytes]] = Recent(
             _MAX_BODY_BYTES, lambda entry: len(entry[1])
         )
+        # Streams that opened together have the same nonces, and are told the same with the same bytes.
+        self._responses: Recent[tuple[int, Layout, str, str], tuple[tuple[NamedContent, ...], bytes]] = Recent(
+            _MAX_RESPONSE_BYTES, lambda entry: len(entry[1])
+        )
         self._errors: Recent[ResourceError, bytes] = Recent(_MAX_ERROR_ENTRIES, lambda _: 1)
 
     def encode(self, variant: Variant, response: Respond, *, wrapped: bool = False) -> bytes:
@@ -275,17 +285,14 @@ class Encoder:
         `wrapped`: a SotW client takes Resource wrappers. It is sent them always: then a name may differ from the
         message's own, and a NACK names even what cannot be decoded (clients.md section 4).
         """
-        parts = [
-            _text_field(_VERSION_INFO, response.version),
-            self._body(_layout(variant, wrapped=wrapped), response),
-            self._tails[variant][response.kind.url],
-            _text_field(_NONCE, response.nonce),
-        ]
-        # removed_resources exists in delta only; a SotW client learns a removal from absence (protocol.md D1).
-        if variant is Variant.DELTA:
-            parts.extend(_text_field(_REMOVED_RESOURCES, name) for name in response.removed)
-        parts.extend(self.error_entries(variant, response.errors))
-        return b"".join(parts)
+        layout = _layout(variant, wrapped=wrapped)
+        if not response.resources or response.errors or response.removed or response.kind.secret:
+            return self._whole(variant, layout, response)
+        key = (id(response.resources), layout, response.version, response.nonce)
+        shared = self._responses.get(key)
+        if shared is None:
+            shared = self._responses.put(key, (response.resources, self._whole(variant, layout, response)))
+        return shared[1]
 
     def encode_errors(
         self, variant: Variant, type_url: str, nonce: str, version: str, errors: Iterable[ResourceError]
@@ -305,6 +312,19 @@ class Encoder:
         """The resource_errors fields; an entry is encoded once for all streams that are told the same."""
         tag = _RESOURCE_ERRORS[variant]
         return [_field(tag, self._errors.get(e) or self._errors.put(e, _error_entry(e))) for e in errors]
+
+    def _whole(self, variant: Variant, layout: Layout, response: Respond) -> bytes:
+        parts = [
+            _text_field(_VERSION_INFO, response.version),
+            self._body(layout, response),
+            self._tails[variant][response.kind.url],
+            _text_field(_NONCE, response.nonce),
+        ]
+        # removed_resources exists in delta only; a SotW client learns a removal from absence (protocol.md D1).
+        if variant is Variant.DELTA:
+            parts.extend(_text_field(_REMOVED_RESOURCES, name) for name in response.removed)
+        parts.extend(self.error_entries(variant, response.errors))
+        return b"".join(parts)
 
     def _body(self, layout: Layout, response: Respond) -> bytes:
         resources = response.resources

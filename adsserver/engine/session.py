@@ -98,11 +98,14 @@ class Session:
             # U18: group membership counts at once.
             self._audience = publication.audience(self._client)
         self._publication = publication
-        dirty = False
         for stream in self._streams.values():
             stream.view = publication.view(self._audience, stream.kind)
-            dirty = stream.dirty or dirty
-        return dirty
+        return self.dirty
+
+    @property
+    def dirty(self) -> bool:
+        """Whether `compose` may have something, at once or in time; cheap, and true a little too often."""
+        return any(stream.dirty for stream in self._streams.values())
 
     def compose(self, now: float) -> Respond | None:
         """The next response, from what is current now; it counts as sent. None: nothing to write before `wake_at`."""

@@ -7,17 +7,18 @@ blocks the event loop.
 
 import asyncio
 import math
+import os
 import random
-import uuid
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import grpc
 import structlog
 
 from adsserver.callers import Callers
-from adsserver.engine.events import Acknowledged, Fact, Rejected, Respond, Variant, Violated
+from adsserver.engine.events import Acknowledged, Fact, Rejected, Request, Respond, Variant, Violated
 from adsserver.engine.publication import Publication
 from adsserver.engine.session import EngineSettings, Session
 from adsserver.hub import Hub
@@ -43,7 +44,6 @@ from adsserver.servicers.unsupported import TooManyTypesError, UnsupportedTypes
 from adsserver.wire import (
     Decoder,
     Encoder,
-    Incoming,
     MalformedRequestError,
     NodeFacts,
     OversizedRequestError,
@@ -56,6 +56,7 @@ from xdscore.resource_types import ResourceType
 from xdscore.selectors import ClientFacts
 from xdscore.token_bucket import TokenBucket
 
+_Result = TypeVar("_Result")
 Context = grpc.aio.ServicerContext[bytes, bytes]
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -119,6 +120,7 @@ class Stream:
         self._timers: list[asyncio.TimerHandle] = []
         self._look_again: asyncio.TimerHandle | None = None
         self._silent_until = math.inf
+        self._too_old_at = math.inf
         self._release: Callable[[], None] = _nothing
         self._unsupported: UnsupportedTypes | None = None
         self._begun: _Begun | None = None
@@ -169,8 +171,10 @@ class Stream:
         """End soon: the client belongs to another environment now (resolutions U18)."""
         self._end_after(_jitter(_MOVE_SPREAD_S), MOVED)
 
-    def end_if_slow(self, now: float) -> None:
-        """End, alone, if the client has taken nothing of a response for too long (reliability F17)."""
+    def end_if_due(self, now: float) -> None:
+        """End if the client has taken nothing of a response for too long (reliability F17), or at the stream's age."""
+        if now >= self._too_old_at:
+            self._finish(TOO_OLD)
         if self._writer is not None and now - self._writing_since >= self._shared.limits.write_timeout_s:
             self._finish(TOO_SLOW)
             self._writing_since, self._cut = math.inf, True
@@ -193,7 +197,8 @@ class Stream:
         self._release = shared.callers.hold(self._caller, lambda reason: self._finish(lost(reason)))
         # With jitter, and long after the first response (protocol.md J3).
         spread = shared.limits.connection_age_jitter_percent / 100
-        self._end_after(shared.limits.connection_age_s * (1 + random.uniform(-spread, spread)), TOO_OLD)  # noqa: S311
+        age_s = shared.limits.connection_age_s * (1 + random.uniform(-spread, spread))  # noqa: S311
+        self._too_old_at = self._loop.time() + age_s
 
     def _when_over(self, callback: Callable[[], None]) -> None:
         # grpc-stubs declare a class where any callable will do.
@@ -265,27 +270,27 @@ class Stream:
             data = await self._context.read()
             if data is grpc.aio.EOF:  # type: ignore[attr-defined]  # grpc-stubs do not know it
                 return
-            incoming = await self._decode(data)
-            if self._begun is None:
-                self._begun = await self._begin(first_node(incoming.node))
+            if len(data) < _LARGE_REQUEST_BYTES:
+                incoming = self._shared.decoder.decode(data, self._variant, self._service)
             else:
-                same_node(self._begun.node, incoming.node)
-            await self._prepare(self._begun, incoming)
-            self._receive(self._begun, incoming)
+                incoming = await self._elsewhere(decode, data, self._variant, self._service, limits)
+            begun = self._begun
+            if begun is None:
+                begun = self._begun = await self._begin(first_node(incoming.node))
+            else:
+                same_node(begun.node, incoming.node)
+            request = incoming.request
+            if isinstance(request, UnknownTypeRequest):
+                self._receive_unknown(begun, request)
+                continue
+            make = begun.session.costly_view(request.kind)
+            if make is not None:
+                await self._elsewhere(make)
+            self._receive(begun, request)
 
-    async def _decode(self, data: bytes) -> Incoming:
-        if len(data) < _LARGE_REQUEST_BYTES:
-            return self._shared.decoder.decode(data, self._variant, self._service)
-        arguments = (data, self._variant, self._service, self._shared.limits)
-        return await self._loop.run_in_executor(self._shared.parsers, decode, *arguments)
-
-    async def _prepare(self, begun: _Begun, incoming: Incoming) -> None:
+    def _elsewhere(self, work: Callable[..., _Result], *arguments: object) -> Awaitable[_Result]:
         """Whatever takes long and concerns no stream is done off the loop (reliability F25)."""
-        if isinstance(incoming.request, UnknownTypeRequest):
-            return
-        make = begun.session.costly_view(incoming.request.kind)
-        if make is not None:
-            await self._loop.run_in_executor(self._shared.parsers, make)
+        return self._loop.run_in_executor(self._shared.parsers, work, *arguments)
 
     async def _begin(self, node: NodeFacts) -> _Begun:
         shared = self._shared
@@ -302,7 +307,7 @@ class Stream:
             raise StreamEndError(NOT_HERE)
         publication = shared.hub.publication(environment)
         info = StreamInfo(
-            id=uuid.uuid4().hex,
+            id=os.urandom(16).hex(),
             environment=environment,
             identity=identity,
             node_id=node.id,
@@ -315,6 +320,7 @@ class Stream:
         session = Session(self._variant, client, shared.settings, publication)
         if publication is None:
             self._silent_until = waits_until
+            self._wake.set()
         shared.hub.join(environment, self)
         shared.facts.opened(info)
         # The client's timeline in the console has it; thousands at once are no news for a log.
@@ -323,25 +329,25 @@ class Stream:
         )
         return _Begun(node, client, info, session)
 
-    def _receive(self, begun: _Begun, incoming: Incoming) -> None:
-        request = incoming.request
-        kind = UNKNOWN_TYPE if isinstance(request, UnknownTypeRequest) else request.kind.word
-        self._shared.metrics.requests[self._variant.value, kind].inc()
-        if isinstance(request, UnknownTypeRequest):
-            if begun.session.tells_errors:
-                self._receive_unknown(request)
-        else:
-            for fact in begun.session.receive(request, self._loop.time()):
-                self._learn(begun.info, fact)
-        self._wake.set()
+    def _receive(self, begun: _Begun, request: Request) -> None:
+        self._shared.metrics.requests[self._variant.value, request.kind.word].inc()
+        for fact in begun.session.receive(request, self._loop.time()):
+            self._learn(begun.info, fact)
+        # Most requests are ACKs, after which there is nothing to say.
+        if begun.session.dirty:
+            self._wake.set()
 
-    def _receive_unknown(self, request: UnknownTypeRequest) -> None:
+    def _receive_unknown(self, begun: _Begun, request: UnknownTypeRequest) -> None:
+        self._shared.metrics.requests[self._variant.value, UNKNOWN_TYPE].inc()
+        if not begun.session.tells_errors:
+            return
         if self._unsupported is None:
             self._unsupported = UnsupportedTypes(self._shared.limits)
         if self._variant is Variant.SOTW:
             self._unsupported.receive_sotw(request)
         else:
             self._unsupported.receive_delta(request)
+        self._wake.set()
 
     def _learn(self, info: StreamInfo, fact: Fact) -> None:
         self._shared.facts.learnt(info, fact)
@@ -378,7 +384,7 @@ class Stream:
                 await self._wake.wait()
                 self._wake.clear()
         except asyncio.CancelledError:
-            # By `end_if_slow`, unless the call was cancelled, too.
+            # By `end_if_due`, unless the call was cancelled, too.
             if not self._cut or self._end is None or self._writer is None or self._writer.uncancel() > 0:
                 raise
             return self._end
@@ -431,8 +437,7 @@ class Stream:
             log.warning("client.probing", identity=info.identity, node_id=info.node_id, names_per_h=limit)
 
     async def _send(self, data: bytes) -> None:
-        # The write is the back-pressure. `end_if_slow` looks at it from time to time: a timer for each response would
-        # cost as much as the rest of this method.
+        # The write is the back-pressure; `end_if_due` looks at it from time to time.
         self._writing_since = self._loop.time()
         await self._context.write(data)
         self._writing_since = math.inf

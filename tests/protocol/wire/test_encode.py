@@ -1,6 +1,7 @@
 """Responses joined from parts are the responses protobuf itself would write."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 from envoy.service.discovery.v3 import discovery_pb2
@@ -141,6 +142,35 @@ def test_encode__same_tuple_on_many_streams__is_joined_once_for_each_layout() ->
 
     assert contents.asked == 3
     assert len(set(sent)) == 9
+
+
+def test_encode__same_nonce_on_many_streams__is_the_same_object() -> None:
+    contents, resources = one_resource(CLUSTER)
+    encoder = Encoder(contents, IDENTIFIER)
+
+    first, second = (encoder.encode(Variant.SOTW, respond(CLUSTER, resources)) for _ in range(2))
+
+    assert first is second
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plain: replace(plain, errors=(ResourceError("m", StatusCode.NOT_FOUND, "XDS1001", "There is no m."),)),
+        lambda plain: replace(plain, removed=("m",)),
+        lambda plain: replace(plain, version="w"),
+        lambda plain: replace(plain, nonce="2"),
+    ],
+    ids=["errors", "removed", "version", "nonce"],
+)
+def test_encode__same_resources_with_something_else__are_other_bytes(change: Callable[[Respond], Respond]) -> None:
+    contents, resources = one_resource(CLUSTER)
+    encoder = Encoder(contents, IDENTIFIER)
+    plain = respond(CLUSTER, resources)
+
+    for response in (plain, change(plain), plain):
+        expected = Encoder(contents, IDENTIFIER).encode(Variant.DELTA, response)
+        assert encoder.encode(Variant.DELTA, response) == expected
 
 
 @pytest.mark.parametrize("variant", Variant)

@@ -23,6 +23,7 @@ from adsserver.process import AdsProcess
 from tests.support.ads import config, raw_call
 from tests.support.ads_client import until
 from tests.support.ads_store import MemoryStore, Status
+from tests.support.waiting import eventually
 from xdscore.resource_types import CLUSTER
 
 ROOT = Path(__file__).parents[3]
@@ -172,7 +173,9 @@ def test_workers__two__share_the_port_and_are_told_of_as_one(two: Started) -> No
     pids = {int(identifier.rsplit("/", 1)[1]) for identifier in seen}
     assert len(pids) == 2
     assert two.process.pid not in pids
-    assert 'parley_ads_responses_total{type="cluster",variant="sotw"} 24.0' in two.get("/metrics")[1]
+    # A worker tells what it counted each second.
+    counted = 'parley_ads_responses_total{type="cluster",variant="sotw"} 24.0'
+    eventually(lambda: two.get("/metrics")[1], lambda page: counted in page, within_s=20)
     status, _, errors = two.end()
     assert status == 0, errors
     assert not any(alive(pid) for pid in pids)
