@@ -12,7 +12,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from controlplane.api.body_limit import BodyLimit
 from controlplane.home import home_create
 from controlplane.ops.http_metrics import HttpMetrics
-from controlplane.process import open_files_raise
+from controlplane.process import open_files_raise, unknown_variables_tell
 
 open_files_raise()
 home_create(settings.PARLEY)
@@ -25,3 +25,5 @@ _proxied = ProxyHeadersMiddleware(
     [str(each) for each in settings.PARLEY.trusted_proxies],
 )
 application = HttpMetrics(_proxied, REGISTRY)  # type: ignore[arg-type]  # as above
+
+unknown_variables_tell()  # now that there is a log

@@ -51,7 +51,9 @@ class SweeperStep(bootsteps.StartStopStep):
         from controlplane.home import home_create  # noqa: PLC0415
         from controlplane.incidents.services import digest  # noqa: PLC0415
         from controlplane.notify.services import notify  # noqa: PLC0415
+        from controlplane.process import unknown_variables_tell  # noqa: PLC0415
 
+        unknown_variables_tell()
         # Looked at by the container's health check: it says that sweeping goes on, which needs no broker.
         alive = home_create(settings.PARLEY).run / "worker.alive"
         interval_s = settings.PARLEY.limits.reconcile_poll_ms / 1000

@@ -6,10 +6,11 @@ files; the settings modules turn a Config into Django's words.
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
+from urllib.parse import urlsplit
 
 from controlplane import values
 from controlplane.values import Address, AdsAuth, Mail, Network, Postgres, RepeatErrors, WebhookAllow
@@ -48,6 +49,7 @@ class Config:
     redis_url: str = field(repr=False)  # empty: the embedded Valkey
     web_address: Address
     ads_address: Address
+    ads_announced: Address | None  # where data planes reach ADS; None: where it listens
     metrics_address: Address
     ads_workers: int
     ads_auth: AdsAuth
@@ -71,6 +73,13 @@ class Config:
     def embedded_valkey(self) -> bool:
         """Whether `manage.py up` brings the broker along."""
         return not self.redis_url
+
+    @property
+    def ads_public_address(self) -> Address:
+        """Where data planes reach ADS. "Every interface" is no such address: then it is the host that people use."""
+        if self.ads_announced is not None or not self.ads_address.unspecified:
+            return self.ads_announced or self.ads_address
+        return replace(self.ads_address, host=str(urlsplit(self.public_url).hostname))
 
     @property
     def https(self) -> bool:
@@ -110,6 +119,7 @@ def _load(read: "_Reader", directory: Path) -> Config:
         redis_url=read.optional("REDIS_URL", values.redis, secret=True) or "",
         web_address=web_address,
         ads_address=read("PARLEY_ADS_ADDRESS", "127.0.0.1:18000", values.address),
+        ads_announced=read.optional("PARLEY_ADS_PUBLIC_ADDRESS", values.reachable),
         metrics_address=read("PARLEY_ADS_METRICS_ADDRESS", "127.0.0.1:9102", values.address),
         ads_workers=read("PARLEY_ADS_WORKERS", "1", lambda text: values.whole(text, 1, ADS_WORKERS_MAX, "processes")),
         ads_auth=read("PARLEY_ADS_AUTH", AdsAuth.NONE.value, lambda text: values.choice(AdsAuth, text)),

@@ -1,6 +1,14 @@
-"""What a serving process asks of the operating system."""
+"""What a serving process asks of the operating system, and says of the environment it was started in."""
 
+import os
 import resource
+from pathlib import Path
+
+import structlog
+
+from controlplane.config import in_force, unknown
+
+log = structlog.get_logger(__name__)
 
 # macOS reports "unlimited" as the hard limit and refuses it as the soft one; this is its OPEN_MAX (sys/syslimits.h).
 _OPEN_FILES_WHEN_UNLIMITED = 10_240
@@ -16,3 +24,10 @@ def open_files_raise() -> int:
     if wanted != soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     return wanted
+
+
+def unknown_variables_tell() -> None:
+    """Warn in one line of variables that begin as ours do and that nothing reads: a slip of the pen, as a rule."""
+    sentences = unknown(os.environ, in_force(os.environ, directory=Path.cwd()))
+    if sentences:
+        log.warning("config.unknown", detail=" ".join(sentences))

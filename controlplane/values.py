@@ -122,6 +122,14 @@ def address(text: str) -> Address:
     return Address(host, int(port))
 
 
+def reachable(text: str) -> Address:
+    """An address that clients can connect to."""
+    found = address(text)
+    if found.unspecified:
+        raise ValueError("must be an address that clients can connect to, for example ads.example.com:18000")
+    return found
+
+
 def whole(text: str, minimum: int, maximum: int, unit: str) -> int:
     """A whole number of `unit` between two bounds."""
     try:

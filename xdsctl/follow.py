@@ -87,6 +87,7 @@ def summary(change: JsonObject) -> str:
         f"author   {change['author']}" + (f": {change['message']}" if change["message"] else ""),
         f"clients  {counts['clients']}: {counts['acked']} acked, {counts['nacked']} nacked, {counts['silent']} silent",
     ]
+    lines += [f"unserved ADS {each['replica']}: {each['reason']}" for each in change.get("unserved", ())]
     lines += [f"held     {each['type']}/{each['name']}: {each['reason']}" for each in change["held"]]
     lines += [f"incident {each['id']} {incident_sentence(each)}" for each in change["incidents"]]
     return "\n".join(lines)
@@ -107,6 +108,15 @@ def _refused(change: JsonObject) -> bool:
     return change["counts"]["nacked"] > 0 or bool(change["incidents"])
 
 
+def _unserved(change: JsonObject) -> str:
+    """Who does not serve it; a server of the version before does not say."""
+    unserved = change.get("unserved", ())
+    if not unserved:
+        return ""
+    first = f" and ADS {unserved[0]['replica']} does not serve it: {unserved[0]['reason']}"
+    return first if len(unserved) == 1 else f"{first} (and {len(unserved) - 1} more)"
+
+
 def _outcome(change: JsonObject, tolerance: Tolerance) -> Outcome:
     counts, state = change["counts"], change["state"]
     if tolerance.nack and _refused(change):
@@ -115,7 +125,10 @@ def _outcome(change: JsonObject, tolerance: Tolerance) -> Outcome:
     if state == "failed":
         return Outcome(Exit.NO, f"The change was not published: {change['detail']}")
     if state not in _ENDED:
-        return Outcome(Exit.UNDECIDED, f"Time ran out while the change is {state}; it goes on without this command.")
+        return Outcome(
+            Exit.UNDECIDED,
+            f"Time ran out while the change is {state}{_unserved(change)}; it goes on without this command.",
+        )
     if counts["silent"] > tolerance.silent_share * counts["clients"]:
         return Outcome(Exit.NO, f"{counts['silent']} of {counts['clients']} clients did not answer.")
     held = f"; {len(change['held'])} resources are held back" if change["held"] else ""

@@ -65,5 +65,5 @@ def open_store(on_directory: Callable[[Directory], None]) -> Store:
         fleet.observe(directory)
 
     loader = Loader(contents=contents, last_good=last_good, on_directory=hand_over)
-    facts = FactBuffer()
+    facts = FactBuffer(serving=loader.serving)
     return Store(contents, facts, fleet, loader, HintListener(loader.look_now), facts)

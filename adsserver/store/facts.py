@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -22,7 +22,7 @@ from django.db import DataError, IntegrityError, connection
 from adsserver.engine.events import Acknowledged, Fact, NamedContent, Rejected, Respond, Subscribed, Violated
 from adsserver.ports import StreamInfo
 from adsserver.store.fact_batches import Acknowledgement, Ended, Learnt, Opened, Pending, Refusal, Substream
-from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, ReplicaFact, SubscriptionState
+from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, ReplicaFact, Serving, SubscriptionState
 from controlplane.clients.identity import client_id
 from controlplane.clients.services import SILENT_S, facts_write
 from xdscore.limits import Limits
@@ -73,7 +73,9 @@ class _OpenStream:
 
 
 class FactBuffer:
-    """Implements ports.Facts. `write` stores one batch, or raises; `clock` is monotonic."""
+    """Implements ports.Facts. `write` stores one batch, or raises; `clock` is monotonic; `serving` says from any thread
+    what each environment is served from.
+    """
 
     def __init__(
         self,
@@ -81,10 +83,12 @@ class FactBuffer:
         write: Callable[[FactBatch], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         limits: Limits | None = None,
+        serving: Callable[[], Mapping[str, Serving] | None] = lambda: None,
     ) -> None:
         bounds = limits if limits is not None else settings.PARLEY.limits
         self._write = write if write is not None else write_to_database
         self._clock = clock
+        self._serving = serving
         self._max_nack_bytes: int = bounds.nack_text_bytes
         self._shortest_gap_s = 1 / bounds.nack_writes_per_s
         # Held by the event loop and the thread for the time of a few assignments; guards the next four.
@@ -101,6 +105,7 @@ class FactBuffer:
         self._started_at = clock()
         self._pending = Pending(max_nack_bytes=self._max_nack_bytes)
         self._written_at = self._started_at
+        self._told_to_serve: Mapping[str, Serving] | None = None
         self._retry_s = 0.0
         self._next_try_at = self._started_at
         self._refused = 0
@@ -258,14 +263,14 @@ class FactBuffer:
     def _flush(self, *, stopping: bool = False) -> None:
         """Write batches until none is left or one fails.
 
-        Say that this process lives even when there is nothing to write.
+        Say that this process lives even when there is nothing to write, and at once what it serves from now on.
         """
         now = self._clock()
         if now < self._next_try_at and not stopping:
             return
         if now - self._written_at >= _REASSERT_AFTER_S:
             self._report_again()
-        due = stopping or now - self._written_at >= _HEARTBEAT_S
+        due = stopping or now - self._written_at >= _HEARTBEAT_S or self._serving() != self._told_to_serve
         while due or self._pending:
             now = self._clock()
             batch = self._pending.batch(self._replica(now, stopping=stopping), now, self._room)
@@ -275,12 +280,14 @@ class FactBuffer:
                 self._failed(batch, error)
                 return
             self._pending.forget(batch)
+            self._told_to_serve = batch.replica.serves
             self._succeeded()
             due = False
 
     def _replica(self, now: float, *, stopping: bool) -> ReplicaFact:
         dropped = self._nacks_dropped + self._pending.nacks_dropped
-        return ReplicaFact(self._id, socket.gethostname(), os.getpid(), now - self._started_at, dropped, stopping)
+        age_s = now - self._started_at
+        return ReplicaFact(self._id, socket.gethostname(), os.getpid(), age_s, dropped, stopping, self._serving())
 
     def _succeeded(self) -> None:
         self._written_at = self._clock()

@@ -28,6 +28,7 @@ from adsserver.store.disk_format import CacheRefused, Part, SavedDirectory, Save
 from adsserver.store.last_good import LastGood
 from controlplane.accounts.selectors import ClientTokenRow, client_tokens_valid, client_tokens_version
 from controlplane.catalog.selectors import environment_list
+from controlplane.clients.facts import Serving
 from controlplane.snapshots.lineages import lineage_check
 from controlplane.snapshots.selectors import SnapshotHead, snapshot_head, snapshot_heads
 from xdscore.access import AccessTable
@@ -47,12 +48,14 @@ _SWEEP_S = 60.0  # twice the time a slow stream may take for one write
 @dataclass(frozen=True, slots=True)
 class LoaderStatus:
     """What the loader holds: (lineage, epoch) by environment; `database_ok` is false while the database does not
-    answer. `detail` says in words what is wrong, also with what the database has.
+    answer. `detail` says in words what is wrong, also with what the database has; `refused`, by environment, why its
+    newest snapshot is not served.
     """
 
     loaded: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     database_ok: bool = False
     detail: str = "the database was not asked yet"
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 Chunk = tuple[tuple[EntryKey, Entry], ...]
@@ -113,6 +116,13 @@ class Loader:
     def status(self) -> LoaderStatus:
         """The latest status; a reference, never changed."""
         return self._status
+
+    def serving(self) -> Mapping[str, Serving]:
+        """What each environment is served from, for those who wait for a change; safe from any thread."""
+        status = self._status
+        found = {key: Serving(lineage, epoch) for key, (lineage, epoch) in status.loaded.items()}
+        refused = {key: replace(found.get(key, Serving()), refused=why) for key, why in status.refused.items()}
+        return found | refused
 
     def _run(self) -> None:
         poll_s = settings.PARLEY.limits.reconcile_poll_ms / 1000
@@ -336,7 +346,7 @@ class Loader:
 
     def _set_status(self, *, database_ok: bool, detail: str) -> None:
         loaded = {key: (snapshot.lineage, snapshot.epoch) for key, snapshot in self._directory.snapshots.items()}
-        self._status = LoaderStatus(loaded, database_ok, detail)
+        self._status = LoaderStatus(loaded, database_ok, detail, self._refused)
 
 
 def _token(row: ClientTokenRow) -> ClientToken:

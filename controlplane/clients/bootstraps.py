@@ -7,7 +7,6 @@ Sources: gRFC A27 and A47 (bootstrap), A65 (mTLS credentials), A97 (call credent
 from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from controlplane.config import Config
 from controlplane.values import AdsAuth
@@ -96,7 +95,7 @@ def grpc_bootstrap(config: Config, node: Node) -> Tree:
     `resource_timer_is_transient_error`: not having heard of a resource is no proof that it does not exist (A88).
     """
     server: Tree = {
-        "server_uri": _address(config),
+        "server_uri": str(config.ads_public_address),
         "channel_creds": [_grpc_credentials(config)],
         **_grpc_call_credentials(config),
         "server_features": ["xds_v3", "fail_on_data_errors", "resource_timer_is_transient_error"],
@@ -134,17 +133,6 @@ def _node(node: Node) -> Tree:
     return {**tree, "metadata": dict(node.metadata)} if node.metadata else tree
 
 
-def _host(config: Config) -> str:
-    """An address that means "every interface" is none to connect to: then it is the one people use."""
-    address = config.ads_address
-    return str(urlsplit(config.public_url).hostname) if address.unspecified else address.host
-
-
-def _address(config: Config) -> str:
-    host = _host(config)
-    return f"[{host}]:{config.ads_address.port}" if ":" in host else f"{host}:{config.ads_address.port}"
-
-
 def _grpc_credentials(config: Config) -> Tree:
     if config.ads_tls is None:
         return {"type": "insecure"}
@@ -166,8 +154,8 @@ def _socket(host: str, port: int) -> Tree:
 
 
 def _envoy_cluster(config: Config) -> Tree:
-    host = _host(config)
-    endpoint = {"endpoint": {"address": _socket(host, config.ads_address.port)}}
+    host, port = config.ads_public_address.host, config.ads_public_address.port
+    endpoint = {"endpoint": {"address": _socket(host, port)}}
     protocol: Tree = {
         "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
         "explicit_http_config": {

@@ -6,7 +6,7 @@ clock turns them into moments. Every text is already bounded and harmless (`fore
 
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
@@ -31,8 +31,22 @@ class SubscriptionState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Serving:
+    """What an ADS process serves an environment from; `epoch` 0: from nothing. `refused`: why not from what is newer,
+    in a sentence.
+    """
+
+    lineage: str = ""
+    epoch: int = 0
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicaFact:
-    """The ADS process that reports. `stopping`: this is its last word, and no stream of it is open any more."""
+    """The ADS process that reports. `stopping`: this is its last word, and no stream of it is open any more.
+
+    `serves` is by environment; None: it does not say.
+    """
 
     id: str
     host: str
@@ -40,6 +54,7 @@ class ReplicaFact:
     age_s: float
     nacks_dropped: int = 0
     stopping: bool = False
+    serves: Mapping[str, Serving] | None = None
 
 
 @dataclass(frozen=True, slots=True)

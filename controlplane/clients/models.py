@@ -35,6 +35,8 @@ class Replica(models.Model):
     seen_at = models.DateTimeField()
     stopped_at = models.DateTimeField(null=True)
     nacks_dropped = models.PositiveBigIntegerField(default=0)
+    # `facts.Serving` by environment; NULL: a version that does not report it.
+    serves = models.JSONField(null=True)
 
     def __str__(self) -> str:
         """Where it runs."""

@@ -63,7 +63,7 @@ class SetupPage(Page):
             "node_id": node_id,
             "bootstrap": text,
             "problem": problem,
-            "ads_address": str(config.ads_address),
+            "ads_address": str(config.ads_public_address),
             "ads_auth": config.ads_auth.value,
         }
         return self.page(context)

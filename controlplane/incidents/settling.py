@@ -1,7 +1,9 @@
 """Says what the fleet made of a change: how many clients were sent it, and what they answered (resolutions U2).
 
-Derived from facts each time it is asked, so that it needs no keeping up to date. A change is settled once each client
-it was sent to has answered, left, or been silent for 30 s; at the latest 60 s after it was published.
+Derived from facts each time it is asked, so that it needs no keeping up to date. A change is settled once every ADS
+process that reports serves its snapshot, and each client it was sent to has answered, left, or been silent for 30 s; of
+clients nothing more is expected 60 s after it was published. A process that refuses the snapshot keeps it from its
+clients, so that what they say is about something else.
 """
 
 from collections import Counter
@@ -16,6 +18,7 @@ from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import change_get
 from controlplane.clients.clock import database_now
 from controlplane.clients.delivery import EXPECTED_FOR, Reaction, reactions
+from controlplane.clients.serving import Behind, replicas_behind
 from controlplane.incidents.models import IncidentClient
 from controlplane.snapshots.selectors import snapshot_list
 
@@ -26,7 +29,7 @@ SETTLED_AFTER = timedelta(seconds=60)
 class Delivery:
     """The counts of interfaces.md section 4: clients that were sent content of the change, and what they answered.
 
-    Those that are none of the three have not answered yet, or left.
+    Those that are none of the three have not answered yet, or left. `behind`: the ADS processes that do not serve it.
     """
 
     clients: int = 0
@@ -34,6 +37,7 @@ class Delivery:
     nacked: int = 0
     silent: int = 0
     settled: bool = False
+    behind: tuple[Behind, ...] = ()
 
 
 def change_delivery(*, change: Change, progress: ChangeProgress) -> Delivery:
@@ -44,7 +48,8 @@ def change_delivery(*, change: Change, progress: ChangeProgress) -> Delivery:
     if row is None:
         # Its snapshot is older than what is kept.
         return Delivery(settled=True)
-    return _delivery(change, row.at)
+    behind = replicas_behind(environment_key=change.environment.key, lineage=str(row.lineage), epoch=progress.epoch)
+    return _delivery(change, row.at, behind)
 
 
 def changes_unsettled(*, public_ids: Sequence[str]) -> frozenset[str]:
@@ -65,7 +70,7 @@ def _delivered(public_id: str) -> Delivery:
     return change_delivery(change=change_get(public_id=public_id), progress=progress)
 
 
-def _delivery(change: Change, published_at: datetime) -> Delivery:
+def _delivery(change: Change, published_at: datetime, behind: tuple[Behind, ...]) -> Delivery:
     written = tuple(change.revisions.values_list("resource__type", "resource__name", "number"))
     names_by_word: dict[str, set[str]] = {}
     for word, name, _ in written:
@@ -80,7 +85,8 @@ def _delivery(change: Change, published_at: datetime) -> Delivery:
         acked=count[Reaction.ACKED],
         nacked=count[Reaction.NACKED],
         silent=count[Reaction.SILENT],
-        settled=_settled(count, clients, database_now() - published_at),
+        settled=not behind and _settled(count, clients, database_now() - published_at),
+        behind=behind,
     )
 
 

@@ -62,6 +62,21 @@ def test_both__tls_with_client_certificates__say_so(api: Caller, settings: Setti
     assert envoy["static_resources"]["clusters"][0]["transport_socket"]["typed_config"]["sni"] == "cp.example"
 
 
+def test_both__announced_address__is_the_one_they_name(api: Caller, settings: Settings) -> None:
+    tls = Tls(Path("c"), Path("k"), Path("ca"))
+    announced = Address("ads.example", 443)
+    config(settings, ads_auth=AdsAuth.MTLS, ads_tls=tls, ads_address=Address("::", 18000), ads_announced=announced)
+
+    grpc = api.get("bootstrap/grpc?node_id=pay-1&environment=prod").json
+    envoy = api.get("bootstrap/envoy?node_id=pay-1&environment=prod").json
+
+    assert grpc["xds_servers"][0]["server_uri"] == "ads.example:443"
+    (cluster,) = envoy["static_resources"]["clusters"]
+    (endpoint,) = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"]
+    assert endpoint["endpoint"]["address"] == {"socket_address": {"address": "ads.example", "port_value": 443}}
+    assert cluster["transport_socket"]["typed_config"]["sni"] == "ads.example"
+
+
 @pytest.mark.parametrize(
     ("host", "kind", "sni"), [("10.0.0.7", "IP_ADDRESS", None), ("cp.example", "DNS", "cp.example")]
 )

@@ -6,6 +6,7 @@ they return comes back.
 
 import asyncio
 import gc
+import logging
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
+import structlog
 from google.protobuf.message import Message
 
 from adsserver.config import AdsConfig
@@ -130,6 +132,8 @@ def ads_apart(settings: AdsConfig | None = None) -> Iterator[AdsApart]:
 
 
 def _main(pipe: Connection, settings: AdsConfig) -> None:
+    # As in production: a line for each of 20,000 streams would hide everything else that a test prints.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     asyncio.run(_serve(pipe, settings))
 
 

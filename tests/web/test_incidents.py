@@ -8,7 +8,8 @@ import pytest
 from django.test import Client
 
 from controlplane.accounts.principal import Role
-from controlplane.catalog.models import Change
+from controlplane.catalog.models import Change, Environment
+from controlplane.clients.facts import Serving
 from controlplane.databases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import incident_get
@@ -161,6 +162,27 @@ def test_pages_of_incidents__many_more_incidents__no_more_queries(admin: Client,
 
     assert [queries(admin, path) for path in paths] == few
     assert max(few) <= 15
+
+
+def test_change__an_ads_process_refuses_its_snapshot__says_which_and_why_and_is_not_settled(
+    admin: Client, fleet: Fleet
+) -> None:
+    lineage = str(Environment.objects.get(key="default").lineage)
+    refused = "snapshot 2 of 'default' is refused (its <signature> does not hold)"
+    fleet.serves = {"default": Serving(lineage, 1, refused)}
+    change = publish(cluster("other"))
+    fleet.write()
+
+    shown = page(admin, f"/changes/{change}").partition('id="progress"')[2]
+    told = admin.get(f"/api/v1/changes/{change}").json()
+
+    assert "Published, and not served everywhere yet." in shown
+    assert "refused (its &lt;signature&gt; does not hold)" in shown
+    assert ">settled<" not in shown
+    (unserved,) = told["unserved"]
+    assert (told["state"], unserved["epoch"]) == ("published", 1)
+    assert unserved["reason"] == refused
+    assert f"<b>{unserved['replica']}</b>" in shown
 
 
 def test_refused_change__lists_and_headers__show_it_red_and_no_green_word(admin: Client, fleet: Fleet) -> None:

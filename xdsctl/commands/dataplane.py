@@ -14,7 +14,7 @@ from rich.table import Table
 from xdsctl.exits import Exit, JsonObject, Outcome, UsageError
 from xdsctl.follow import seconds_of
 from xdsctl.output import Column, Format, harmless
-from xdsctl.session import Session, command, session_of
+from xdsctl.session import command, session_of
 
 Connect = Callable[[], Any]
 
@@ -82,27 +82,50 @@ def watch(
 ) -> Outcome:
     """Watch resources as a data plane does.
 
-    States, versions and errors, while they change. Exit status 1 when a name ends in an error, 3 when no server
-    answers, 5 when time ran out before all had an answer.
+    States, versions and errors, while they change: a table that changes, or where standard output is no terminal a line
+    for each change. Exit status 1 when a name ends in an error, 3 when no server answers, 5 when time ran out before
+    all had an answer.
     """
     session = session_of(ctx)
     dataplane, connection = loaded(), connect()
     kind = dataplane.refusing(dataplane.type_of(type_), dataplane.nacks_of(nack or []))
     limit_s = seconds_of(timeout, "--timeout")
+    for_people = session.printer.form in {Format.TABLE, Format.WIDE}
     found = None
     # Whoever watches by eye ends it by hand.
     with suppress(KeyboardInterrupt), Live(auto_refresh=False, transient=True) as live:
+        in_lines = for_people and not once and not live.console.is_terminal
+        lines = _Lines(session.printer.text)
 
         def show(rows: Sequence[JsonObject]) -> None:
-            if session.printer.form in {Format.TABLE, Format.WIDE} and live.console.is_terminal:
+            if in_lines:
+                lines(rows)
+            elif for_people and live.console.is_terminal:
                 live.update(_table(rows), refresh=True)
 
         found = asyncio.run(dataplane.watch(connection, kind, names, show=show, seconds=limit_s, once=once))
-    return _watched(session, found) if found is not None else Outcome()
+    if found is None:
+        return Outcome()
+    if not in_lines:
+        session.printer.rows(found.rows, _COLUMNS, lambda row: f"{row['type']}/{row['name']}")
+    return _watched(found)
 
 
-def _watched(session: Session, found: Any) -> Outcome:
-    session.printer.rows(found.rows, _COLUMNS, lambda row: f"{row['type']}/{row['name']}")
+class _Lines:
+    """Writes what differs from what it wrote before, a line for each name."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._told: dict[str, JsonObject] = {}
+
+    def __call__(self, rows: Sequence[JsonObject]) -> None:
+        for row in rows:
+            if row != self._told.get(row["name"]):
+                self._told[row["name"]] = row
+                self._write("  ".join(harmless(str(column.read(row) or "-")) for column in _COLUMNS))
+
+
+def _watched(found: Any) -> Outcome:
     wrong = sum(bool(row["error"]) for row in found.rows)
     if found.unreachable:
         return Outcome(Exit.NO_ANSWER, "No server answers.")

@@ -62,6 +62,14 @@ class CountsOut(serializers.Serializer[Any]):
     silent = serializers.IntegerField(help_text="Without an answer for 30 s.")
 
 
+class UnservedOut(serializers.Serializer[Any]):
+    """An ADS process that does not serve the change's snapshot; its clients are not sent it."""
+
+    replica = serializers.CharField(help_text="host/pid")
+    epoch = serializers.IntegerField(help_text="The snapshot that it serves; 0 for none.")
+    reason = serializers.CharField()
+
+
 class ChangeOut(serializers.Serializer[Any]):
     """One atomic set of edits, and how far it has come."""
 
@@ -79,6 +87,7 @@ class ChangeOut(serializers.Serializer[Any]):
     edits = EditOut(many=True, help_text="The first 1,000 by type and name.")
     edit_count = serializers.IntegerField()
     counts = CountsOut()
+    unserved = UnservedOut(many=True, help_text="While there are any, the change is not settled.")
     held = HeldOut(many=True)
     findings = FindingOut(many=True)
     incidents = IncidentOut(many=True, help_text="Those of which this change is the suspect.")

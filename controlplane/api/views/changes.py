@@ -75,6 +75,7 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
             "nacked": delivery.nacked,
             "silent": delivery.silent,
         },
+        "unserved": [{"replica": each.replica, "epoch": each.epoch, "reason": each.reason} for each in delivery.behind],
         "held": [held_json(held) for held in progress.held],
         "findings": [finding_json(finding) for finding in change_findings(change=change, limit=MAX_EDITS)],
         "incidents": [incident_json(each) for each in incidents_of_change(change_id=str(change.public_id))],

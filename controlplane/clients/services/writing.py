@@ -5,7 +5,9 @@ WHERE: a fact about a client of an environment that was deleted meanwhile writes
 for ever. Rows are sorted by key, so that two replicas never wait for each other.
 """
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Final, cast
 
@@ -13,15 +15,16 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from controlplane.clients.clock import database_now
-from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, Interned
+from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, Interned, Serving
 
 Row = tuple[str | int | bool | bytes | datetime | None, ...]
 
 _REPLICA: Final = """
-    INSERT INTO clients_replica (id, host, pid, started_at, seen_at, stopped_at, nacks_dropped)
-    VALUES (%s, %s, %s, %s, %s, %s, %s)
+    INSERT INTO clients_replica (id, host, pid, started_at, seen_at, stopped_at, nacks_dropped, serves)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
     ON CONFLICT (id) DO UPDATE SET
-        seen_at = excluded.seen_at, stopped_at = excluded.stopped_at, nacks_dropped = excluded.nacks_dropped
+        seen_at = excluded.seen_at, stopped_at = excluded.stopped_at, nacks_dropped = excluded.nacks_dropped,
+        serves = excluded.serves
 """
 _CLIENT: Final = """
     INSERT INTO clients_client
@@ -104,6 +107,13 @@ class _Moments:
         return cast("datetime | str", self._adapt(self._now - timedelta(seconds=age_s)))
 
 
+def _serves(serves: Mapping[str, Serving] | None) -> str | None:
+    """As the column has it (`selectors.replicas_behind` reads it)."""
+    if serves is None:
+        return None
+    return json.dumps({key: asdict(each) for key, each in serves.items()})
+
+
 def _write_streams(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -> None:
     replica = batch.replica
     stopped_at = moments.now if replica.stopping else None
@@ -117,6 +127,7 @@ def _write_streams(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
             moments.now,
             stopped_at,
             replica.nacks_dropped,
+            _serves(replica.serves),
         ],
     )
     _many(

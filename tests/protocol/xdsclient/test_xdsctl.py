@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +68,23 @@ def test_watch__everything_there__is_done(ads: str) -> None:
 
     assert result.exit_code == DONE
     assert "acked" in result.stdout
+
+
+@pytest.mark.nightly  # a process of its own
+def test_watch__into_a_file__writes_a_line_for_each_change_at_once(ads: str) -> None:
+    command = [sys.executable, "-m", "xdsctl", "watch", "cluster", "pay", "lost", "--ads", ads]
+    told: list[list[str]] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            told.append(line.split("  "))
+            if {(each[1], each[2]) for each in told} >= {("pay", "acked"), ("lost", "received_error")}:
+                break
+        process.terminate()
+
+    assert [each[:3] for each in told[:2]] == [["cluster", "pay", "requested"], ["cluster", "lost", "requested"]]
+    assert [each[4] for each in told if each[2] == "acked"] == ["-\n"]
+    assert ["XDS2101" in each[4] for each in told if each[2] == "received_error"] == [True]
 
 
 def test_watch__nack_drill__refuses_with_the_words_given(ads: str) -> None:

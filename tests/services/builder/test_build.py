@@ -21,6 +21,7 @@ from controlplane.catalog.heads import Moment
 from controlplane.catalog.models import Blob, Change, Environment
 from controlplane.catalog.services import change_apply, environment_default_ensure, proofs_record, quarantine_open
 from controlplane.catalog.values import Delete, ProvenContent, Put
+from controlplane.clients.facts import Serving
 from controlplane.home import Home
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.services import Published, PublishOutcome, snapshot_publish
@@ -278,6 +279,7 @@ def test_loader__row_of_the_snapshot_altered__is_not_believed() -> None:
         "snapshot 2 of 'default' is refused (its signature does not hold: it was altered, or signed under a key that "
         "is not configured); snapshot 1 is served on"
     )
+    assert replica.loader.serving() == {"default": Serving(str(newest.lineage), 1, status.detail)}
 
 
 def test_loader__after_a_refused_snapshot_comes_a_good_one__status_is_well_again() -> None:

@@ -11,6 +11,7 @@ from controlplane.builder.services import build
 from controlplane.catalog.models import Environment, Resource, Revision
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Delete, Put
+from controlplane.clients.facts import Serving
 from tests.support.facts import acknowledged, rejected, stream, subscribed
 from tests.support.manifests import Tree, parsed
 from xdscore.resource_types import CLUSTER, ResourceType
@@ -55,7 +56,8 @@ class Fleet:
 
     def __init__(self, count: int, *, identity: str = "", kind: ResourceType = CLUSTER) -> None:
         self.kind = kind
-        self.buffer = FactBuffer()
+        self.serves: dict[str, Serving] | None = None
+        self.buffer = FactBuffer(serving=lambda: self.serves)
         self.streams = [stream(number, identity=identity) for number in range(1, count + 1)]
         self._nonce = 0
         for each in self.streams:

@@ -5,9 +5,11 @@ from datetime import datetime, timedelta
 import pytest
 
 from controlplane.builder.selectors import change_progress
+from controlplane.catalog.models import Environment
 from controlplane.catalog.selectors import change_get
 from controlplane.clients import delivery
 from controlplane.clients.clock import database_now
+from controlplane.clients.facts import Serving
 from controlplane.databases import READER
 from controlplane.incidents import settling
 from controlplane.incidents.services import digest
@@ -71,6 +73,61 @@ def test_change__published__is_settled_when_everybody_sent_has_answered_or_left(
     fleet.write()
     assert status(change) == Delivery(clients=4, acked=2, nacked=1, settled=True)
     assert changes_unsettled(public_ids=[change]) == frozenset()
+
+
+def test_change__an_ads_process_refuses_its_snapshot__is_not_settled_whatever_clients_say(later: Later) -> None:
+    fleet = Fleet(2)
+    publish(cluster("pay"))
+    lineage = str(Environment.objects.get(key="default").lineage)
+    fleet.serves = {"default": Serving(lineage, 1)}
+    change = publish(cluster("pay", connect_timeout="2s"))
+    fleet.accept(held("pay", 1))
+    loading = status(change)
+
+    fleet.serves = {"default": Serving(lineage, 1, "snapshot 2 of 'default' is refused (its signature does not hold)")}
+    fleet.write()
+    later(61)
+    refused = status(change)
+    unsettled = changes_unsettled(public_ids=[change]) & changes_undecided(public_ids=[change])
+
+    fleet.serves = {"default": Serving(lineage, 2)}
+    fleet.write()
+
+    assert [each.reason for each in loading.behind] == ["it serves snapshot 1 and has not loaded 2"]
+    assert [(each.epoch, each.reason) for each in refused.behind] == [
+        (1, "snapshot 2 of 'default' is refused (its signature does not hold)")
+    ]
+    assert (loading.settled, refused.settled) == (False, False)
+    assert unsettled == {change}
+    assert (status(change).settled, status(change).behind) == (True, ())
+
+
+def test_change__an_ads_process_serves_nothing_or_another_lineage__is_not_settled(later: Later) -> None:
+    fleet = Fleet(0)
+    change = publish(cluster("pay"))
+    later(61)
+    found = []
+    for serves in ({}, {"default": Serving("of-before-a-restore", 7)}):
+        fleet.serves = serves
+        fleet.write()
+        found.append(status(change))
+
+    assert [(each.settled, [(one.epoch, one.reason) for one in each.behind]) for each in found] == [
+        (False, [(0, "it has not loaded snapshot 1")])
+    ] * 2
+
+
+def test_change__the_ads_process_that_refuses_is_gone__is_settled(later: Later) -> None:
+    fleet = Fleet(0)
+    change = publish(cluster("pay"))
+    fleet.serves = {}
+    fleet.write()
+    later(61)
+    before = status(change)
+
+    fleet.buffer._flush(stopping=True)
+
+    assert (before.settled, status(change).settled) == (False, True)
 
 
 def test_undecided__first_client_refuses__is_decided_while_the_others_have_not_spoken() -> None:

@@ -165,6 +165,26 @@ def test_auth__none_off_loopback__is_refused_unless_insecure_is_accepted(host: s
     assert read(PARLEY_ADS_ADDRESS=f"{host}:18000", PARLEY_INSECURE="1").ads_auth is AdsAuth.NONE
 
 
+@pytest.mark.parametrize(
+    ("more", "reached"),
+    [
+        ({}, "127.0.0.1:18000"),
+        ({"PARLEY_ADS_ADDRESS": "[::1]:9000"}, "[::1]:9000"),
+        ({"PARLEY_ADS_ADDRESS": "0.0.0.0:9000", "PARLEY_PUBLIC_URL": "https://cp.example"}, "cp.example:9000"),
+        ({"PARLEY_ADS_ADDRESS": "0.0.0.0:9000", "PARLEY_ADS_PUBLIC_ADDRESS": "ads.example:443"}, "ads.example:443"),
+    ],
+)
+def test_public_address__unset_or_set__is_where_clients_reach_ads(more: dict[str, str], reached: str) -> None:
+    assert str(read(PARLEY_INSECURE="1", **more).ads_public_address) == reached
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:18000", "[::]:18000", "ads.example", "ads.example:0"])
+def test_public_address__nobody_can_connect_to__is_refused(address: str) -> None:
+    (found,) = problems(PARLEY_ADS_PUBLIC_ADDRESS=address)
+
+    assert found.startswith("PARLEY_ADS_PUBLIC_ADDRESS must ")
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "[::1]", "localhost"])
 def test_auth__none_on_loopback__is_fine(host: str) -> None:
     assert read(PARLEY_ADS_ADDRESS=f"{host}:18000").ads_address.loopback

@@ -14,6 +14,7 @@ from adsserver.ports import Directory
 from controlplane import __version__
 from controlplane.config import Config
 from controlplane.home import home_create
+from controlplane.process import unknown_variables_tell
 from controlplane.values import RepeatErrors
 
 
@@ -24,6 +25,7 @@ class Command(BaseCommand):
     requires_system_checks = []  # they belong to `make check`; a start must be quick
 
     def handle(self, *_arguments: object, **_options: object) -> None:
+        unknown_variables_tell()
         home_create(settings.PARLEY)
         sys.exit(serve(ads_config(settings.PARLEY), open_store))
 
