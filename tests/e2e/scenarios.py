@@ -1,12 +1,14 @@
 """What every shape of Parley must do for data planes and writers; told once, run against each shape."""
 
 import json
+import time
 from collections import Counter
 from pathlib import Path
 
 from tests.support.backends import grpc_backend, http_backend
 from tests.support.crowd import Wanted, answers_at_once
 from tests.support.envoy import envoy
+from tests.support.figures import measured
 from tests.support.grpc_client import Outcome, grpc_client, simple_bootstrap
 from tests.support.manifests import api_listener, cluster, endpoints, listener, route
 from tests.support.ports import free_ports
@@ -100,6 +102,7 @@ def one_of_many_writers_wins(parley: Parley, *, rounds: int, writers: int) -> No
     path = "/environments/default/resources/cluster/contested"
     assert parley.call("PUT", path, cluster("contested")).status == 202
     winners: list[tuple[str, str]] = []
+    rounds_s: list[float] = []
     for number in range(1, rounds + 1):
         crowd = [
             Wanted(
@@ -116,7 +119,9 @@ def one_of_many_writers_wins(parley: Parley, *, rounds: int, writers: int) -> No
             for writer in range(writers)
         ]
 
+        started = time.monotonic()
         answers = answers_at_once(parley.web_port, crowd)
+        rounds_s.append(time.monotonic() - started)
 
         others = [each for each in answers if each.status != 202]
         assert Counter(each.status for each in answers) == {202: 1, 412: writers - 1}, others[0].body
@@ -133,6 +138,7 @@ def one_of_many_writers_wins(parley: Parley, *, rounds: int, writers: int) -> No
     assert [row["change"] for row in history[:-1]] == [change for _request, change in reversed(winners)]
     told = [(row["request_id"], row["subject"]) for row in audit if row["request_id"].startswith("round-")]
     assert told == winners[::-1]
+    measured(writers=writers, rounds=rounds, slowest_round_s=max(rounds_s))
 
 
 def _refused(get: object, port: int) -> bool:

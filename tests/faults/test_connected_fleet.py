@@ -106,6 +106,7 @@ def test_f4__forged_lost_and_repeated_hints__change_nothing(site: Site) -> None:
     # One response for the change, to each client; before the change there was nothing to send.
     assert report.responses <= 2 * CLIENTS
     assert before >= 0
+    measured(responses_for_each_client=report.responses / CLIENTS)
 
 
 def test_f5__database_dies__clients_keep_what_they_have_and_writers_are_told(site: Site) -> None:
@@ -293,9 +294,12 @@ def test_f26__tables_go_back_and_forward_while_clients_are_served__they_notice_n
     for target in (["clients", "zero"], []):
         moved = manage(home, "migrate", *target, "--no-input", database=site.database.url)
         assert moved.returncode == 0, moved.stderr
+    started = time.monotonic()
     site.publish("migrated")
+    report = site.converges(within_s=20)
 
-    nothing_wrong(site.converges(within_s=20))
+    nothing_wrong(report)
+    measured(after_the_migration_s=time.monotonic() - started)
 
 
 def test_keys__are_rotated__clients_notice_nothing(site: Site, tmp_path: Path) -> None:
@@ -315,3 +319,4 @@ def test_keys__are_rotated__clients_notice_nothing(site: Site, tmp_path: Path) -
     assert rotated.returncode == 0, rotated.stderr
     assert "may be dropped" in rotated.stdout
     nothing_wrong(report, ends=LEAVING_ENDS)
+    measured(longest_without_a_stream_s=report.without_s)

@@ -5,6 +5,7 @@ reliability P1 to P3, P6, P12).
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ import pytest
 
 from controlplane.builder.stages.assemble import assemble
 from tests.support.ads_probe import served_clusters
+from tests.support.figures import measured
 from tests.support.manifests import cluster, parsed
 from tests.support.stack import ROOT, Parley, running_apart
 from tests.support.valkey import valkey
@@ -107,6 +109,7 @@ def test_worker__killed_at_each_point__its_change_is_published_once_with_the_rig
 ) -> None:
     parley, workers = stack
     names: list[str] = []
+    published_s: list[float] = []
     for point in POINTS:
         names.append(point.replace(".", "-").replace("_", "-"))
         before = epoch(parley)
@@ -115,12 +118,15 @@ def test_worker__killed_at_each_point__its_change_is_published_once_with_the_rig
         change = parley.apply(static(names[-1]))
 
         workers.await_death()
+        started = time.monotonic()
         after = parley.published(change, within_s=10)
+        published_s.append(time.monotonic() - started)
         assert (after["state"], after["epoch"]) == ("published", before + 1), point
         assert root(parley, before + 1) == expected_root(names), point
         assert epoch(parley) == before + 1, f"{point}: one content, one epoch"
         workers.start_the_dead()
     eventually(lambda: set(served_clusters(parley.ads_port)) == set(names), within_s=10)
+    measured(points=len(POINTS), slowest_after_the_death_s=max(published_s))
 
 
 def _is_gone(pid: int) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 from bench.__main__ import run_apart
 from bench.registry import load_scenarios
+from tests.support.figures import measured
 
 pytestmark = [
     pytest.mark.timeout(240),
@@ -30,3 +31,4 @@ def test_storm__every_response_refused__each_content_once_all_counted_one_incide
     assert found["refusals that the incidents do not count"] == 0
     assert found["incidents"] == 1
     assert found["messages about incidents"] == 1
+    measured(clients=CLIENTS, changes=CHANGES, refused=found["responses refused in all"], incidents=found["incidents"])

@@ -4,6 +4,7 @@ resolutions D5b). Real processes and databases, real dumps; 200 clients that wat
 
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from controlplane.home import Home
 from tests.support.ads_probe import served_clusters
+from tests.support.figures import measured
 from tests.support.manage import manage
 from tests.support.manifests import cluster
 from tests.support.postgres import postgresql
@@ -98,8 +100,10 @@ def test_postgresql__restored_while_200_clients_are_connected__none_is_told_anyt
             parley.apply_and_publish(cluster("lost"))
             fleet.agree("kept", "lost", within_s=20)
 
+            started = time.monotonic()
             restored = manage(home, "restore", str(file), database=database)
             back = fleet.agree("kept", within_s=30)
+            restored_s = time.monotonic() - started
             parley.apply_and_publish(cluster("new"))
             on = fleet.agree("kept", "new", within_s=20)
 
@@ -110,6 +114,7 @@ def test_postgresql__restored_while_200_clients_are_connected__none_is_told_anyt
     assert (back.ends, on.ends) == ({}, {})
     assert {name for name, _ in back.errors + on.errors} <= {"missing"}
     assert {code for _, code in back.errors + on.errors} <= {5}
+    measured(served_after_s=restored_s, vanished=len(back.vanished))
 
 
 @pytest.mark.nightly
@@ -131,7 +136,9 @@ def test_postgresql__restored_into_an_empty_installation__same_bytes_and_version
     new = tmp_path / "new"
     new.mkdir()
     shutil.copy(Home(tmp_path / "old").encryption_keys, Home(new).encryption_keys)
+    started = time.monotonic()
     restored = manage(new, "restore", str(file), database=other)
+    restored_s = time.monotonic() - started
     assert (restored.returncode, restored.stderr) == (0, "")
 
     with (
@@ -140,6 +147,7 @@ def test_postgresql__restored_into_an_empty_installation__same_bytes_and_version
     ):
         after = fleet.agree("a", "b", within_s=20)
     assert after.views == before.views
+    measured(restored_s=restored_s)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import pytest
 
 from tests.protocol.publish.explorer import explore
 from tests.protocol.publish.model import Flaws, World, world
+from tests.support.figures import measured
 
 WORLDS = {
     "two builders race": world(builders=2, replicas=1, writes=2),
@@ -27,6 +28,7 @@ def test_protocol__every_order_of_steps__keeps_every_rule_and_settles(title: str
 
     assert explored.finding is None
     assert explored.states > 4_000
+    measured(states=explored.states)
 
 
 @pytest.mark.parametrize("flaw", Flaws)

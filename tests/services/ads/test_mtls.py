@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime as dt
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tests.services.ads.test_methods import METHODS
 from tests.support.ads import Running, config, raw_call, running
 from tests.support.ads_client import Client
 from tests.support.certificates import MINUTE, Authority, replace_file, server_files, write_pair
+from tests.support.figures import measured
 from xdscore.resource_types import CLUSTER
 from xdscore.selectors import EnvironmentChoice, Selector
 
@@ -195,7 +197,9 @@ async def test_tls__files_change__next_handshake_gets_the_new_pair(
     write_pair(files, Authority("theirs").issue(common_name="server", dns="ads.example"))
     during = await connect(run, authority, pair)
     write_pair(files, authority.issue(common_name="server", dns="ads.example"))
+    started = time.monotonic()
     after = await connect(run, authority, pair)
+    measured(handshake_with_the_new_pair_s=time.monotonic() - started)
 
     assert (before, during, after) == (grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.OK)
 

@@ -1,6 +1,7 @@
 """What one stream may cost, and how the server ends streams."""
 
 import asyncio
+import time
 
 import grpc
 import pytest
@@ -9,6 +10,7 @@ from envoy.config.core.v3 import base_pb2
 from adsserver import server
 from tests.support.ads import Running, config, running
 from tests.support.ads_client import ADS, NODE, cluster, connect, endpoints, until
+from tests.support.figures import measured
 from xdscore.access import AccessTable, Effect
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT
@@ -29,9 +31,10 @@ async def test_stream__more_streams_than_allowed__refused_before_any_response() 
             await client.ask(node=NODE, type_url=CLUSTER.url)
             await client.answer()
 
-        third = connect(run)
+        third, started = connect(run), time.monotonic()
         await third.ask(node=NODE, type_url=CLUSTER.url)
         code, details, responses = await third.ended()
+        measured(refused_after_s=time.monotonic() - started, responses_before=responses)
 
         assert (code, responses) == (grpc.StatusCode.RESOURCE_EXHAUSTED, 0)
         assert "holds 2 streams" in details
@@ -130,7 +133,7 @@ async def test_stream__client_that_does_not_read__ends_alone_after_the_write_tim
             await client.ask(node=base_pb2.Node(id=f"{id(client)}"), type_url=CLUSTER.url)
         answer = await reading.answer()
 
-        big = cluster("a")
+        big, started = cluster("a"), time.monotonic()
         big.alt_stat_name = "x" * 3_000_000
         for timeout_s in range(2, 12):
             big.connect_timeout.seconds = timeout_s
@@ -140,6 +143,7 @@ async def test_stream__client_that_does_not_read__ends_alone_after_the_write_tim
             # The engine keeps one push outstanding: the stuck client acknowledges what it never read.
             await stuck.ask(type_url=CLUSTER.url, response_nonce=str(timeout_s - 1))
         await until(lambda: run.server.open_streams == 1)
+        measured(write_timeout_s=1, ended_after_s=time.monotonic() - started)
 
     assert run.sample("parley_ads_streams_ended_total", code="UNAVAILABLE") >= 1
 
@@ -255,7 +259,9 @@ async def test_stream__response_without_an_answer__is_counted_until_it_is_answer
         nonce = (await client.answer()).nonce
         await answering.ask(type_url=CLUSTER.url, response_nonce=(await answering.answer()).nonce)
 
+        started = time.monotonic()
         await until(lambda: run.sample("parley_ads_streams_unanswered") == 1, longest_s=30)
+        measured(alarm_s=1, counted_after_s=time.monotonic() - started)
 
         await client.ask(type_url=CLUSTER.url, response_nonce=nonce)
         await until(lambda: run.sample("parley_ads_streams_unanswered") == 0, longest_s=30)

@@ -25,6 +25,7 @@ from controlplane.clients.facts import Serving
 from controlplane.home import Home
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.services import Published, PublishOutcome, snapshot_publish
+from tests.support.figures import measured
 from tests.support.manifests import cluster, endpoints, parsed, tls_secret
 from xdscore.access import AccessTable, Audience, Effect, Rule
 from xdscore.chunks import ChunkError
@@ -256,12 +257,14 @@ def test_loader__stored_bytes_altered__keeps_the_previous_snapshot(kind: str) ->
     replica = Replica()
     before = replica.snapshot()
     put(cluster("a", connect_timeout="2s"))
-    for blob in Blob.objects.filter(kind=kind):
+    altered = Blob.objects.filter(kind=kind)
+    for blob in altered:
         flipped = bytearray(bytes(blob.data))
         flipped[-1] ^= 1
         Blob.objects.filter(pk=blob.pk).update(data=bytes(flipped))
 
     assert replica.snapshot() is before
+    measured(altered=altered.count(), epoch_served_on=before.epoch)
 
 
 def test_loader__row_of_the_snapshot_altered__is_not_believed() -> None:

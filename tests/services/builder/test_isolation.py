@@ -14,6 +14,7 @@ from controlplane.journal.models import DomainEvent
 from controlplane.notify.catalogue import KINDS, wording_of
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.selectors import entries_published
+from tests.support.figures import measured
 from tests.support.manifests import cluster, parsed, route
 from xdscore.chunks import ChunkError
 from xdscore.snapshot import Served, WithheldName
@@ -70,6 +71,7 @@ def test_build__one_type_fails__it_keeps_its_content_and_is_flagged_and_others_a
     ]
     assert record.finding_counts == {"XDS2009": 2}
     assert environments_failing() == 1
+    measured(held=len(held))
     event = DomainEvent.objects.get(kind="build.failed")
     said = wording_of(KINDS[event.kind], environment="default", payload=event.payload, public_url="https://p").text
     assert "built without these types: route (KeyError). They stay as they were" in said

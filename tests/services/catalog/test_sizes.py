@@ -10,6 +10,7 @@ from controlplane.catalog.models import Change
 from controlplane.catalog.services import change_apply, change_plan
 from controlplane.catalog.values import ChangeMade, Delete, Put
 from controlplane.errors import InputInvalid
+from tests.support.figures import measured
 from tests.support.manifests import cluster, parsed, route
 from xdscore.resource_types import CLUSTER
 
@@ -52,6 +53,7 @@ def test_change__one_byte_above_the_limit__is_refused_with_the_largest_and_leave
     assert Change.objects.count() == before
     with pytest.raises(InputInvalid):
         change_plan(environment_key="default", edits=[Put(parsed(cluster("long")))])
+    measured(refused_bytes=3 * SIZE + 3, allowed_bytes=3 * SIZE)
 
 
 def test_change__over_a_limit_that_was_lowered__may_shrink_and_empty_it(settings: Settings) -> None:

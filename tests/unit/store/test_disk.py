@@ -13,6 +13,7 @@ import pytest
 from adsserver.store.disk import DiskCache
 from adsserver.store.disk_format import CacheRefused, SavedDirectory, decode_directory
 from controlplane.catalog.sealing import KeyRing
+from tests.support.figures import measured
 from tests.support.last_good import KEYS, Crash, Disk, Saved, altered
 
 OLD, NEW = Saved(1), Saved(2)
@@ -106,7 +107,8 @@ def test_save__crash_at_any_step__the_old_or_the_new_is_whole_and_the_next_save_
 
 
 def test_save__disk_full_at_any_step__raises_and_leaves_the_old_without_drafts(tmp_path: Path) -> None:
-    for step in range(1, steps_of_a_save(tmp_path)):
+    steps = range(1, steps_of_a_save(tmp_path))
+    for step in steps:
         folder = tmp_path / f"{step}"
         OLD.save(DiskCache(folder, KEYS))
         full = Disk(folder, fails_at=step).cache()
@@ -118,6 +120,7 @@ def test_save__disk_full_at_any_step__raises_and_leaves_the_old_without_drafts(t
         assert not any(name.startswith(".") for name in files(folder))
         assert NEW.save(full)
         assert served(folder) == NEW.directory
+    measured(steps_at_which_it_was_full=len(steps))
 
 
 def test_save__told_to_pause__goes_on_where_it_was_and_the_directory_comes_last(folder: Path) -> None:
