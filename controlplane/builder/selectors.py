@@ -1,11 +1,11 @@
 """Answers what became of a change: which build covered it, and what that build said (resolutions D6)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from django.db import models
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Cast, Coalesce
 
 from controlplane.builder.models import Build, BuildOutcome, HeldResource
 from controlplane.builder.stages.fallback import Cause
@@ -95,6 +95,22 @@ def held_names(*, environment_key: str) -> Mapping[tuple[str, str], HeldName]:
     """What an environment does not serve as written, by (type, name); the first 1,000 of it (`recording.MAX_HELD`)."""
     rows = HeldResource.objects.filter(environment__key=environment_key)
     return {(row.type, row.name): _held_name(row) for row in rows}
+
+
+def held_with_code(
+    *, environment_keys: Collection[str], code: str, withheld: bool, limit: int
+) -> tuple[tuple[tuple[str, HeldName], ...], int]:
+    """The first names, each with its environment, that are held back because of findings with this code, and how many
+    there are; `withheld`: of which nothing is served, whatever was found. Two queries.
+    """
+    rows = HeldResource.objects.filter(environment__key__in=list(environment_keys)).select_related("environment")
+    if withheld:
+        rows = rows.filter(served=False)
+    else:
+        found = Cast("findings", models.TextField())
+        rows = rows.annotate(found=found).filter(found__contains=f'"{code}"')
+    first = rows.order_by("environment__key", "type", "name")[:limit]
+    return tuple((row.environment.key, _held_name(row)) for row in first), rows.count()
 
 
 def held_count() -> int:

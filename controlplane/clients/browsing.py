@@ -48,6 +48,7 @@ def client_page(
     text: str = "",
     standing: Standing | None = None,
     family: ClientFamily | None = None,
+    clients: Collection[str] | None = None,
     offset: int = 0,
     limit: int = 50,
     troubles: Troubles | None = None,
@@ -55,7 +56,7 @@ def client_page(
     """One page of these clients, those that need attention first, and how many there are in all. A dozen queries.
 
     `text`: only those whose node id, identity, cluster or address contains it, or whose id it is.
-    `troubles`: those of these environments, for who has asked already.
+    `clients`: only those of these ids. `troubles`: those of these environments, for who has asked already.
     """
     rows = Client.objects.filter(environment__key__in=list(environment_keys)).annotate(
         standing=_standing(troubles or troubles_of(environment_keys=environment_keys))
@@ -70,6 +71,8 @@ def client_page(
             | Q(pk=text)
             | Exists(there)
         )
+    if clients is not None:
+        rows = rows.filter(pk__in=list(clients))
     if standing is not None:
         rows = rows.filter(standing=_ORDER.index(standing))
     if family is not None:

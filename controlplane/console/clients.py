@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+from uuid import UUID
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
+from controlplane.builder.selectors import change_progress
 from controlplane.catalog.rights import environment_visible
-from controlplane.catalog.selectors import environment_list
+from controlplane.catalog.selectors import change_get, environment_list
 from controlplane.clients.bootstraps import (
     Node,
     UnreachableError,
@@ -47,6 +49,7 @@ from controlplane.explain.deliveries import client_deliveries
 from controlplane.explain.delivery import DeliveryState
 from controlplane.explain.memberships import memberships_of
 from controlplane.explain.told import Told, told_of
+from controlplane.incidents.settling import Answer, change_clients
 from controlplane.values import AdsAuth
 from xdscore.codes import shown
 from xdscore.resource_types import RESOURCE_TYPES
@@ -55,6 +58,13 @@ _MAX_TEXT: Final = 200
 _MAX_EVENTS: Final = 40
 _MAX_ATTENTION: Final = 25
 _STANDINGS: Final = {each.value: each for each in Standing}
+_ANSWERS: Final = {each.value: each for each in Answer}
+_ANSWERED: Final = {
+    Answer.SENT: "were sent",
+    Answer.ACKED: "acknowledged",
+    Answer.NACKED: "refused",
+    Answer.SILENT: "have said nothing for 30 s to",
+}
 _FAMILIES: Final = {each.value: each for each in ClientFamily}
 
 _UNDERSTANDS: Final = {
@@ -100,6 +110,20 @@ class Shown:
         return look_of_client(self.line, self.told)
 
 
+@dataclass(frozen=True, slots=True)
+class OfChange:
+    """The filter of a change's counts: the clients that were sent it, or those that gave one answer."""
+
+    id: str
+    answer: Answer
+    clients: frozenset[str]
+
+    @property
+    def says(self) -> str:
+        """What these clients did, before the change's name."""
+        return _ANSWERED[self.answer]
+
+
 class ClientsPage(Page):
     """The list."""
 
@@ -110,12 +134,14 @@ class ClientsPage(Page):
         text = request.GET.get("q", "").strip()[:_MAX_TEXT]
         standing, family = request.GET.get("state", ""), request.GET.get("family", "")
         number = page_number(request)
+        change = _of_change(request, environment_key)
         troubles = troubles_of(environment_keys=[environment_key])
         lines, count = client_page(
             environment_keys=[environment_key],
             text=text,
             standing=_STANDINGS.get(standing),
             family=_FAMILIES.get(family),
+            clients=change.clients if change is not None else None,
             offset=(number - 1) * SIZE,
             limit=SIZE,
             troubles=troubles,
@@ -129,11 +155,29 @@ class ClientsPage(Page):
             "family": family,
             "counts": tuple((each.value, how_many) for each, how_many in counts.items()),
             "families": tuple(each.value for each in ClientFamily),
-            "filtered": bool(text or standing or family),
+            "change": change,
+            "filtered": bool(text or standing or family or change),
             "anybody": sum(counts.values()),
             "ads_address": str(settings.PARLEY.ads_address),
         }
         return self.page(context)
+
+
+def _of_change(request: HttpRequest, environment_key: str) -> OfChange | None:
+    """Which change's clients are asked for. Raises NotFound for one that is not of this environment."""
+    asked = request.GET.get("change", "")[:_MAX_TEXT]
+    if not asked:
+        return None
+    answer = _ANSWERS.get(request.GET.get("answer", ""), Answer.SENT)
+    try:
+        change = change_get(public_id=str(UUID(asked)))
+    except ValueError:
+        raise NotFound(f"There is no change '{shown(asked)}'.") from None
+    if change.environment.key != environment_key:
+        raise NotFound(f"There is no change '{shown(asked)}' in '{environment_key}'.")
+    public_id = str(change.public_id)
+    progress = change_progress(public_id=public_id)
+    return OfChange(public_id, answer, change_clients(change=change, progress=progress, answer=answer))
 
 
 class ClientPage(Page):

@@ -1,21 +1,52 @@
-"""The pages. Each reads selectors and renders; no rule is decided here."""
+"""The page of a code: what it means, and where it stands now. No rule is decided here."""
+
+import re
+from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 
+from controlplane.builder.selectors import held_with_code
+from controlplane.catalog.selectors import environment_list
+from controlplane.clients.browsing import client_page
+from controlplane.clients.troubles import troubles_of
+from controlplane.console.clients import looks_of
 from controlplane.console.pages import Page
 from controlplane.errors import NotFound
+from controlplane.incidents.triage import incident_page
 from xdscore.codes import CATALOGUE, shown
+
+_DENIED: Final = "XDS2103"
+_WITHHELD: Final = "XDS2106"
+_LISTED: Final = 20
+# What is said of one thing in particular has places for it; here there is no such thing.
+_PLACE: Final = re.compile(r"\{\w+\}")
 
 
 class CodePage(Page):
-    """What a code means: wherever a page shows one, it leads here."""
+    """What a code means, and where: wherever a page shows one, it leads here, and so does a search for it."""
 
     template = "console/code.html"
     needs = {"GET": None}
 
     def get(self, request: HttpRequest, code: str) -> HttpResponse:  # noqa: ARG002 - Django's
-        """The catalogue's row."""
+        """The catalogue's row, and what of it there is in the environments that one may see."""
         row = CATALOGUE.get(code)
         if row is None:
             raise NotFound(f"There is no code '{shown(code)}'.")
-        return self.page({"code": code, "row": row})
+        keys = self.principal.sees(state.key for state in environment_list())
+        held, held_count = held_with_code(environment_keys=keys, code=code, withheld=code == _WITHHELD, limit=_LISTED)
+        incidents, incident_count = incident_page(environment_keys=keys, text=code, limit=_LISTED)
+        context: dict[str, object] = {
+            "code": code,
+            "row": row,
+            "hint": _PLACE.sub("…", row.hint),
+            "held": held,
+            "held_count": held_count,
+            "incidents": incidents,
+            "incident_count": incident_count,
+        }
+        if code == _DENIED:
+            troubles = troubles_of(environment_keys=keys)
+            lines, count = client_page(environment_keys=keys, clients=troubles.denied, limit=_LISTED, troubles=troubles)
+            context |= {"clients": looks_of(lines), "client_count": count}
+        return self.page(context)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from django.db.models import Q
 
@@ -20,6 +21,7 @@ from controlplane.clients.clock import database_now
 from controlplane.clients.delivery import EXPECTED_FOR, Reaction, reactions
 from controlplane.clients.serving import Behind, replicas_behind
 from controlplane.incidents.models import IncidentClient
+from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.selectors import snapshot_list
 
 SETTLED_AFTER = timedelta(seconds=60)
@@ -44,12 +46,35 @@ def change_delivery(*, change: Change, progress: ChangeProgress) -> Delivery:
     """What the fleet made of a change so far; nothing is counted before it is published."""
     if progress.state is not ChangeState.PUBLISHED or progress.epoch is None:
         return Delivery()
-    row = snapshot_list(environment_key=change.environment.key).filter(epoch=progress.epoch).first()
+    row = _snapshot_of(change, progress)
     if row is None:
         # Its snapshot is older than what is kept.
         return Delivery(settled=True)
-    behind = replicas_behind(environment_key=change.environment.key, lineage=str(row.lineage), epoch=progress.epoch)
+    behind = replicas_behind(environment_key=change.environment.key, lineage=str(row.lineage), epoch=row.epoch)
     return _delivery(change, row.at, behind)
+
+
+class Answer(StrEnum):
+    """By what a client of a change is counted; `SENT` are all of them."""
+
+    SENT = "sent"
+    ACKED = "acked"
+    NACKED = "nacked"
+    SILENT = "silent"
+
+
+_COUNTED = {Answer.ACKED: Reaction.ACKED, Answer.NACKED: Reaction.NACKED, Answer.SILENT: Reaction.SILENT}
+
+
+def change_clients(*, change: Change, progress: ChangeProgress, answer: Answer) -> frozenset[str]:
+    """The ids of the clients that `change_delivery` counts under this answer."""
+    row = _snapshot_of(change, progress)
+    if row is None:
+        return frozenset()
+    found = _reactions(change, row.at)
+    if answer is Answer.SENT:
+        return frozenset(client for client, reaction in found.items() if reaction is not Reaction.EXPECTED)
+    return frozenset(client for client, reaction in found.items() if reaction is _COUNTED[answer])
 
 
 def changes_unsettled(*, public_ids: Sequence[str]) -> frozenset[str]:
@@ -70,14 +95,15 @@ def _delivered(public_id: str) -> Delivery:
     return change_delivery(change=change_get(public_id=public_id), progress=progress)
 
 
+def _snapshot_of(change: Change, progress: ChangeProgress) -> SnapshotRow | None:
+    """The snapshot that published it; None where none did, or where that is not kept any more."""
+    if progress.state is not ChangeState.PUBLISHED or progress.epoch is None:
+        return None
+    return snapshot_list(environment_key=change.environment.key).filter(epoch=progress.epoch).first()
+
+
 def _delivery(change: Change, published_at: datetime, behind: tuple[Behind, ...]) -> Delivery:
-    written = tuple(change.revisions.values_list("resource__type", "resource__name", "number"))
-    names_by_word: dict[str, set[str]] = {}
-    for word, name, _ in written:
-        names_by_word.setdefault(word, set()).add(name)
-    found = dict(reactions(environment_key=change.environment.key, names_by_word=names_by_word, since=published_at))
-    # Who refused is told apart from its next answer, which may be the ACK of what stands in.
-    found.update(dict.fromkeys(_refusing(change, written), Reaction.NACKED))
+    found = _reactions(change, published_at)
     count = Counter(found.values())
     clients = len(found) - count[Reaction.EXPECTED]
     return Delivery(
@@ -88,6 +114,18 @@ def _delivery(change: Change, published_at: datetime, behind: tuple[Behind, ...]
         settled=not behind and _settled(count, clients, database_now() - published_at),
         behind=behind,
     )
+
+
+def _reactions(change: Change, published_at: datetime) -> Mapping[str, Reaction]:
+    """By client, what it makes of the change; some are expected and were not sent it yet."""
+    written = tuple(change.revisions.values_list("resource__type", "resource__name", "number"))
+    names_by_word: dict[str, set[str]] = {}
+    for word, name, _ in written:
+        names_by_word.setdefault(word, set()).add(name)
+    found = dict(reactions(environment_key=change.environment.key, names_by_word=names_by_word, since=published_at))
+    # Who refused is told apart from its next answer, which may be the ACK of what stands in.
+    found.update(dict.fromkeys(_refusing(change, written), Reaction.NACKED))
+    return found
 
 
 def _settled(count: Mapping[Reaction, int], clients: int, age: timedelta) -> bool:

@@ -21,7 +21,7 @@ from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import Impact, IncidentDetail
 from controlplane.incidents.urgency import urgency
-from controlplane.incidents.values import UNRESOLVED, IncidentState
+from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentState
 from controlplane.journal.models import AuditEvent
 from controlplane.journal.selectors import audit_list
 from xdscore.resource_types import by_word
@@ -33,7 +33,7 @@ _MAX_EVENTS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class IncidentRow:
-    """One line of the list. `sentence` is what clients said, without what differs between two reports of it."""
+    """One line of the list. `sentence` is what a client said, word for word but for what acts on a reader."""
 
     id: str
     environment: str
@@ -143,7 +143,8 @@ def _row(row: Incident) -> IncidentRow:
         state=IncidentState(row.state),
         confidence=Confidence(row.confidence),
         family=ClientFamily(row.family),
-        sentence=row.normalised or row.message,
+        # Those that are not told apart any more have no words in common.
+        sentence=CROWDED if row.normalised == CROWDED else row.message or row.normalised,
         impact=Impact(row.nacked, row.sent),
         change=row.change,
         author=row.author,

@@ -12,6 +12,9 @@ class IncidentState(StrEnum):
     IGNORED = "ignored"  # counted, never acted upon
 
 
+# What an incident says of its words whose NACKs are not told apart: there were too many.
+CROWDED = "more unresolved incidents than are told apart; the samples have the texts"
+
 UNRESOLVED = (IncidentState.OPEN, IncidentState.ACKNOWLEDGED)
 
 # Which states an operator may choose from which. The digest moves OPEN and ACKNOWLEDGED to RESOLVED, and RESOLVED back

@@ -1,5 +1,6 @@
 """The pages of clients: who is connected, and what each has of what it asks for."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -69,6 +70,11 @@ def test_clients__one_is_told_that_it_may_not_read_what_it_asks_for__does_not_lo
     assert id_of("node-2") in page(admin, "/e/default/clients?state=denied")
     home = page(admin, "/")
     assert '<a href="/e/default/clients?state=denied">1 denied</a>' in home
+    assert re.search(r'by <a href="/e/default/access#rule-\d+">rule \d+</a>', itself)
+    found = admin.get("/search?q=xds2103", follow=True).content.decode()
+    assert "Clients that are told so now" in found
+    assert id_of("node-2") in found
+    assert id_of("node-3") not in found
 
 
 def test_clients__one_acknowledged_what_stands_in_for_what_it_refused__still_refuses(

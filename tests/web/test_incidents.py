@@ -7,8 +7,10 @@ from urllib.parse import quote
 import pytest
 from django.test import Client
 
-from controlplane.accounts.principal import Role
+from controlplane.accounts.principal import ADMIN_SCOPES, Principal, Role
 from controlplane.catalog.models import Change, Environment
+from controlplane.catalog.services import change_apply
+from controlplane.catalog.values import Put
 from controlplane.clients.facts import Serving
 from controlplane.databases import READER
 from controlplane.incidents.models import Incident
@@ -16,10 +18,16 @@ from controlplane.incidents.selectors import incident_get
 from controlplane.incidents.services import digest
 from controlplane.incidents.values import IncidentState
 from tests.services.incidents.fleet import Fleet, held, publish, rebuild
-from tests.support.manifests import cluster, route
-from tests.web.conftest import HOSTILE, assert_harmless, page, queries
+from tests.support.manifests import Tree, cluster, parsed, route
+from tests.web.conftest import HOSTILE, USERS, assert_harmless, page, queries
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
+
+
+def publish_as(name: str, tree: Tree) -> str:
+    """A change of somebody else."""
+    who = Principal(name, ADMIN_SCOPES)
+    return change_apply(environment_key="default", edits=[Put(parsed(tree))], actor=who).change_id
 
 
 def the_id() -> str:
@@ -223,6 +231,49 @@ def test_change__rolled_back__says_by_what_in_the_list_too_and_the_rollback_lead
     assert ["rolled back<" in row for row in rows[:3]] == [False, True, False]
     for shown in (old, new, *rows):
         assert_harmless(shown)
+
+
+def test_change__its_counts__lead_to_exactly_these_clients(admin: Client, fleet: Fleet) -> None:
+    change = Incident.objects.get().change
+    fleet.accept(held("pay", 2), who=slice(1, 2))
+    shown = page(admin, f"/changes/{change}")
+    links = re.findall(r'<a href="(/e/default/clients\?change=[^"]+)">(\d+)</a>', shown)
+
+    found = {}
+    for link, count in links:
+        rows = page(admin, link.replace("&amp;", "&")).partition("<tbody>")[2]
+        names = re.findall(r'href="/clients/[^"]+">(node-\d)<', rows)
+        assert len(names) == int(count)
+        found[link.rpartition("=")[2]] = names
+
+    assert found == {"sent": ["node-1", "node-2", "node-3"], "acked": ["node-2"], "nacked": ["node-1"]}
+
+
+def test_clients__of_a_change__keep_the_filter_and_are_of_this_environment(admin: Client, fleet: Fleet) -> None:
+    change = Incident.objects.get().change
+
+    shown = " ".join(page(admin, f"/e/default/clients?change={change}&answer=nacked&q=node-1").split())
+    nobody = page(admin, f"/e/default/clients?change={change}&answer=silent")
+
+    assert f'Those that refused <a href="/changes/{change}">' in shown
+    assert f'name="change" value="{change}"' in shown
+    assert "0 of 3 clients fit" in nobody
+    assert 'name="change"' in nobody
+    page(admin, f"/e/prod/clients?change={change}", status=404)
+    page(admin, "/e/default/clients?change=<b>", status=404)
+
+
+def test_change_and_incident__written_with_a_token__lead_to_it_for_who_administers(
+    admin: Client, person: Callable[..., Client], fleet: Fleet
+) -> None:
+    Incident.objects.update(change=publish_as("token:ci 'n' more", cluster("other")))
+    incident, change = the_id(), Incident.objects.get().change
+    link = '<a href="/tokens?text=ci+%27n%27+more">'
+
+    for path in (f"/incidents/{incident}", f"/changes/{change}"):
+        assert link in page(admin, path)
+        assert "/tokens?text" not in page(person(Role.OPERATOR), path)
+        USERS.objects.filter(username="operator-default").delete()
 
 
 def test_incident__resolved_by_an_ack__says_which_change_and_who(admin: Client, fleet: Fleet) -> None:

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from controlplane.accounts.principal import Role
+from controlplane.builder.models import HeldResource
 from controlplane.catalog.link_trees import Branch, users_tree, uses_tree
 from controlplane.catalog.models import Environment
 from controlplane.databases import READER
@@ -86,3 +87,22 @@ def test_resource__that_was_refused__has_its_incidents_and_explain_the_way_back(
     assert "No client ever refused it" not in tab
     assert "The change, and the way back" in why
     assert "The change, and the way back" not in well
+
+
+def test_code__of_a_finding__lists_what_is_held_because_of_it_and_only_where_one_may_look(sign_in: SignIn) -> None:
+    publish(route("edge", "lost-one"), listener("front", "nothing", 1))
+    code = HeldResource.objects.exclude(findings=[]).first()
+    assert code is not None
+    word = code.findings[0]["code"]
+
+    shown = page(sign_in(None, "default"), f"/codes/{word}")
+    withheld = page(sign_in(None, "default"), "/codes/XDS2106")
+    elsewhere = page(sign_in(Role.VIEWER, "prod"), f"/codes/{word}")
+    other = page(sign_in(None, "default"), "/codes/XDS1002")
+
+    assert "not served as written because of it" in shown
+    assert f"name={code.name}" in shown
+    assert ">withheld<" in withheld
+    for nothing in (elsewhere, other):
+        assert "name=edge" not in nothing
+        assert "names it now" in nothing

@@ -169,6 +169,7 @@ def test_denied_client__its_error_text_is_pasted__leads_to_a_rule_that_allows_it
         hand.press(main.get_by_role("radio", name="before all other rules"))
         hand.press(main.get_by_role("button", name="Add the rule"))
         expect(main.get_by_text("They read: “ask the vault team”").first).to_be_visible()
+        expect(main.get_by_role("status").first).to_be_in_viewport()
         denied = eventually(
             lambda: client.call(f"xds:///{name}"), lambda got: "XDS2103" in got.text, within_s=PATIENCE_S
         )

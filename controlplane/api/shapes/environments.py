@@ -22,6 +22,10 @@ _NODE_IDS_HELP: Final = (
 )
 _STANCES: Final = [each.value for each in Stance]
 _CONTENT_HELP: Final = "Whether resources with dangerous content are refused, warned of, or allowed."
+_HOLD_HELP: Final = (
+    "Why resource changes are stopped; null: they are not. Refused (409) is what writes resources: PUT, DELETE, apply "
+    "and restore. Rollbacks, quarantines, access rules and policies go through."
+)
 _DEEP_HELP: Final = "Whether an Envoy reads what is about to be served; what it refuses is held back."
 _IF_MATCH_HELP: Final = (
     "Whether PUT, DELETE and restore of one resource need If-Match or `If-None-Match: *`; without either they are 428."
@@ -119,7 +123,7 @@ class EnvironmentPatchIn(StrictSerializer):
         required=False,
         allow_null=True,
         max_length=_MAX_HOLD_CHARS,
-        help_text="Why resource changes are stopped; null: they are not.",
+        help_text=_HOLD_HELP,
     )
     content = ContentIn(required=False, help_text=_CONTENT_HELP)
     deep_validation = Flag(required=False, help_text=_DEEP_HELP)

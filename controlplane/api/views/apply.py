@@ -189,11 +189,11 @@ def _generation(environment_key: str, base_epoch: int | None) -> int | None:
     current = environment_get(key=environment_key).epoch
     if base_epoch > current:
         raise InputInvalid(
-            f"base_epoch is {base_epoch}, but '{environment_key}' is at epoch {current}. Nothing was changed."
+            f"base_epoch is {base_epoch}, but '{environment_key}' is at snapshot {current}. Nothing was changed."
         )
     generation = generation_of_epoch(environment_key=environment_key, epoch=base_epoch)
     if generation is None:
         raise Conflict(
-            f"Epoch {base_epoch} of '{environment_key}' is no longer known. Look at it again. Nothing was changed."
+            f"Snapshot {base_epoch} of '{environment_key}' is no longer known. Look at it again. Nothing was changed."
         )
     return generation

@@ -12,6 +12,7 @@ from django.templatetags.static import static
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
+from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from controlplane.clients.foreign_text import escape
@@ -83,6 +84,16 @@ def short(identifier: object) -> str:
 def current_path(context: template.Context) -> str:
     """The path of this page with its question."""
     return str(context["request"].get_full_path())
+
+
+@register.simple_tag(takes_context=True)
+def author(context: template.Context, name: str) -> SafeString:
+    """Who wrote something: for who administers the environment, a token's name leads to the token."""
+    token = name.removeprefix("token:")
+    if token == name or not context.get("may_administer"):
+        return format_html('<b class="foreign">{}</b>', visible(name))
+    url = f"{reverse('tokens')}?{urlencode({'text': token})}"
+    return format_html('<a href="{}"><b class="foreign">{}</b></a>', url, visible(name))
 
 
 @register.simple_tag

@@ -16,7 +16,7 @@ from controlplane.incidents.models import Incident, IncidentClient, IncidentNack
 from controlplane.incidents.services.accusations import Accusation, Reader
 from controlplane.incidents.services.judging import Resolution, impact_count, resolution_record
 from controlplane.incidents.services.telling import incident_told
-from controlplane.incidents.values import UNRESOLVED, IncidentState
+from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentState
 
 log = structlog.get_logger(__name__)
 
@@ -27,7 +27,6 @@ SAMPLES = 20
 # The texts are the clients' own, so somebody could make incidents without end: beyond these they share one per type and
 # family.
 MAX_UNRESOLVED = 1_000
-CROWDED = "more unresolved incidents than are told apart; the samples have the texts"
 
 _LOGGED_CHARS = 300
 

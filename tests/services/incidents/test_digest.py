@@ -19,7 +19,7 @@ from controlplane.incidents.models import Incident, IncidentClient
 from controlplane.incidents.selectors import incident_get, incident_list, incidents_of_change
 from controlplane.incidents.services import digest, incident_quarantine, recording
 from controlplane.incidents.tasks import digest as digest_task
-from controlplane.incidents.values import IncidentState
+from controlplane.incidents.values import CROWDED, IncidentState
 from controlplane.journal.models import AuditEvent, DomainEvent
 from tests.services.incidents.fleet import DANA, Fleet, held, proven, publish, rebuild
 from tests.support.manifests import cluster, endpoints
@@ -390,7 +390,7 @@ def test_digest__texts_without_end__share_one_incident_beyond_the_bound(monkeypa
 
     digest()
 
-    crowded = Incident.objects.get(normalised=recording.CROWDED)
+    crowded = Incident.objects.get(normalised=CROWDED)
     assert Incident.objects.count() == 4
     assert crowded.clients.get().count == 3
 

@@ -53,7 +53,7 @@ def test_incident_page__two_incidents__the_greater_share_first_in_two_queries(
 
     assert [(row.name, row.impact.nacked, row.impact.sent) for row in rows] == [("ads", 3, 4), ("pay", 1, 4)]
     assert count == 2
-    assert rows[0].sentence == "ads: Invalid path: /no/such/ads.pem"
+    assert rows[0].sentence == "Error adding/updating cluster(s) ads: Invalid path: /no/such/ads.pem"
 
 
 def test_incident_page__filtered_by_text__finds_names_and_words(fleet: Fleet) -> None:
