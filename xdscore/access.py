@@ -9,8 +9,8 @@ every published name and stores it with the name (`Served.rules`); a pattern is 
 ask for and may not read, whether or not they exist, so that both take the same time.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import TypeVar
@@ -151,6 +151,12 @@ class AccessTable:
     def by_default(self) -> Verdict:
         """What is said of names that no rule speaks of."""
         return self._compiled.by_default
+
+    def only(self, numbers: Collection[int]) -> "AccessTable":
+        """The same without any other rules: it says the same of names that no others match, and only the groups of
+        these rules tell one client from another.
+        """
+        return replace(self, rules=tuple(rule for rule in self.rules if rule.number in numbers))
 
     def knows(self, numbers: Iterable[int]) -> bool:
         """Whether all of these are numbers of its rules."""

@@ -6,7 +6,7 @@ not kept, so groups over it hold nobody.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from controlplane.access.selectors import access_table
 from xdscore.access import AccessTable, Audience, Effect
@@ -45,5 +45,4 @@ def barrier_of(*, environment_key: str, keys: Collection[Key]) -> Barrier:
     """What the rules say of these names now. Raises NotFound."""
     whole = access_table(environment_key=environment_key)
     numbers = {number for word, name in keys for number in whole.row(by_word[word], name)}
-    rules = tuple(rule for rule in whole.rules if rule.number in numbers)
-    return Barrier(environment_key, replace(whole, rules=rules))
+    return Barrier(environment_key, whole.only(numbers))

@@ -8,27 +8,37 @@ page and a client's own page say the same.
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Final
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
-from controlplane.clients.facts import SubscriptionState, unpack_contents, unpack_names
-from controlplane.clients.models import ContentList, Nack, NameSet, Stream, Subscription
-from controlplane.snapshots.selectors import snapshots_of_names
+from controlplane.clients.facts import NO_NAMES, SubscriptionState, unpack_contents, unpack_names
+from controlplane.clients.models import Client, ContentList, Nack, NameSet, Stream, Subscription
+from controlplane.clients.rulings import Rows, Rulings, Who
+from controlplane.remembered import Remembered
+from controlplane.snapshots.selectors import SnapshotHead, snapshot_heads, snapshots_of_heads
 from xdscore.access import Audience, Effect
 from xdscore.chunks import ChunkError
-from xdscore.decision import Serve, decide
 from xdscore.names import canonical
 from xdscore.resource_types import by_word
-from xdscore.selectors import ClientFacts
 from xdscore.snapshot import EntryKey, Snapshot
 from xdscore.xdstp import glob_of
 
-# In one query; where more sets of names matter, all rows are looked at.
+# In one query; where more lists are wanted, all that clients refer to are read.
 _MAX_LISTED: Final = 500
-_WHO = ("client", "client__environment__key", "client__identity", "client__node_id", "client__node_cluster")
+# More lists than a fleet of 5,000 clients has; one takes some hundred bytes.
+_MAX_REMEMBERED: Final = 20_000
+
+_List = tuple[str, str, str]
+"""(environment, type, id): names that clients ask for, or contents that they refused; many clients share one."""
+_Line = tuple[str, _List]
+"""(client, one of its lists)."""
+
+# By snapshot, type and list of contents: the rows of those that are published so.
+_published: Final = Remembered[tuple[SnapshotHead, str, str], Rows](_MAX_REMEMBERED)
+# By the address of an access table, type and set of names: the rows of those that it denies to somebody.
+_deniable: Final = Remembered[tuple[str, str, str], Rows](_MAX_REMEMBERED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,162 +52,177 @@ class Troubles:
 
 
 def troubles_of(*, environment_keys: Collection[str], client: str = "") -> Troubles:
-    """Of all connected clients of these environments, or of one. At most nine queries, however many there are.
+    """Of all connected clients of these environments, or of one. At most ten queries, however many there are; half of
+    them only for lists that this process has not looked at yet.
 
     Where a snapshot cannot be read nobody is judged by it; whoever builds and serves it reports that.
     """
-    refusals, suspects = _refusals(environment_keys, client)
-    keys: dict[str, set[EntryKey]] = {key: set() for key in environment_keys}
-    for who, word, contents in refusals:
-        keys[who.environment].update((word, canonical(name)) for name, _ in suspects.get(contents, ()))
+    heads = [head for head in snapshot_heads() if head.genuine and head.environment in environment_keys]
+    refusals = _refusals([head.environment for head in heads], client)
+    refused = _lines(refusals.distinct(), "client", "suspects")
     try:
-        snapshots = snapshots_of_names(keys=keys)
+        snapshots = snapshots_of_heads(keys=dict.fromkeys(heads, ()))
+        rulings = {head.environment: _rulings(head, snapshots[head.environment]) for head in heads}
+        published = _rows_published(heads, rulings, {shared for _, shared in refused}, refusals)
     except ChunkError:
         return Troubles()
-    judges = {key: _Judge(snapshot) for key, snapshot in snapshots.items()}
-    refusing = {
-        who.client
-        for who, word, contents in refusals
-        if who.environment in judges and judges[who.environment].serves_any(who, word, suspects.get(contents, ()))
+    return Troubles(_those(Effect.ALLOW, refused, published, rulings), _denied(rulings, client))
+
+
+def _rulings(head: SnapshotHead, snapshot: Snapshot) -> Rulings:
+    return Rulings(head.environment, head.access, snapshot.access)
+
+
+def _denied(rulings: Mapping[str, Rulings], client: str) -> frozenset[str]:
+    """Who asks by name for what these rules keep from them. At most three queries.
+
+    First of each set of names, of which thousands of clients have a few hundred; then of who has one that matters.
+    """
+    denying = [key for key, each in rulings.items() if each.denies]
+    if not denying:
+        return frozenset()
+    rows = _named(denying, client)
+    shared = set(rows.values_list("stream__client__environment__key", "type", "name_set").distinct())
+    denied = {each: found for each, found in _rows_denied(rulings, shared, rows).items() if found}
+    if not denied:
+        return frozenset()
+    if len(denied) <= _MAX_LISTED:
+        rows = rows.filter(name_set__in=sorted({name_set for *_, name_set in denied}))
+    return _those(Effect.DENY, _lines(rows, "stream__client", "name_set"), denied, rulings)
+
+
+def _those(
+    effect: Effect, lines: Collection[_Line], rows: Mapping[_List, Rows], rulings: Mapping[str, Rulings]
+) -> frozenset[str]:
+    """The clients to which the rules say this of a name in one of their lists. A list without rows has no such name.
+    One query at most.
+    """
+    sure = {shared for shared, each in rows.items() if rulings[shared[0]].says_to_all(effect, each)}
+    found = {client for client, shared in lines if shared in sure}
+    doubtful = [(client, shared) for client, shared in lines if rows.get(shared) and client not in found]
+    narrow = {
+        key: each.among(some for shared, some in rows.items() if shared[0] == key) for key, each in rulings.items()
     }
-    return Troubles(frozenset(refusing), _denied({key: each for key, each in judges.items() if each.denies}, client))
+    audiences = _audiences({client for client, _ in doubtful}, narrow)
+    for client, shared in doubtful:
+        # Of a client that was forgotten meanwhile nothing is said.
+        if client in audiences and narrow[shared[0]].says(effect, audiences[client], shared[1], rows[shared]):
+            found.add(client)
+    return frozenset(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Who:
-    """A client, as groups know it."""
-
-    client: str
-    environment: str
-    identity: str
-    node_id: str
-    node_cluster: str
-
-
-_Refusal = tuple[_Who, str, str]
-"""Who refused something of which type, and the list of what is suspected."""
-
-
-@dataclass
-class _Judge:
-    """Decides for one environment, each question once."""
-
-    snapshot: Snapshot
-    _audiences: dict[str, Audience] = field(default_factory=dict)
-    _known: dict[tuple[Audience, str, str], bool] = field(default_factory=dict)
-    _spoken_of: dict[EntryKey, bool] = field(default_factory=dict)
-
-    @property
-    def denies(self) -> bool:
-        """Whether anybody can be told that they may not read something."""
-        return self.snapshot.access.default is Effect.DENY or bool(self._denying)
-
-    @cached_property
-    def _denying(self) -> frozenset[int]:
-        return frozenset(rule.number for rule in self.snapshot.access.rules if rule.effect is Effect.DENY)
-
-    def deniable(self, word: str, names: Collection[str]) -> Collection[str]:
-        """Those of these names that somebody may not read: of most names no such rule speaks."""
-        if self.snapshot.access.default is Effect.DENY or by_word[word].secret:
-            return names
-        return {name for name in names if self._is_spoken_of((word, canonical(name)))}
-
-    def _is_spoken_of(self, key: EntryKey) -> bool:
-        if key not in self._spoken_of:
-            row = self.snapshot.access.row(by_word[key[0]], key[1])
-            self._spoken_of[key] = not self._denying.isdisjoint(row)
-        return self._spoken_of[key]
-
-    def serves_any(self, who: _Who, word: str, contents: Collection[tuple[str, str]]) -> bool:
-        """Whether one of these (name, version) is what this client is to have now."""
-        kind = by_word[word]
-        published = self.snapshot.type_state(kind).served
-        current = {
-            name
-            for name, version in contents
-            if (entry := published.get(canonical(name))) is not None and entry.content.version == version
-        }
-        # What everybody may read needs no look at whoever refused it.
-        deniable = self.deniable(word, current)
-        return len(deniable) < len(current) or any(
-            isinstance(decide(self._audience(who), kind, name, self.snapshot), Serve) for name in deniable
-        )
-
-    def denies_any(self, who: _Who, word: str, name_set: str, names: Collection[str]) -> bool:
-        """Whether this client may not read one of these names, and hears so; a glob collection is no name."""
-        audience = self._audience(who)
-        key = (audience, word, name_set)
-        if key not in self._known:
-            verdicts = self.snapshot.access.permissions(audience, by_word[word])
-            self._known[key] = any(
-                verdicts.verdict(canonical(name)).effect is Effect.DENY for name in names if glob_of(name) is None
-            )
-        return self._known[key]
-
-    def _audience(self, who: _Who) -> Audience:
-        if who.client not in self._audiences:
-            facts = ClientFacts(who.identity, who.node_id, who.node_cluster)
-            self._audiences[who.client] = self.snapshot.access.audience(who.environment, facts)
-        return self._audiences[who.client]
+def _audiences(clients: Collection[str], rulings: Mapping[str, Rulings]) -> Mapping[str, Audience]:
+    """The audience of each of these clients."""
+    if not clients:
+        return {}
+    rows = Client.objects.filter(environment__key__in=list(rulings))
+    if len(clients) <= _MAX_LISTED:
+        rows = rows.filter(pk__in=list(clients))
+    found: dict[str, dict[str, Who]] = {key: {} for key in rulings}
+    for pk, environment, *who in rows.values_list("pk", "environment__key", "identity", "node_id", "node_cluster"):
+        if pk in clients:
+            found[environment][pk] = (who[0], who[1], who[2])
+    audiences = {key: rulings[key].audiences(some.values()) for key, some in found.items()}
+    return {pk: audiences[key][who] for key, some in found.items() for pk, who in some.items()}
 
 
-def _refusals(
-    environment_keys: Collection[str], client: str
-) -> tuple[list[_Refusal], Mapping[str, Collection[tuple[str, str]]]]:
-    """What was refused on streams that are open, unless that was the last word; the lists by their ids. Two queries."""
+def _refusals(environment_keys: Collection[str], client: str) -> QuerySet[Nack]:
+    """What was refused on streams that are open, unless that was the last word."""
     here = Exists(Stream.objects.filter(pk=OuterRef("stream"), closed_at=None))
     last_word = Exists(
         Subscription.objects.filter(
             stream=OuterRef("stream"), type=OuterRef("type"), state=SubscriptionState.NACKED.value
         )
     )
-    rows = Nack.objects.filter(here, ~last_word, client__environment__key__in=list(environment_keys))
-    if client:
-        rows = rows.filter(client=client)
-    found = [
-        (_Who(*who), word, contents)
-        for *who, word, contents in rows.order_by().values_list(*_WHO, "type", "suspects").distinct()
-    ]
-    if not found:
-        return [], {}
-    lists = ContentList.objects.filter(pk__in=rows.order_by().values("suspects").distinct())
-    return found, {pk: unpack_contents(bytes(packed)) for pk, packed in lists.values_list("pk", "contents")}
+    rows = Nack.objects.filter(here, ~last_word, client__environment__key__in=list(environment_keys)).order_by()
+    return rows.filter(client=client) if client else rows
 
 
-def _denied(judges: Mapping[str, _Judge], client: str) -> frozenset[str]:
-    """Who asks by name for what these rules keep from them. At most three queries.
-
-    First of each set of names, of which thousands of clients have a few hundred; then of who has one that matters.
-    """
-    if not judges:
-        return frozenset()
+def _named(environment_keys: Collection[str], client: str) -> QuerySet[Subscription]:
+    """What is asked for by name."""
     rows = Subscription.objects.filter(
-        stream__closed_at=None, stream__client__environment__key__in=list(judges), name_set__count__gt=0
-    )
-    if client:
-        rows = rows.filter(stream__client=client)
-    sets = NameSet.objects.filter(pk__in=rows.order_by().values("name_set").distinct())
-    names = {pk: unpack_names(bytes(packed)) for pk, packed in sets.values_list("pk", "names")}
-    asked = rows.order_by().values_list("stream__client__environment__key", "type", "name_set").distinct()
-    questions = [(environment, word, name_set) for environment, word, name_set in asked if name_set in names]
-    together: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for environment, word, name_set in questions:
-        together[environment, word].update(names[name_set])
-    deniable = {key: frozenset(judges[key[0]].deniable(key[1], asked_for)) for key, asked_for in together.items()}
-    doubtful = {
-        (environment, word, name_set)
-        for environment, word, name_set in questions
-        if not deniable[environment, word].isdisjoint(names[name_set])
+        stream__closed_at=None, stream__client__environment__key__in=environment_keys
+    ).order_by()
+    rows = rows.exclude(name_set=NO_NAMES.id)
+    return rows.filter(stream__client=client) if client else rows
+
+
+def _lines(rows: QuerySet[Nack] | QuerySet[Subscription], client: str, column: str) -> list[_Line]:
+    columns = (client, f"{client}__environment__key", "type", column)
+    return [(pk, (environment, word, each)) for pk, environment, word, each in rows.values_list(*columns)]
+
+
+def _rows_published(
+    heads: Collection[SnapshotHead], rulings: Mapping[str, Rulings], lists: Collection[_List], refusals: QuerySet[Nack]
+) -> Mapping[_List, Rows]:
+    """Of each list of contents, the rows of those that are published now. Three queries at most. Raises ChunkError."""
+    head_of = {head.environment: head for head in heads}
+
+    def look(missing: Collection[tuple[SnapshotHead, str, str]]) -> Mapping[tuple[SnapshotHead, str, str], Rows]:
+        contents = _contents({each for *_, each in missing}, refusals)
+        wanted: dict[SnapshotHead, set[EntryKey]] = defaultdict(set)
+        for head, word, each in missing:
+            wanted[head].update((word, canonical(name)) for name, _ in contents.get(each, ()))
+        snapshots = snapshots_of_heads(keys=wanted)
+        return {
+            (head, word, each): rulings[head.environment].rows(
+                word, _current(snapshots[head.environment], word, contents[each])
+            )
+            for head, word, each in missing
+            if each in contents
+        }
+
+    keys = {each: (head_of[each[0]], *each[1:]) for each in lists}
+    found = _published.those_of(keys.values(), look)
+    return {each: found[key] for each, key in keys.items() if key in found}
+
+
+def _current(snapshot: Snapshot, word: str, contents: Collection[tuple[str, str]]) -> list[str]:
+    """The names whose published content is the one of these."""
+    served = snapshot.type_state(by_word[word]).served
+    return [
+        name
+        for name, version in contents
+        if (entry := served.get(canonical(name))) is not None and entry.content.version == version
+    ]
+
+
+def _rows_denied(
+    rulings: Mapping[str, Rulings], lists: Collection[_List], named: QuerySet[Subscription]
+) -> Mapping[_List, Rows]:
+    """Of each set of names, the rows of those that somebody may not read. One query at most."""
+    by_address = {each.address: each for each in rulings.values()}
+
+    def look(missing: Collection[tuple[str, str, str]]) -> Mapping[tuple[str, str, str], Rows]:
+        names = _names({each for *_, each in missing}, named)
+        together: dict[tuple[str, str], dict[str, Collection[str]]] = defaultdict(dict)
+        for address, word, each in missing:
+            if each in names:
+                together[address, word][each] = names[each]
+        return {
+            (address, word, each): rows
+            for (address, word), some in together.items()
+            for each, rows in by_address[address].rows_denied(word, some).items()
+        }
+
+    keys = {each: (rulings[each[0]].address, *each[1:]) for each in lists}
+    found = _deniable.those_of(keys.values(), look)
+    return {each: found[key] for each, key in keys.items() if key in found}
+
+
+def _contents(lists: Collection[str], refusals: QuerySet[Nack]) -> Mapping[str, Collection[tuple[str, str]]]:
+    """These lists, to which these refusals refer; one that was pruned meanwhile is left out."""
+    pks = list(lists) if len(lists) <= _MAX_LISTED else refusals.values("suspects").distinct()
+    rows = ContentList.objects.filter(pk__in=pks)
+    return {pk: unpack_contents(bytes(packed)) for pk, packed in rows.values_list("pk", "contents") if pk in lists}
+
+
+def _names(sets: Collection[str], named: QuerySet[Subscription]) -> Mapping[str, Collection[str]]:
+    """The names of these sets, for which these subscriptions ask; a glob collection is no name."""
+    pks = list(sets) if len(sets) <= _MAX_LISTED else named.values("name_set").distinct()
+    rows = NameSet.objects.filter(pk__in=pks)
+    return {
+        pk: [name for name in unpack_names(bytes(packed)) if glob_of(name) is None]
+        for pk, packed in rows.values_list("pk", "names")
+        if pk in sets
     }
-    if not doubtful:
-        return frozenset()
-    if len(doubtful) <= _MAX_LISTED:
-        rows = rows.filter(name_set__in=sorted({name_set for _, _, name_set in doubtful}))
-    found = set()
-    for *columns, word, name_set in rows.values_list(*(f"stream__{each}" for each in _WHO), "type", "name_set"):
-        who = _Who(*columns)
-        if (who.environment, word, name_set) in doubtful and judges[who.environment].denies_any(
-            who, word, name_set, names[name_set]
-        ):
-            found.add(who.client)
-    return frozenset(found)

@@ -25,12 +25,10 @@ def memberships_of(*, environment_key: str, clients: Collection[ClientSummary]) 
 
 def may_have(group: ClientGroup, client: ClientFacts) -> bool:
     """Whether metadata, which is not kept of clients, would decide whether the group has this one."""
-    if group.has(client) or (group.trust is Trust.VERIFIED and not client.verified):
+    matchers = [matcher for matcher in group.matchers if matcher.metadata]
+    if not matchers or group.has(client) or (group.trust is Trust.VERIFIED and not client.verified):
         return False
-    return any(
-        matcher.metadata and replace(matcher, metadata={}, node_id=matcher.node_id or "*").fits(client)
-        for matcher in group.matchers
-    )
+    return any(replace(matcher, metadata={}, node_id=matcher.node_id or "*").fits(client) for matcher in matchers)
 
 
 def _membership(groups: Collection[ClientGroup], client: ClientSummary) -> Membership:

@@ -5,7 +5,7 @@ streams (architecture.md law 2).
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from controlplane.access.selectors import access_table
 from controlplane.clients.fleet_selectors import fleet_asks
@@ -34,15 +34,12 @@ class Reach:
 def reach_of(*, environment_key: str, kind: ResourceType, name: str) -> Reach:
     """Who may read this name now. Raises NotFound. Metadata of clients is not kept, so groups over it count nobody."""
     whole = access_table(environment_key=environment_key)
-    by_number = {rule.number: rule for rule in whole.rules}
-    rules = tuple(by_number[number] for number in whole.row(kind, name))
-    # Only these rules are asked about this name, so that only their groups tell one client from another.
-    table = replace(whole, rules=rules)
+    table = whole.only(whole.row(kind, name))
     audiences = Counter(table.audience(environment_key, each) for each in client_facts(environment_key=environment_key))
     count: Counter[Effect] = Counter()
     for audience, clients in audiences.items():
         count[table.verdict(audience, kind, name).effect] += clients
-    return Reach(count[Effect.ALLOW], count[Effect.DENY], count[Effect.HIDE], rules, table.default)
+    return Reach(count[Effect.ALLOW], count[Effect.DENY], count[Effect.HIDE], table.rules, table.default)
 
 
 def impact_read(*, environment_key: str, edits: Sequence[Edited]) -> Impact:

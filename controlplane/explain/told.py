@@ -4,7 +4,7 @@ Whoever asks by name for what it cannot have is told so and acknowledges that (x
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from controlplane.clients.fleet_selectors import StreamSubscription, fleet_subscriptions
@@ -51,8 +51,9 @@ def _told_here(environment_key: str, clients: Collection[ClientSummary]) -> Mapp
     looked_up = frozenset(tuple(dict.fromkeys(key for keys in named.values() for key in keys))[:_MAX_NAMES])
     if not looked_up:
         return {}
+    snapshot = snapshot_of_names(environment_key=environment_key, keys=looked_up)
     judge = _Judge(
-        snapshot_of_names(environment_key=environment_key, keys=looked_up),
+        snapshot if snapshot is None else _narrowed(snapshot, looked_up),
         {key: looked_up.intersection(keys) for key, keys in named.items()},
     )
     return {client.id: judge.told(_audience(client, judge.snapshot), asked[client.id]) for client in clients}
@@ -69,6 +70,14 @@ def _set_of(subscription: StreamSubscription) -> _Set:
 def _asked(subscription: StreamSubscription) -> Iterator[EntryKey]:
     """The names it asks for one by one; a glob collection is no name (protocol.md H3)."""
     return ((subscription.type, canonical(name)) for name in subscription.names if glob_of(name) is None)
+
+
+def _narrowed(snapshot: Snapshot, keys: Collection[EntryKey]) -> Snapshot:
+    """The same without the access rules that match none of these names: a page of clients has then few audiences."""
+    access = snapshot.access
+    return replace(
+        snapshot, access=access.only({each for word, name in keys for each in access.row(by_word[word], name)})
+    )
 
 
 def _audience(client: ClientSummary, snapshot: Snapshot | None) -> Audience:
