@@ -95,13 +95,14 @@ class ByName(SubStream):
         if not versions:
             # A new client: told everything by the step that all of them share.
             return
-        view, alone = self.view, self.subscription.wildcard and not self.subscription.names
-        if alone and not isinstance(view, Absent):
+        view, whole = self.view, self.subscription.wildcard and not self.subscription.globs
+        if whole and not isinstance(view, Absent):
             # A reconnect joins the shared view, but for what differs (performance.md law 3): with everything current
             # nothing is kept of it, and with tens of thousands of names the loop is not held up (reliability F25).
             self._standing.view = view
+            self._standing.behind = {name: ABSENT for name in self.subscription.names if name not in view.named}
             if versions != view.versions:
-                self._standing.behind = _differing(versions, view)
+                self._standing.behind |= _differing(versions, view)
             return
         covered = {name: reported(version) for name, version in versions.items() if self.subscription.covers(name)}
         self._standing.behind.update(covered)
@@ -172,13 +173,23 @@ class ByName(SubStream):
         return same(self._told(name), view.shown(name, self.subscription, self.settings.public_url))
 
     def _shared_step(self, view: ClientView) -> Step | None:
-        """The step to `view`, if this stream is told exactly what every other wildcard stream in its place is told."""
-        if not self.subscription.wildcard or self.subscription.names:
+        """The step to `view`, if this stream is told exactly what every other wildcard stream in its place is told.
+
+        Names asked for besides the wildcard are answered with the first step, and later ones that do not concern them
+        are taken as if there were none.
+        """
+        subscription, standing, waiting = self.subscription, self._standing, self._waiting
+        if not subscription.wildcard or subscription.globs or self._refusals.versions or self._more:
             return None
-        if self._waiting or self._standing.behind or self._refusals.versions or self._more:
+        step = view.step_from(standing.view)
+        if step.size > self.settings.limits.delta_response_bytes:
             return None
-        step = view.step_from(self._standing.view)
-        return step if step.size <= self.settings.limits.delta_response_bytes else None
+        if isinstance(standing.view, Absent):
+            shared = not (waiting.again or waiting.mend) and all(told is ABSENT for told in standing.behind.values())
+        else:
+            concerned = bool(subscription.names) and (step.all_names or not step.names.isdisjoint(subscription.names))
+            shared = not (waiting or standing.behind or concerned)
+        return step if shared else None
 
     def _take_the_step(self, view: ClientView, step: Step, now: float) -> Entry | Later:
         """The shared way for wildcard streams at rest: costs the same however large the step is."""
@@ -188,14 +199,17 @@ class ByName(SubStream):
             due_s = self.ledger.answer_due_s() if self._owed else self.ledger.push_due_s()
             if due_s > now:
                 return Later(due_s)
-        if not isinstance(earlier, Absent):
+        if isinstance(earlier, Absent):
+            self._waiting.settle([name for name in self._waiting.asked if name in view.named])
+            standing.behind = {name: told for name, told in standing.behind.items() if name not in view.named}
+        else:
             standing.behind = {name: earlier.named[name].content for name in step.losses}
         standing.view = view
         if not step.gains and not self._owed:
             return NOTHING
         at_rest = self.ledger.idle and not self._refusals.acknowledged
         push, self._owed = not self._owed, False
-        return Entry(
+        entry = Entry(
             version=self.version_after((), view),
             resources=step.gains,
             changed=step.gains,
@@ -203,6 +217,18 @@ class ByName(SubStream):
             # Every stream at rest has acknowledged what it was told.
             before=dict(step.held) if at_rest else self._acknowledged_copies(step.held),
         )
+        if self._waiting:
+            self._answer_with(entry, view, step)
+        return entry
+
+    def _answer_with(self, entry: Entry, view: ClientView, step: Step) -> None:
+        """Say with a first step why names that were asked for besides are not in it, as far as there is room."""
+        losses = fitting(self._changes(view), self.settings.limits, used_bytes=step.size)
+        sent = {loss.name for loss in losses}
+        entry.errors = _errors(losses)
+        entry.removed = self.removed_by(losses)
+        self._waiting.settle(sent)
+        self._standing.forget_unless(lambda name: name not in sent)
 
     def _respond(self, view: ClientView, changes: list[Change], chosen: list[Change], *, push: bool) -> Entry:
         sent_now = fitting(chosen, self.settings.limits)
@@ -225,7 +251,7 @@ class ByName(SubStream):
             changed=tuple(
                 member for member, gain in zip(resources, gains, strict=True) if not same(gain.before, gain.now)
             ),
-            errors=tuple(change.now for change in losses if isinstance(change.now, ResourceError)),
+            errors=_errors(losses),
             removed=self.removed_by(losses),
             push=push,
             before=self._acknowledged_copies({gain.name: gain.before for gain in gains}),
@@ -373,6 +399,10 @@ class ByName(SubStream):
         self._standing.forget_unless(lambda name: name not in contents)
         self._stand_in(view, gains)
         return entry
+
+
+def _errors(losses: Iterable[Change]) -> tuple[ResourceError, ...]:
+    return tuple(loss.now for loss in losses if isinstance(loss.now, ResourceError))
 
 
 def _differing(versions: Mapping[str, str], view: ClientView) -> dict[str, Told]:

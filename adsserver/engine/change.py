@@ -27,9 +27,9 @@ def members_of(view: ClientView, gains: list[Change]) -> tuple[NamedContent, ...
     return tuple(NamedContent(gain.name, gain.now) for gain in gains if isinstance(gain.now, Content))
 
 
-def fitting(chosen: list[Change], limits: Limits) -> list[Change]:
-    """As many as fit into one response, at least one (F23)."""
-    room, errors = limits.delta_response_bytes, limits.errors_per_response
+def fitting(chosen: list[Change], limits: Limits, *, used_bytes: int = 0) -> list[Change]:
+    """As many as fit into one response that holds so much already; at least one in an empty one (F23)."""
+    room, errors = limits.delta_response_bytes - used_bytes, limits.errors_per_response
     for count, change in enumerate(chosen):
         match change.now:
             case Content(size=size):
@@ -38,6 +38,6 @@ def fitting(chosen: list[Change], limits: Limits) -> list[Change]:
                 room -= len(text.encode("utf-8", "surrogatepass"))
                 errors -= 1
         room -= FRAMING_BYTES + len(change.name)
-        if count and (room < 0 or errors < 0):
+        if (count or used_bytes) and (room < 0 or errors < 0):
             return chosen[:count]
     return chosen

@@ -1,11 +1,13 @@
 """Delta, rule by rule (protocol.md B5, C, E, F)."""
 
+from collections.abc import Callable
+
 import pytest
 
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import Acknowledged, Rejected, Subscribed, Variant
 from tests.protocol.engine.scenario import Wire
-from tests.protocol.engine.world import World, errors_of, names_of, versions_of
+from tests.protocol.engine.world import SETTINGS, World, errors_of, names_of, versions_of
 from xdscore.access import Effect
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceType
 
@@ -191,6 +193,77 @@ def test_compose__same_step_of_two_wildcard_streams__shares_one_tuple(world: Wor
 
     assert first.resources is second.resources
     assert versions_of(first) == {"a": "a2"}
+
+
+def test_compose__wildcard_and_names__share_the_steps_that_do_not_concern_the_names(world: World) -> None:
+    alone, beside = Wire(world, Variant.DELTA), Wire(world, Variant.DELTA)
+    (everything,) = alone.delta(CLUSTER, "*")
+    (answer,) = beside.delta(CLUSTER, "*", "b", "nope")
+    for wire in (alone, beside):
+        wire.delta(CLUSTER, nonce="1")
+    world.serve(CLUSTER, "a", "a2")
+    publication = world.publish()
+    for wire in (alone, beside):
+        wire.session.offer(publication, wire.now)
+    (first,), (second,) = alone.written(), beside.written()
+
+    assert answer.resources is everything.resources
+    assert (errors_of(answer), answer.removed) == ({"nope": "NOT_FOUND"}, ("nope",))
+    assert first.resources is second.resources
+    assert (second.errors, second.removed) == ((), ())
+
+
+def test_compose__name_beside_a_wildcard_comes_and_goes__is_told(world: World) -> None:
+    wire = Wire(world, Variant.DELTA)
+    wire.delta(CLUSTER, "*", "nope")
+    wire.delta(CLUSTER, nonce="1")
+    world.serve(CLUSTER, "nope", "n1")
+    (came,) = wire.publish()
+    wire.delta(CLUSTER, nonce="2")
+    world.remove(CLUSTER, "nope")
+    (went,) = wire.publish()
+
+    assert versions_of(came) == {"nope": "n1"}
+    assert (errors_of(went), went.removed) == ({"nope": "NOT_FOUND"}, ("nope",))
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda world: world.withhold(CLUSTER, "nope"), "INTERNAL"),
+        (lambda world: world.rule(CLUSTER, "nope", Effect.DENY), "PERMISSION_DENIED"),
+    ],
+    ids=["withheld", "denied"],
+)
+def test_compose__name_beside_a_wildcard_is_missing_for_another_reason__is_told(
+    world: World, change: Callable[[World], None], code: str
+) -> None:
+    wire = Wire(world, Variant.DELTA)
+    wire.delta(CLUSTER, "*", "nope")
+    wire.delta(CLUSTER, nonce="1")
+    change(world)
+
+    assert [errors_of(response) for response in wire.publish()] == [{"nope": code}]
+
+
+def test_compose__less_room_beside_a_wildcard_than_its_names_need__the_rest_follows(world: World) -> None:
+    world.serve(CLUSTER, "large", "l1", size=SETTINGS.limits.delta_response_bytes - 2_000)
+    missing = [f"nope{number:02}" for number in range(20)]
+    world.publish()
+
+    first, second = Wire(world, Variant.DELTA).delta(CLUSTER, "*", *missing)
+
+    assert names_of(first) == ["a", "b", "large"]
+    assert errors_of(first)
+    assert errors_of(second)
+    assert [*errors_of(first), *errors_of(second)] == missing
+
+
+def test_reconnect__wildcard_and_names__gets_what_differs_and_why_names_are_missing(wire: Wire) -> None:
+    responses = wire.delta(CLUSTER, "*", "b", "nope", has={"a": "a0", "b": "b1"})
+
+    told = [(versions_of(r), errors_of(r), r.removed) for r in responses]
+    assert told == [({"a": "a1"}, {"nope": "NOT_FOUND"}, ("nope",))]  # E5, T1
 
 
 def test_compose__new_wildcard_stream__is_told_everything_without_a_look_at_each_name(
