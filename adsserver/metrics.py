@@ -93,6 +93,18 @@ class Metrics:
             registry=registry,
             multiprocess_mode="livemax",
         )
+        self.certificate_ends = Gauge(
+            "parley_ads_certificate_end_seconds",
+            "When the certificate that ADS serves with ends, in seconds since 1970; 0 without TLS.",
+            registry=registry,
+            multiprocess_mode="livemin",
+        )
+        self.tls_unusable = Gauge(
+            "parley_ads_tls_unusable",
+            "1 while the TLS files as they are cannot be used, and those before are served on; `/readyz` says why.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
         self.loop_blocks = Counter(
             "parley_ads_loop_blocks",
             "Times the event loop stood still for more than 250 ms; the log says where (loop.blocked).",

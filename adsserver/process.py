@@ -84,7 +84,8 @@ class AdsProcess:
             reasons.append("memory is short: new streams are refused (PARLEY_LIMIT_MEMORY_MIB)")
         if without_s > _DATABASE_PATIENCE_S:
             reasons.append(f"the database has not answered for {without_s:.0f} s")
-        wrong = status.detail or ("" if status.database_ok else "the database does not answer")
+        of_store = status.detail or ("" if status.database_ok else "the database does not answer")
+        wrong = "; ".join(filter(None, (of_store, self._server.tls_problem)))
         warnings = (f"degraded: {wrong}",) if wrong else ()
         return Readiness(tuple(reasons), warnings, status.loaded)
 

@@ -6,6 +6,7 @@ import random
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 
 import grpc
 import structlog
@@ -24,7 +25,7 @@ from adsserver.servicers.csds import StatusServicer
 from adsserver.servicers.methods import method_table
 from adsserver.servicers.refusal_log import RefusalLog
 from adsserver.servicers.stream import Shared
-from adsserver.tls import server_credentials
+from adsserver.tls import Certificates, server_credentials
 from adsserver.watchdog import Watchdog
 from adsserver.wire import Decoder, Encoder
 from xdscore.limits import Limits
@@ -84,6 +85,7 @@ class AdsServer:
         self.methods = method_table(self._shared, identify, self._health, self._status, identify_reader)
         options = channel_options(limits, shared_port=config.workers > 1)
         self._server = grpc.aio.server(handlers=[self.methods], options=options)
+        self._certificates: Certificates | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self.draining = False
 
@@ -96,6 +98,11 @@ class AdsServer:
     def short_of_memory(self) -> bool:
         """Whether new streams are refused because memory is short."""
         return self._memory.short
+
+    @property
+    def tls_problem(self) -> str:
+        """What is wrong with the certificate or its files; empty when nothing is, and without TLS."""
+        return self._certificates.problem() if self._certificates is not None else ""
 
     @property
     def open_streams(self) -> int:
@@ -116,7 +123,8 @@ class AdsServer:
         try:
             if config.tls is None:
                 return self._server.add_insecure_port(config.address)
-            credentials = server_credentials(config.tls, client_certificates=config.auth is AuthMode.MTLS)
+            self._certificates = Certificates(config.tls, self._certificate_changed)
+            credentials = server_credentials(self._certificates, client_certificates=config.auth is AuthMode.MTLS)
             return self._server.add_secure_port(config.address, credentials)
         except RuntimeError as error:
             raise AdsConfigError(
@@ -163,6 +171,10 @@ class AdsServer:
         self._metrics.settle()
         self._parsers.shutdown(wait=False)
         self._shared.refusals.tell()
+
+    def _certificate_changed(self, ends_at: datetime, usable: bool) -> None:
+        self._metrics.certificate_ends.set(ends_at.timestamp())
+        self._metrics.tls_unusable.set(not usable)
 
     def _memory_changed(self, short: bool) -> None:
         self._metrics.memory_short.set(short)

@@ -17,6 +17,8 @@ from controlplane import home
 KEY_BYTES = 32
 _FORMAT = b"\x01"
 _KEY_ID_BYTES = 8
+MARK_BYTES = len(_FORMAT) + _KEY_ID_BYTES  # the beginning of sealed bytes that says by which key
+MARK_CHARS = 2 * _KEY_ID_BYTES  # the same of a MAC
 _NONCE_BYTES = 12  # NIST SP 800-38D: 96 bits, random
 _HEADER_BYTES = len(_FORMAT) + _KEY_ID_BYTES + _NONCE_BYTES
 
@@ -61,6 +63,14 @@ class KeyRing:
     def is_current(self, sealed: bytes) -> bool:
         """Whether these bytes are sealed under the first key."""
         return sealed[1 : 1 + _KEY_ID_BYTES] == _key_id(self.keys[0])
+
+    def may_open(self, sealed: bytes) -> bool:
+        """Whether these bytes say that a key of the ring sealed them; its first MARK_BYTES are enough."""
+        return sealed[1 : 1 + _KEY_ID_BYTES] in {_key_id(key) for key in self.keys}
+
+    def may_verify(self, mac: str) -> bool:
+        """Whether this MAC says that it is by a key of the ring; its first MARK_CHARS are enough."""
+        return mac[:MARK_CHARS] in {_key_id(key).hex() for key in self.keys}
 
     def sign(self, data: bytes) -> str:
         """A MAC of `data` under the first key, with the key's id in front."""

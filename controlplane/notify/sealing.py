@@ -25,6 +25,13 @@ def channel_secret(channel: Channel) -> bytes:
     return key_ring().open(bytes(channel.secret), _address(channel))
 
 
+def secrets_foreign() -> int:
+    """How many channels' secrets no configured key opens."""
+    ring = key_ring()
+    sealed = Channel.objects.exclude(secret=b"").values_list("secret", flat=True)
+    return sum(not ring.may_open(bytes(each)) for each in sealed)
+
+
 def secrets_reseal() -> Resealed:
     """Seal every channel's secret that is under an older key under the first one."""
     ring = key_ring()

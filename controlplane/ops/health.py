@@ -1,5 +1,9 @@
 """Is this web process alive, can it serve, what does it count. For probes and scrapers; open, and says nothing else."""
 
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
+
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
@@ -14,6 +18,10 @@ from controlplane.ops.condition_metrics import ConditionCollector
 # The figures of the whole installation, beside those of this process.
 _condition = CollectorRegistry()
 _condition.register(ConditionCollector())
+_WAIT_S: Final = 1.0  # a probe that takes longer is a probe that fails
+_threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="readyz")
+_lock = threading.Lock()
+_question: "Future[str] | None" = None
 _migrated = False  # once all migrations were seen applied; they are never taken back under a running process
 
 
@@ -30,14 +38,14 @@ def readyz(_request: HttpRequest) -> HttpResponse:
     """The database answers and has this version's tables; without it nothing can be served.
 
     What only costs latency is told and does not count: the broker is a hint (law 4), and a worker that does not build
-    keeps nobody from reading and writing.
+    keeps nobody from reading and writing. A database that says nothing is waited for no longer than a second.
     """
     try:
-        if not _tables_current():
-            return _line("the database has migrations to apply: manage.py migrate", status=503)
-        worker = builder_state()
-    except DatabaseError:
+        worker = _asked().result(_WAIT_S)
+    except (DatabaseError, TimeoutError):
         return _line("the database does not answer", status=503)
+    if not worker:
+        return _line("the database has migrations to apply: manage.py migrate", status=503)
     return _line(f"ok\ndatabase: ok\nbroker: {probe.state()}\nworker: {worker}")
 
 
@@ -46,6 +54,23 @@ def readyz(_request: HttpRequest) -> HttpResponse:
 def metrics(_request: HttpRequest) -> HttpResponse:
     """Prometheus text."""
     return HttpResponse(generate_latest() + generate_latest(_condition), content_type=CONTENT_TYPE_LATEST)
+
+
+def _asked() -> "Future[str]":
+    """The question to the database that is under way, or a new one: at most one waits, however many probe."""
+    global _question  # noqa: PLW0603  the one question of the process
+    with _lock:
+        if _question is None or _question.done():
+            _question = _threads.submit(_ask)
+        return _question
+
+
+def _ask() -> str:
+    """What `builder_state` says; empty while there are migrations to apply."""
+    try:
+        return builder_state() if _tables_current() else ""
+    finally:
+        connection.close()  # this thread's own
 
 
 def _tables_current() -> bool:

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
-from controlplane.catalog.sealing import key_ring
+from django.db.models import Count
+from django.db.models.functions import Substr
+
+from controlplane.catalog.sealing import MARK_CHARS, key_ring
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.services import signed_part
 
@@ -13,6 +16,14 @@ class Resigned:
 
     moved: int
     lost: int
+
+
+def snapshots_foreign() -> int:
+    """How many snapshots say that a key signed them which is not configured. One query."""
+    ring = key_ring()
+    marks = SnapshotRow.objects.annotate(mark=Substr("mac", 1, MARK_CHARS)).order_by()
+    counts = marks.values_list("mark").annotate(snapshots=Count("pk"))
+    return sum(number for mark, number in counts if not ring.may_verify(mark))
 
 
 def snapshots_resign() -> Resigned:

@@ -13,6 +13,7 @@ from redis import Redis
 from controlplane.append_only import maintenance
 from controlplane.broker_probe import WAIT_S, BrokerProbe
 from controlplane.catalog.models import Change, Environment
+from controlplane.databases import READER
 from controlplane.ops import health
 from tests.api.conftest import Caller
 from tests.support.manifests import cluster
@@ -31,6 +32,7 @@ def test_readyz__nothing_waits_and_no_broker__ready_and_says_so(environments: No
     assert lines[3] == "worker: ok"
 
 
+@pytest.mark.django_db(transaction=True, databases=["default", READER])  # another connection reads it
 def test_readyz__change_that_nobody_builds__says_since_when(api: Caller) -> None:
     api.put("environments/default/resources/cluster/pay", cluster())
     with transaction.atomic(), maintenance():

@@ -65,7 +65,8 @@ def test_sqlite__restored_without_its_keys__says_so(stopped: Installation, tmp_p
     restored = manage(tmp_path / "new", "restore", str(stopped.file))
 
     assert restored.returncode == 1
-    assert "its keys are missing: nobody can open what is sealed in default" in restored.stderr
+    assert "But keys of default are missing; start nothing before they are there." in restored.stderr
+    assert "Made with keys that are not configured: 1 snapshot." in restored.stderr
 
 
 def test_sqlite__restored_to_an_earlier_moment__is_served_and_goes_on(stopped: Installation) -> None:

@@ -18,7 +18,7 @@ from controlplane.catalog.services.expiring import certificates_watch
 from controlplane.catalog.services.lineages import lineage_renew, lineages_renew
 from controlplane.catalog.services.quarantines import proofs_record, quarantine_open, quarantine_release
 from controlplane.catalog.services.restoring import resource_restore
-from controlplane.catalog.services.rotation import Resealed, secrets_reseal
+from controlplane.catalog.services.rotation import Resealed, secrets_foreign, secrets_reseal
 from controlplane.catalog.services.secrets import secrets_read_record
 from controlplane.catalog.services.writing import change_start, environment_lock
 
@@ -45,6 +45,7 @@ __all__ = [
     "quarantine_open",
     "quarantine_release",
     "resource_restore",
+    "secrets_foreign",
     "secrets_read_record",
     "secrets_reseal",
 ]

@@ -8,10 +8,12 @@ else replaced meanwhile is left to the next look: whatever is sealed under the f
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import BinaryField, Count
+from django.db.models.functions import Substr
 
 from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.models import Blob
-from controlplane.catalog.sealing import SealError, key_ring
+from controlplane.catalog.sealing import MARK_BYTES, SealError, key_ring
 
 _BATCH = 100
 
@@ -22,6 +24,16 @@ class Resealed:
 
     moved: int
     lost: tuple[str, ...]
+
+
+def secrets_foreign() -> int:
+    """How many secrets say that a key sealed them which is not configured. One query."""
+    ring = key_ring()
+    marks = Blob.objects.filter(kind=BlobKind.SECRET.value).annotate(
+        mark=Substr("data", 1, MARK_BYTES, output_field=BinaryField())
+    )
+    counts = marks.order_by().values_list("mark").annotate(secrets=Count("pk"))
+    return sum(number for mark, number in counts if not ring.may_open(bytes(mark)))
 
 
 def secrets_reseal() -> Resealed:

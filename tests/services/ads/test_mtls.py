@@ -2,6 +2,9 @@
 
 import asyncio
 import datetime as dt
+import socket
+import ssl
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -9,13 +12,16 @@ from typing import Any
 
 import grpc
 import pytest
+from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from envoy.service.discovery.v3 import discovery_pb2
+from structlog.testing import capture_logs
 
 from adsserver.callers import SWEEP_PERIOD_S
 from adsserver.config import AdsConfigError, AuthMode, TlsFiles
 from adsserver.identity import WITHDRAWN
 from adsserver.server import AdsServer
+from adsserver.tls import Certificates
 from tests.services.ads.test_methods import METHODS
 from tests.support.ads import Running, config, raw_call, running
 from tests.support.ads_client import Client
@@ -202,6 +208,75 @@ async def test_tls__files_change__next_handshake_gets_the_new_pair(
     measured(handshake_with_the_new_pair_s=time.monotonic() - started)
 
     assert (before, during, after) == (grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.OK)
+
+
+async def test_tls__new_files_cannot_be_used__those_before_are_served_on_and_it_is_said_until_they_can(
+    run: Running, authority: Authority, files: TlsFiles
+) -> None:
+    pair, well = authority.issue(PAY), run.server.tls_problem
+    _, certificate = authority.issue(common_name="server", dns="ads.example", ends=2 * MINUTE)
+    ended_before = run.sample("parley_ads_certificate_end_seconds")
+
+    with capture_logs() as logged:
+        replace_file(files.certificate, certificate)  # the key is still that of the one before
+        during = await connect(run, authority, pair)
+        problem, unusable = run.server.tls_problem, run.sample("parley_ads_tls_unusable")
+        replace_file(files.certificate, b"no certificate")
+        other = run.server.tls_problem
+        write_pair(files, authority.issue(common_name="server", dns="ads.example", ends=3 * MINUTE))
+        # A probe looks first: the next handshake gets the new pair all the same.
+        after = run.server.tls_problem, await connect(run, authority, pair), _serial(run, authority)
+
+    assert (well, during) == ("", grpc.StatusCode.OK)
+    assert problem == (
+        f"new TLS files are not used (the key in '{files.key}' is not that of the certificate in "
+        f"'{files.certificate}'); those before are served on"
+    )
+    assert unusable == 1
+    assert f"'{files.certificate}' holds no certificate that can be read" in other
+    assert after == (
+        "",
+        grpc.StatusCode.OK,
+        x509.load_pem_x509_certificate(files.certificate.read_bytes()).serial_number,
+    )
+    assert run.sample("parley_ads_tls_unusable") == 0
+    assert run.sample("parley_ads_certificate_end_seconds") != ended_before
+    assert [each["event"] for each in logged if each["event"].startswith("tls.")] == [
+        "tls.unusable", "tls.unusable", "tls.changed",
+    ]  # fmt: skip
+
+
+def _serial(run: Running, authority: Authority) -> int:
+    """The serial number of the certificate that a handshake shows."""
+    key, certificate = authority.issue(PAY)
+    context = ssl.create_default_context(cadata=authority.pem().decode())
+    with tempfile.NamedTemporaryFile() as mine:
+        mine.write(key + certificate)
+        mine.flush()
+        context.load_cert_chain(mine.name)
+    context.set_alpn_protocols(["h2"])
+    host, _, port = run.address.rpartition(":")
+    with (
+        socket.create_connection((host, int(port)), timeout=10) as plain,
+        context.wrap_socket(plain, server_hostname="ads.example") as secure,
+    ):
+        shown = secure.getpeercert(binary_form=True)
+    assert shown is not None
+    return x509.load_der_x509_certificate(shown).serial_number
+
+
+def test_tls__certificate_ended__says_since_when(files: TlsFiles, authority: Authority) -> None:
+    write_pair(files, authority.issue(common_name="server", dns="ads.example", begins=-5 * MINUTE, ends=-MINUTE))
+
+    assert Certificates(files).problem().startswith("the certificate of ADS ended at ")
+
+
+async def test_tls__key_of_another_certificate_at_start__one_sentence(files: TlsFiles, authority: Authority) -> None:
+    key, _ = authority.issue(common_name="server", dns="ads.example")
+    replace_file(files.key, key)
+
+    with pytest.raises(AdsConfigError, match=r"The TLS files cannot be used: the key in '.*' is not that of"):
+        Certificates(files)
 
 
 async def test_tls__unreadable_file_at_start__one_sentence(files: TlsFiles, run: Running) -> None:

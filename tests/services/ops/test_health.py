@@ -1,5 +1,7 @@
 """What probes and scrapers are told."""
 
+import threading
+
 import pytest
 from django.db import OperationalError
 from django.test import Client
@@ -31,6 +33,28 @@ def test_readyz__database_does_not_answer__is_not_ready_and_says_why(
     answer = client.get("/readyz")
 
     assert (answer.status_code, answer.content) == (503, b"the database does not answer\n")
+
+
+def test_readyz__database_says_nothing__answers_within_its_bound_and_asks_once(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers, asked = threading.Event(), []
+
+    def waits() -> bool:
+        asked.append(threading.current_thread().name)
+        answers.wait(60)
+        raise OperationalError("it was away")
+
+    monkeypatch.setattr(health, "_tables_current", waits)
+    monkeypatch.setattr(health, "_WAIT_S", 0.05)
+    try:
+        # Each of them comes back while the question is still waiting.
+        told = [client.get("/readyz") for _ in range(3)]
+    finally:
+        answers.set()
+
+    assert {(each.status_code, each.content) for each in told} == {(503, b"the database does not answer\n")}
+    assert len(asked) == 1
 
 
 def test_readyz__written_to__is_refused(client: Client) -> None:

@@ -22,6 +22,7 @@ from controlplane.notify.models import Channel, ChannelKind
 from controlplane.notify.sealing import channel_secret
 from controlplane.notify.services import channel_create
 from controlplane.notify.services.channels import NewChannel
+from controlplane.ops.keys import foreign_keys_sentence
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.selectors import snapshot_heads
 from tests.support.manifests import cluster, parsed, tls_secret
@@ -126,6 +127,26 @@ def test_rotate__again__moves_nothing(use: Use, old: bytes, capsys: pytest.Captu
     call_command("rotate_keys")
 
     assert "Sealed anew: 0 secrets, 0 secrets of channels. Signed anew: 0 snapshots." in capsys.readouterr().out
+
+
+def test_foreign_keys__wrong_key_and_the_right_one__are_told_by_what_they_made(
+    use: Use, old: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(cluster(), tls_secret("key-7", "hunter7"), tls_secret("key-8", "hunter8"))
+    wanted = NewChannel("c", ChannelKind.WEBHOOK, "https://hooks.example.com/x", (), ())
+    channel_create(wanted=wanted, actor=DANA)
+    well = foreign_keys_sentence()
+    use(FOREIGN)
+
+    call_command("prepare")
+
+    told = capsys.readouterr().err
+    assert told.startswith(
+        "Made with keys that are not configured: 2 secrets, 1 secret of a channel, 1 snapshot. Nobody can open"
+    )
+    assert "add the missing keys behind the first one of PARLEY_ENCRYPTION_KEYS" in told
+    use(FOREIGN, old)
+    assert (well, foreign_keys_sentence()) == ("", "")
 
 
 def test_rotate__key_that_is_missing__says_so_and_makes_nothing_genuine(

@@ -12,7 +12,7 @@ import pytest
 from cryptography import x509
 
 from adsserver.config import TlsFiles
-from adsserver.tls import server_credentials
+from adsserver.tls import Certificates, server_credentials
 from controlplane.config import Config, load
 from controlplane.values import AdsAuth
 from tests.support.compose import ROOT, compose_document, env_file, interpolated
@@ -151,7 +151,7 @@ async def _greeting(prepared: Prepared, authority: bytes) -> bytes:
     method = grpc.unary_unary_rpc_method_handler(lambda _request, _context: b"hello")
     server = grpc.aio.server(handlers=(grpc.method_handlers_generic_handler("test.Greeter", {"Greet": method}),))
     files = TlsFiles(ads / "server.pem", ads / "server.key")
-    port = server.add_secure_port("127.0.0.1:0", server_credentials(files, client_certificates=False))
+    port = server.add_secure_port("127.0.0.1:0", server_credentials(Certificates(files), client_certificates=False))
     await server.start()
     try:
         async with grpc.aio.secure_channel(f"localhost:{port}", grpc.ssl_channel_credentials(authority)) as channel:

@@ -6,6 +6,7 @@ from django.db import DatabaseError
 
 from controlplane.home import Home, home_create
 from controlplane.ops.installation import Prepared, installation_prepare
+from controlplane.ops.keys import foreign_keys_sentence
 
 EXIT_CANNOT_START = 2
 
@@ -27,6 +28,8 @@ class Command(BaseCommand):
             raise SystemExit(EXIT_CANNOT_START) from error
         if options["verbosity"]:
             self.stdout.write("\n".join(report(done, home)))
+        if sentence := foreign_keys_sentence():
+            self.stderr.write(sentence)
 
 
 def report(done: Prepared, home: Home) -> list[str]:

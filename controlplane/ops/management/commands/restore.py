@@ -12,6 +12,7 @@ from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.services import lineages_renew
 from controlplane.home import home_create
 from controlplane.ops.backups import BackupError, backup_restore
+from controlplane.ops.keys import foreign_keys_sentence
 
 
 class Command(BaseCommand):
@@ -28,18 +29,19 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="what `manage.py backup` wrote")
 
     def handle(self, *_arguments: object, file: Path | None, **_options: object) -> None:
+        home_create(settings.PARLEY)
         if file is None:
             keys = lineages_renew(actor=SYSTEM, reason="the database was restored")
             self.stdout.write(f"Will be published anew: {', '.join(keys) or 'nothing'}.")
+            if sentence := foreign_keys_sentence():
+                raise CommandError(sentence)
             return
-        home_create(settings.PARLEY)
         try:
             foreign = backup_restore(config=settings.PARLEY, file=file)
         except BackupError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"The database is what {file} says. Start everything: each environment is published anew.")
-        if foreign:
-            raise CommandError(
-                f"But its keys are missing: nobody can open what is sealed in {', '.join(foreign)}. "
-                "Put them into PARLEY_ENCRYPTION_KEYS, or encryption.keys in the home, before anything starts."
-            )
+        sentence = foreign_keys_sentence()
+        if foreign or sentence:
+            where = f" of {', '.join(foreign)}" if foreign else ""
+            raise CommandError(f"But keys{where} are missing; start nothing before they are there. {sentence}".rstrip())
