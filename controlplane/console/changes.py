@@ -22,6 +22,7 @@ from controlplane.catalog.models import Change
 from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.rollbacks import undone_by, undone_of
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
+from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
@@ -35,6 +36,8 @@ from xdscore.schema.differences import unified_text
 _MAX_DIFFS: Final = 50
 _MAX_FINDINGS: Final = 200
 _MAX_UNDONE: Final = 20
+# Rules and groups, and the default effect.
+_DECIDING: Final = (ChangeKind.ACCESS.value, ChangeKind.POLICY.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +108,14 @@ class AccessLine:
 
 
 class _Live(TypedDict):
-    """What of a change's page may change while it is open."""
+    """What of a change's page may change while it is open.
+
+    `denied`: of a change that decides who may read what, how many connected clients ask for what they may not read now.
+    """
 
     became: Became
     incidents: tuple[IncidentValue, ...]
+    denied: int
 
 
 class ChangesPage(Page):
@@ -224,4 +231,8 @@ def _live(change: Change) -> _Live:
     public_id = str(change.public_id)
     progress = change_progress(public_id=public_id)
     became = Became(progress, change_delivery(change=change, progress=progress))
-    return _Live(became=became, incidents=incidents_of_change(change_id=public_id))
+    denied = 0
+    if change.kind in _DECIDING:
+        key = change.environment.key
+        denied = standing_counts(environment_keys=[key])[key][Standing.DENIED]
+    return _Live(became=became, incidents=incidents_of_change(change_id=public_id), denied=denied)

@@ -94,7 +94,11 @@ def _ticks(environment: EnvironmentState, troubles: Troubles) -> tuple[Tick, ...
         ),
         Tick("ADS runs", bool(replicas), f"{len(replicas)} process{'es' if len(replicas) != 1 else ''}"),
         Tick("A client is connected", connected > 0, f"{connected} connected"),
-        Tick("A client accepts what it is sent", content > 0, f"{content} neither refusing, silent nor denied"),
+        Tick(
+            "A client accepts what it is sent",
+            content > 0,
+            _well(content, connected),
+        ),
     )
 
 
@@ -112,3 +116,10 @@ def _bootstrap(environment_key: str, family: str, node_id: str) -> tuple[str, st
         node = Node(node_id, environment_key)
     tree = envoy_bootstrap(config, node, Variant.SOTW) if family == "envoy" else grpc_bootstrap(config, node)
     return json.dumps(tree, indent=2), ""
+
+
+def _well(content: int, connected: int) -> str:
+    """How many of the connected clients have what they ask for, as far as they say."""
+    if connected and not content:
+        return "none does: each refuses, is silent or is denied"
+    return f"{content} of {connected}"

@@ -38,7 +38,8 @@ _MAX_CAUSES: Final = 1_000  # read for a page of snapshots: a build joins the ch
 class SnapshotLine:
     """One snapshot, with the build that made it, and the changes it was made for, newest first.
 
-    `refused`: of the one that is served, how many clients refuse something now.
+    `refused` and `denied`: of the one that is served, how many clients refuse something of it now, and how many ask
+    for what they may not read by its rules.
     """
 
     row: SnapshotRow
@@ -46,6 +47,7 @@ class SnapshotLine:
     current: bool
     causes: tuple[Change, ...] = ()
     refused: int = 0
+    denied: int = 0
 
     @property
     def look(self) -> str:
@@ -84,7 +86,7 @@ class SnapshotsPage(Page):
                 builds.get(row.epoch),
                 current := row.epoch == self.here.epoch,
                 causes.get(row.epoch, ()),
-                _refusing(environment_key) if current else 0,
+                *(_troubled(environment_key) if current else ()),
             )
             for row in page.items
         ]
@@ -104,8 +106,8 @@ class SnapshotPage(Page):
         builds = builds_of_epochs(environment_key=environment_key, epochs=[epoch])
         causes = _causes(environment_key, builds).get(epoch, ())
         current = epoch == self.here.epoch
-        refused = _refusing(environment_key) if current else 0
-        line = SnapshotLine(row, builds.get(epoch), current, causes, refused)
+        troubled = _troubled(environment_key) if current else ()
+        line = SnapshotLine(row, builds.get(epoch), current, causes, *troubled)
         return self.page({"line": line, "before": epoch - 1})
 
 
@@ -202,9 +204,10 @@ def _causes(environment_key: str, builds: Mapping[int, Build]) -> dict[int, tupl
     }
 
 
-def _refusing(environment_key: str) -> int:
-    """How many connected clients refuse something of what is served."""
-    return standing_counts(environment_keys=[environment_key])[environment_key][Standing.REFUSING]
+def _troubled(environment_key: str) -> tuple[int, int]:
+    """How many connected clients refuse something of what is served, and how many are denied something."""
+    counts = standing_counts(environment_keys=[environment_key])[environment_key]
+    return counts[Standing.REFUSING], counts[Standing.DENIED]
 
 
 def _epoch(text: str) -> int:

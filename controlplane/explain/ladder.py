@@ -206,8 +206,10 @@ def _headline(name: NameFacts, client: ClientSide | None, asked: Asked | None) -
     if asked is None or name.served is None or name.fallback is None:
         return ""
     refused, kept = name.served.number, name.fallback.number
-    # A stream is not sent again what it refused: what it acknowledged since is what stands in for it.
-    if asked.reply is Reply.ACKED:
+    # A stream is not sent again what it refused (resolutions D13). What it acknowledged since is what stands in for it;
+    # where nothing was sent since, it had acknowledged that before.
+    had = asked.reply is Reply.NACKED and asked.acked_at is not None and asked.acked_at >= name.fallback.at
+    if had or asked.reply is Reply.ACKED:
         return f"It runs r{kept} and refused r{refused}"
     return f"It refused r{refused} and is offered r{kept}"
 

@@ -9,6 +9,7 @@ from django.test import Client
 from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.accounts.principal import Role
+from controlplane.catalog.models import Change, Environment
 from controlplane.clients.models import Client as Row
 from controlplane.databases import READER
 from tests.services.incidents.fleet import DANA, Fleet, held, rebuild
@@ -70,6 +71,14 @@ def test_clients__one_is_told_that_it_may_not_read_what_it_asks_for__does_not_lo
     assert id_of("node-2") in page(admin, "/e/default/clients?state=denied")
     home = page(admin, "/")
     assert '<a href="/e/default/clients?state=denied">1 denied</a>' in home
+    denied = '<a href="/e/default/clients?state=denied">1 denied</a>'
+    assert denied in page(admin, "/e/default/snapshots")
+    assert denied in page(admin, f"/e/default/snapshots/{Environment.objects.get(key='default').epoch}")
+    change = page(admin, f"/changes/{Change.objects.get(kind='access').public_id}")
+    assert "It wrote no resource" in change
+    assert ">1 client is denied something now.</a>" in change
+    assert "No connected client asked" not in change
+    assert '<dl class="numbers">' not in change
     assert re.search(r'by <a href="/e/default/access#rule-\d+">rule \d+</a>', itself)
     found = admin.get("/search?q=xds2103", follow=True).content.decode()
     assert "Clients that are told so now" in found

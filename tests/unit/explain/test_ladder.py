@@ -76,7 +76,7 @@ def test_ladder__refusal__no_only_when_nothing_else_could_be_meant(reply: Reply,
     ("reply", "sure", "headline"),
     [
         (Reply.ACKED, True, "It runs r1 and refused r2"),
-        (Reply.NACKED, True, "It refused r2 and is offered r1"),
+        (Reply.NACKED, True, "It runs r1 and refused r2"),  # nothing was sent since: it had r1 before
         (Reply.SENT, True, "It refused r2 and is offered r1"),
         (Reply.NACKED, False, ""),
         (Reply.ACKED, False, ""),
@@ -92,6 +92,10 @@ def test_ladder__refused_and_an_earlier_revision_stands_in__headline_names_both(
     unknown = ladder_of(QUESTION, replace(NAME, served=second), client)
 
     assert ladder.headline == headline
+    never = replace(client, asked=(replace(ACKED, reply=reply, acked_at=None),))
+    assert ("It runs" in ladder_of(QUESTION, replace(NAME, served=second, fallback=first), never).headline) is (
+        sure and reply is Reply.ACKED
+    )
     assert ladder.sentence.startswith(headline)
     assert unknown.headline == ""
 
