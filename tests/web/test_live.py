@@ -2,8 +2,10 @@
 
 import re
 import threading
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
 from django.test import Client
@@ -51,7 +53,26 @@ def tables(browser: Client, path: str) -> set[str]:
     return {name for query in queries.captured_queries for name in re.findall(r'(?:FROM|JOIN) "(\w+)"', query["sql"])}
 
 
-@pytest.mark.parametrize("part", ["/?part=now", "/e/default/setup?part=ticks", "change", "client"])
+PARTS = {
+    "console/home.html": "/?part=now",
+    "setup/guide.html": "/e/default/setup?part=ticks",
+    "changes/progress.html": "change",
+    "clients/client.html": "client",
+}
+
+
+def test_parts__every_template_that_refreshes_itself__is_looked_at_here() -> None:
+    templates = Path(settings.BASE_DIR) / "templates"
+    refresh = {
+        str(path.relative_to(templates))
+        for path in templates.rglob("*.html")
+        if re.search(r'hx-trigger="[^"]*every ', path.read_text(encoding="utf-8"))
+    }
+
+    assert refresh == PARTS.keys()
+
+
+@pytest.mark.parametrize("part", PARTS.values())
 def test_part__many_look_at_it_in_one_interval__the_first_reads_and_the_others_only_their_rights(
     part: str, fleet: Fleet
 ) -> None:
