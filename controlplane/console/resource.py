@@ -42,7 +42,7 @@ TABS: Final = (
     ("incidents", "Incidents"),
 )
 _HISTORY_SIZE: Final = 10
-_MAX_CLIENTS: Final = 200
+_MAX_CLIENTS: Final = 100  # those that refuse first; the list of clients has all
 
 
 @dataclass(frozen=True, slots=True)

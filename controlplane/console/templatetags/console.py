@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import Enum
+from functools import lru_cache
 from itertools import zip_longest
 from typing import Final
 
@@ -27,6 +28,7 @@ _RULE: Final = re.compile(r"\b([Rr]ule \d{1,18})\b(?=(?:[^']*'[^']*')*[^']*$)")
 
 
 @register.simple_tag
+@lru_cache(maxsize=256)  # a long table has the same few hundreds of times
 def icon(name: str) -> SafeString:
     """An icon of the sprite; decoration, so a word stands beside it."""
     return format_html(
@@ -37,8 +39,12 @@ def icon(name: str) -> SafeString:
 @register.simple_tag
 def state(value: object, label: str = "") -> SafeString:
     """A state as a badge: icon, word and colour."""
-    key = value.value if isinstance(value, Enum) else value
-    look = look_of(str(key))
+    return _badge(str(value.value if isinstance(value, Enum) else value), label)
+
+
+@lru_cache(maxsize=256)
+def _badge(key: str, label: str) -> SafeString:
+    look = look_of(key)
     return format_html(
         '<span class="state state-{}">{}<span>{}</span></span>', look.tone, icon(look.icon), label or look.label
     )
