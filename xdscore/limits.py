@@ -115,6 +115,9 @@ class Limits:
     nack_text_bytes: int = _limit(4 * _KIB, "bytes", 256, 64 * _KIB, "Stored length of a NACK's text.", "(e)")
     nacks_per_type: int = _limit(20, "rows", 1, 10_000, "Stored NACKs of one client and type.", "(e)")
     nacks_per_environment: int = _limit(10_000, "rows", 1, 10_000_000, "Stored NACKs of an environment.", "(e)")
+    replica_forget_s: int = _limit(
+        3_600, "s", 60, 86_400, "How long an ADS process that ended without a goodbye counts as silent.", "U15"
+    )
     nack_retention_days: int = _limit(14, "days", 1, 3_650, "Age at which stored NACKs are removed.", "(e)")
     nack_writes_per_s: int = _limit(10, "writes/s", 1, 10_000, "Database writes for NACKs of one process.", "(e)")
     fleet_drop_percent: int = _limit(

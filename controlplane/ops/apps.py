@@ -10,3 +10,7 @@ class OpsConfig(AppConfig):
     label = "ops"
     verbose_name = "Operations"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Django's checks are there once they are imported."""
+        import controlplane.ops.checks  # noqa: F401, PLC0415

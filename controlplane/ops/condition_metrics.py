@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -90,10 +91,16 @@ def _of_database(now: datetime) -> Iterable[Metric]:
 
 
 def _of_replicas(now: datetime) -> Iterable[Metric]:
-    running = [each for each in replica_list() if not each.stopped]
+    forgotten = timedelta(seconds=settings.PARLEY.limits.replica_forget_s)
+    running = [each for each in replica_list() if not each.stopped and now - each.seen_at <= forgotten]
     silent = sum(now - each.seen_at > REPLICA_LATE for each in running)
     counts = {"reporting": len(running) - silent, "silent": silent}
-    yield _each("parley_replicas", "ADS processes of the last day that were not stopped.", "state", counts)
+    yield _each(
+        "parley_replicas",
+        "ADS processes that were not stopped; who ended without a goodbye is silent for PARLEY_LIMIT_REPLICA_FORGET_S.",
+        "state",
+        counts,
+    )
     dropped = sum(each.nacks_dropped for each in running)
     yield _one("parley_nacks_dropped", "NACKs that running ADS processes counted and could not keep.", dropped)
 

@@ -89,6 +89,29 @@ def test_collect__replica_that_went_quiet__is_silent() -> None:
     assert (told["parley_replicas reporting"], told["parley_replicas silent"]) == (0, 1)
 
 
+@databases
+@pytest.mark.usefixtures("database")
+def test_collect__replica_that_is_gone_for_good__is_silent_no_longer_than_the_limit() -> None:
+    Fleet(1)
+
+    def silent(for_s: int) -> float:
+        Replica.objects.update(seen_at=timezone.now() - timedelta(seconds=for_s))
+        return scrape()["parley_replicas silent"]
+
+    assert [silent(3_500), silent(3_700)] == [1, 0]
+
+
+@databases
+@pytest.mark.usefixtures("database")
+def test_collect__replica_that_was_stopped__is_never_silent() -> None:
+    Fleet(1).buffer._flush(stopping=True)
+    Replica.objects.update(seen_at=timezone.now() - timedelta(minutes=5))
+
+    told = scrape()
+
+    assert (told["parley_replicas reporting"], told["parley_replicas silent"]) == (0, 0)
+
+
 def test_collect__database_does_not_answer__says_that_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_answer() -> None:
         raise OperationalError("connection refused")

@@ -33,6 +33,23 @@ def manage(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.parametrize(
+    ("variable", "without", "said"),
+    [
+        ("PARLEY_PUBLIC_URL", "http://parley.example.org", "(parley.W001) PARLEY_PUBLIC_URL is http://parley."),
+        ("PARLEY_TRUSTED_PROXIES", "", "(parley.W002) PARLEY_TRUSTED_PROXIES is empty"),
+    ],
+)
+def test_check_deploy__people_come_over_plain_http__warns_once_and_names_the_variable(
+    tmp_path: Path, variable: str, without: str, said: str
+) -> None:
+    checked = manage("check", "--deploy", **{**PRODUCTION, variable: without}, PARLEY_HOME=str(tmp_path / "home"))
+
+    assert said in checked.stderr
+    assert "HINT: " in checked.stderr
+    assert "security.W" not in checked.stderr
+
+
 def test_check_deploy__production_variables__finds_nothing(tmp_path: Path) -> None:
     checked = manage("check", "--deploy", "--fail-level", "WARNING", **PRODUCTION, PARLEY_HOME=str(tmp_path / "home"))
 
