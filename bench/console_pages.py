@@ -57,7 +57,8 @@ PAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "resources": ("/e/{env}/resources", "/e/{env}/resources?type=endpoint&name=service", "/e/{env}/resources?page=3"),
     "resource-new": ("/e/{env}/resources/new",),
     "resource": tuple(
-        f"/e/{{env}}/resource?{_OF_NAME}&tab={tab}" for tab in ("current", "history", "links", "clients", "access")
+        f"/e/{{env}}/resource?{_OF_NAME}&tab={tab}"
+        for tab in ("current", "history", "links", "clients", "access", "incidents")
     ),
     "resource-edit": (f"/e/{{env}}/resource/edit?{_OF_NAME}",),
     "import": ("/e/{env}/import",),
