@@ -207,7 +207,7 @@ def _answer(asked: Asked, ladder: Ladder, who: WhoAsks) -> dict[str, object]:
         "ladder": ladder,
         "verdict": verdict_key(who, ladder),
         "who": who,
-        "answer_sentence": Truncator(who.sentence or ladder.sentence).chars(_MAX_SENTENCE_CHARS),
+        "answer_sentence": Truncator(who.sentence or _sentence(ladder)).chars(_MAX_SENTENCE_CHARS),
         "steps": steps,
         "incidents": tuple(_links(ladder.links, _RUNG_OF["incident"])),
         "ways_back": _ways_back(ladder, links[_RUNG_OF["change"]]),
@@ -216,6 +216,11 @@ def _answer(asked: Asked, ladder: Ladder, who: WhoAsks) -> dict[str, object]:
         "text_url": asked.address(format="text"),
         "curl": _curl(asked),
     }
+
+
+def _sentence(ladder: Ladder) -> str:
+    """The sentence below the headline, which need not be said twice."""
+    return ladder.sentence.removeprefix(f"{ladder.headline}. ") if ladder.headline else ladder.sentence
 
 
 def _ways_back(ladder: Ladder, links: Iterable[PageLink]) -> tuple[PageLink, ...]:

@@ -226,6 +226,8 @@ def test_change__rolled_back__says_by_what_in_the_list_too_and_the_rollback_lead
 
     assert f'Rolled back by <a href="/changes/{way_back}">' in old
     assert "What it took back" not in old
+    assert "/rollback?to=" not in old  # there is nothing to go back to any more
+    assert "/rollback?to=" in new
     assert f'<a href="/changes/{change}">' in new.partition("What it took back")[2]
     assert "Rolled back by" not in new
     assert ["rolled back<" in row for row in rows[:3]] == [False, True, False]
