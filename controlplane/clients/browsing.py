@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from django.db import connection
-from django.db.models import Case, Count, Exists, IntegerField, Max, OuterRef, Q, Value, When
+from django.db.models import Case, Count, Exists, IntegerField, Max, OuterRef, Q, Value, When, Window
 from django.db.models.expressions import RawSQL
 
 from controlplane.clients.clock import database_now
@@ -80,15 +80,23 @@ def client_page(
         rows = rows.filter(standing=_ORDER.index(standing))
     if family is not None:
         rows = rows.filter(family=family.value)
-    page = rows.order_by("standing", "node_id", "pk")[offset : offset + limit]
-    kept = list(page.values_list("pk", "standing"))
-    standings = {pk: _ORDER[place] for pk, place in kept}
+    ordered = rows.order_by("standing", "node_id", "pk")
+    if text or standing is not None:
+        # Whether a row is one of these takes longest to find out: the page brings along how many there are.
+        page = ordered.annotate(total=Window(Count("pk"))).values_list("pk", "standing", "total")
+        kept = list(page[offset : offset + limit])
+        # Behind the last page there is no row that could tell.
+        count = kept[0][2] if kept else rows.count()
+    else:
+        kept = [(*each, 0) for each in ordered.values_list("pk", "standing")[offset : offset + limit]]
+        count = rows.count()
+    standings = {pk: _ORDER[place] for pk, place, _ in kept}
     found = {each.id: each for each in client_summaries(client_rows().filter(pk__in=standings))}
     streams, refused = _newest_streams(standings), _last_refusals(standings)
     lines = tuple(
-        ClientLine(found[pk], standings[pk], streams.get(pk), refused.get(pk)) for pk, _ in kept if pk in found
+        ClientLine(found[pk], standings[pk], streams.get(pk), refused.get(pk)) for pk, *_ in kept if pk in found
     )
-    return lines, rows.count()
+    return lines, count
 
 
 def standing_counts(

@@ -158,7 +158,7 @@ class ClientsPage(Page):
             "change": change,
             "filtered": bool(text or standing or family or change),
             "anybody": sum(counts.values()),
-            "ads_address": str(settings.PARLEY.ads_address),
+            "ads_address": str(settings.PARLEY.ads_public_address),
         }
         return self.page(context)
 

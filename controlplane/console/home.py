@@ -103,7 +103,7 @@ def _now(seen: tuple[EnvironmentState, ...]) -> dict[str, object]:
         "refusing": sum(card.refusing for card in cards),
         "silent": sum(card.silent for card in cards),
         "denied": sum(card.denied for card in cards),
-        "ads_address": str(settings.PARLEY.ads_address),
+        "ads_address": str(settings.PARLEY.ads_public_address),
     }
 
 

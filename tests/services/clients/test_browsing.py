@@ -83,6 +83,19 @@ def test_client_page__filtered__holds_what_fits(fleet: Fleet) -> None:
     assert nodes(family=ClientFamily.GRPC_GO) == []
 
 
+@pytest.mark.parametrize(
+    "asked", [{}, {"text": "node"}, {"standing": Standing.CONNECTED}], ids=["all", "text", "state"]
+)
+def test_client_page__behind_the_last_one__is_empty_and_says_how_many_there_are(
+    fleet: Fleet, asked: dict[str, object]
+) -> None:
+    lines, count = listed(**asked)
+
+    assert count == len(lines) > 0
+    assert listed(**asked, limit=1)[1] == count
+    assert listed(**asked, offset=50) == ((), count)
+
+
 def test_standing_counts__of_the_same_clients__in_a_few_queries(
     fleet: Fleet, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
