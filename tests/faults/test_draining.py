@@ -13,7 +13,7 @@ from tests.support.manifests import cluster
 from tests.support.postgres import postgresql
 from tests.support.stack import Parley, running_apart
 from tests.support.valkey import valkey
-from tests.support.watchers import Report, watchers
+from tests.support.watchers import CUT_WHILE_WRITING, Report, watchers
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900), pytest.mark.xdist_group("fleet")]
 
@@ -55,6 +55,7 @@ def test_replica__drained_under_changes__its_half_moves_and_misses_nothing(tmp_p
     assert all(report.vanished == {} and report.errors == {} for report in reports)
     # Only the streams of the replica that went ended, each once and in good order.
     assert sum(report.ends.total() for report in reports) == CLIENTS / 2
-    assert {end for report in reports for end in report.ends} <= {"OK", "UNAVAILABLE"}
+    # A client that writes an answer in the very moment its stream ends is not told by grpcio how it ended.
+    assert {end for report in reports for end in report.ends} <= {"OK", "UNAVAILABLE", CUT_WHILE_WRITING}
     without_s = max(report.without_s for report in reports)
     measured(took_s=took_s, longest_without_a_stream_s=without_s, changes=len(reports))
