@@ -1,7 +1,8 @@
 """`python -m bench.ads_program [--without-facts]`: the product's ADS process, with a door for measurements.
 
-Nothing of it is another one than in `manage.py ads`. On SIGUSR1 it prints how many tasks its event loop has. With
-`--without-facts` what streams learn goes nowhere: what facts cost is the difference.
+Nothing of it is another one than in `manage.py ads`. On SIGUSR1 it prints how many tasks its event loop has, and how
+many threads Python has; gRPC has a pool of its own, which grows and shrinks by itself. With `--without-facts` what
+streams learn goes nowhere: what facts cost is the difference.
 """
 
 import asyncio
@@ -9,9 +10,10 @@ import dataclasses
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 
-TASKS_WORD = "tasks:"
+HELD_WORD = "tasks and threads:"
 WITHOUT_FACTS = "--without-facts"
 
 
@@ -50,7 +52,7 @@ async def _serve(*, facts: bool) -> None:
 
 
 def _tell() -> None:
-    print(TASKS_WORD, len(asyncio.all_tasks()), flush=True)
+    print(HELD_WORD, len(asyncio.all_tasks()), threading.active_count(), flush=True)
 
 
 if __name__ == "__main__":

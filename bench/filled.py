@@ -2,14 +2,16 @@
 
 import json
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
+from typing import TypeVar
 
 from bench.installation import installation, start_django
 from bench.resources import fleet
 
 _BATCH = 10_000
+_Argument = TypeVar("_Argument")
 
 
 @contextmanager
@@ -18,11 +20,7 @@ def filled(resources: int) -> Iterator[str]:
     process, whose memory is not this one's.
     """
     with installation() as home:
-        filler = multiprocessing.get_context("spawn").Process(target=_fill, args=(resources,))
-        filler.start()
-        filler.join()
-        if filler.exitcode:
-            raise RuntimeError(f"the environment could not be filled: status {filler.exitcode}")
+        apart(_fill, resources)
         start_django(migrate=False)
         from django.db import connections  # noqa: PLC0415
 
@@ -30,6 +28,15 @@ def filled(resources: int) -> Iterator[str]:
             yield (home / "admin.token").read_text(encoding="utf-8").strip()
         finally:
             connections.close_all()
+
+
+def apart(fill: Callable[[_Argument], None], argument: _Argument) -> None:
+    """Fill the installation in a process of its own, which sets Django up. Raises RuntimeError when it fails."""
+    filler = multiprocessing.get_context("spawn").Process(target=fill, args=(argument,))
+    filler.start()
+    filler.join()
+    if filler.exitcode:
+        raise RuntimeError(f"the installation could not be filled: status {filler.exitcode}")
 
 
 def _fill(resources: int) -> None:

@@ -5,7 +5,8 @@ queries).
 import time
 from collections.abc import Iterator
 
-from bench.filled import filled
+from bench.filled import apart, filled
+from bench.installation import start_django
 from bench.registry import Measurement, Parameters, scenario
 
 _AT_MOST_MS = 300
@@ -29,10 +30,7 @@ def console(parameters: Parameters) -> Iterator[Measurement]:
         from bench.console_pages import addresses, subject_now  # noqa: PLC0415
 
         began = time.perf_counter()
-        console_fleet.resources_write(resources=parameters["resources"], changes=parameters["changes"])
-        console_fleet.clients_report(clients=parameters["clients"], resources=parameters["resources"])
-        console_fleet.incidents_make(incidents=parameters["incidents"], clients=parameters["clients"])
-        console_fleet.people_act(count=_PEOPLE)
+        apart(_fleet, parameters)
         yield Measurement("filling the installation", "s", (time.perf_counter() - began,))
         browser = Client(SERVER_NAME="127.0.0.1")
         browser.force_login(User.objects.filter(is_superuser=True)[0])
@@ -53,3 +51,14 @@ def console(parameters: Parameters) -> Iterator[Measurement]:
                 took.append((time.perf_counter() - began) * 1000)
             yield Measurement(f"{address} ({asked} queries)", "ms", tuple(took), at_most=_AT_MOST_MS)
         yield Measurement("queries of a page, at most", "queries", (most,))
+
+
+def _fleet(parameters: Parameters) -> None:
+    """Fill the installation. What that leaves in a process is not a server's, so it has one of its own."""
+    start_django(migrate=False)
+    from bench import console_fleet  # noqa: PLC0415
+
+    console_fleet.resources_write(resources=parameters["resources"], changes=parameters["changes"])
+    console_fleet.clients_report(clients=parameters["clients"], resources=parameters["resources"])
+    console_fleet.incidents_make(incidents=parameters["incidents"], clients=parameters["clients"])
+    console_fleet.people_act(count=_PEOPLE)

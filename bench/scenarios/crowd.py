@@ -9,7 +9,7 @@ from statistics import linear_regression
 import redis
 
 from bench.ads_process import AdsProcess, ads_process
-from bench.ads_program import TASKS_WORD
+from bench.ads_program import HELD_WORD
 from bench.cycles import Counted, cycles
 from bench.fan_outs import LIMITS, PER_CLUSTER, builder, measure_in_turn, product, rules
 from bench.filled import filled
@@ -97,7 +97,7 @@ def _samples(ads: AdsProcess, parley: Whole, done: Counted, *, seconds: float) -
 
 
 class _Left:
-    """What may be left behind: tasks and descriptors of ADS, keys in the broker."""
+    """What may be left behind: tasks, threads and descriptors of ADS, keys in the broker."""
 
     def __init__(self, ads: AdsProcess, broker: "redis.Redis") -> None:
         self._ads, self._broker = ads, broker
@@ -115,19 +115,21 @@ class _Left:
         return last
 
     def _now(self) -> dict[str, int]:
+        tasks, threads = self._held()
         return {
-            "tasks": self._tasks(),
+            "tasks": tasks,
             "descriptors": self._ads.process.num_fds(),
-            "threads": self._ads.process.num_threads(),
+            "threads": threads,
             "keys": int(self._broker.dbsize()),
         }
 
-    def _tasks(self) -> int:
-        """As many as the event loop has, by its own word."""
-        told = self._ads.said().count(TASKS_WORD)
+    def _held(self) -> tuple[int, int]:
+        """Tasks of the event loop and threads of Python, by the process's own word."""
+        told = self._ads.said().count(HELD_WORD)
         self._ads.process.send_signal(signal.SIGUSR1)
-        _until(lambda: self._ads.said().count(TASKS_WORD) > told)
-        return int(self._ads.said().rpartition(TASKS_WORD)[2].split()[0])
+        _until(lambda: self._ads.said().count(HELD_WORD) > told)
+        tasks, threads = self._ads.said().rpartition(HELD_WORD)[2].split()[:2]
+        return int(tasks), int(threads)
 
 
 def _until(condition: Callable[[], bool]) -> None:
