@@ -22,6 +22,8 @@ _MAX_ENTRIES: Final = 20_000
 _Held = tuple[str, EntryKey]
 """The address of a chunk, and a name that belongs there."""
 _entries_held: Final = Remembered[_Held, Entry | None](_MAX_ENTRIES)
+# Roots and access tables of some environments, by their addresses; one takes tens of kilobytes.
+_parts_held: Final = Remembered[str, bytes](100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def snapshots_of_names(*, keys: Mapping[str, Collection[EntryKey]]) -> Mapping[s
 
 def snapshots_of_heads(*, keys: Mapping[SnapshotHead, Collection[EntryKey]]) -> Mapping[str, Snapshot]:
     """The same of these heads, for who has asked for them already. Two queries at most. Raises ChunkError."""
-    blobs = _blobs({address for head in keys for address in (head.root, head.access)})
+    blobs = _parts_held.those_of({address for head in keys for address in (head.root, head.access)}, _blobs)
     held = {head: _chunks_of(blobs[head.root], wanted) for head, wanted in keys.items()}
     entries = _entries_held.those_of([each for some in held.values() for each in some], _entries_read)
     return {
