@@ -252,6 +252,10 @@ class Layout(Enum):
     __hash__ = object.__hash__  # as of Variant
 
 
+_Told = tuple[int, tuple[int, ...], tuple[str, ...], str, str, Layout]
+"""A response: its resources and errors by their identities, names that are gone, version, nonce, layout."""
+
+
 class Encoder:
     """Responses as bytes. One per process, used on the event loop only.
 
@@ -273,10 +277,9 @@ class Encoder:
         self._bodies: Recent[tuple[int, Layout], tuple[tuple[NamedContent, ...], bytes]] = Recent(
             _MAX_BODY_BYTES, lambda entry: len(entry[1])
         )
-        # Streams that opened together have the same nonces, and are told the same with the same bytes.
-        self._responses: Recent[tuple[int, Layout, str, str], tuple[tuple[NamedContent, ...], bytes]] = Recent(
-            _MAX_RESPONSE_BYTES, lambda entry: len(entry[1])
-        )
+        # Streams that opened together have the same nonces, and are told the same with the same bytes. The engine's
+        # resources and errors are known by their identities, and held so that these stay their own.
+        self._responses: Recent[_Told, tuple[Respond, bytes]] = Recent(_MAX_RESPONSE_BYTES, lambda entry: len(entry[1]))
         self._errors: Recent[ResourceError, bytes] = Recent(_MAX_ERROR_ENTRIES, lambda _: 1)
 
     def encode(self, variant: Variant, response: Respond, *, wrapped: bool = False) -> bytes:
@@ -286,12 +289,13 @@ class Encoder:
         message's own, and a NACK names even what cannot be decoded (clients.md section 4).
         """
         layout = _layout(variant, wrapped=wrapped)
-        if not response.resources or response.errors or response.removed or response.kind.secret:
+        if not response.resources or response.kind.secret:
             return self._whole(variant, layout, response)
-        key = (id(response.resources), layout, response.version, response.nonce)
+        errors = tuple(map(id, response.errors))
+        key = (id(response.resources), errors, response.removed, response.version, response.nonce, layout)
         shared = self._responses.get(key)
         if shared is None:
-            shared = self._responses.put(key, (response.resources, self._whole(variant, layout, response)))
+            shared = self._responses.put(key, (response, self._whole(variant, layout, response)))
         return shared[1]
 
     def encode_errors(

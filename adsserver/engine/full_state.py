@@ -123,14 +123,13 @@ class FullState(SubStream):
         return view.body(self.subscription, self._overlay(view), self.settings.public_url)
 
     def _respond(self, view: ClientView, body: Body, *, settled: bool) -> Entry:
-        told = self._told
         # F9: gRPC C-core takes an error that is not repeated for a deletion.
-        known = () if self.settings.repeat_errors else told.errors
+        known = () if self.settings.repeat_errors else self._told.errors
         entry = Entry(
             version=body.version,
             resources=body.resources,
             changed=self._changed_by(body, view),
-            errors=tuple(error for error in body.errors if error not in known),
+            errors=tuple(error for error in body.errors if error not in known) if known else body.errors,
             push=not self._asked,
             body=body,
         )

@@ -19,6 +19,7 @@ from xdscore.resource_types import CLUSTER, RESOURCE_TYPES, SECRET, ResourceType
 from xdscore.snapshot import Content, content_hash
 
 IDENTIFIER = "parley/1.0/host/1"
+MISSING = ResourceError("m", StatusCode.NOT_FOUND, "XDS1001", "There is no m.")
 
 
 class Contents:
@@ -144,11 +145,13 @@ def test_encode__same_tuple_on_many_streams__is_joined_once_for_each_layout() ->
     assert len(set(sent)) == 9
 
 
-def test_encode__same_nonce_on_many_streams__is_the_same_object() -> None:
+@pytest.mark.parametrize("errors", [(), (MISSING,)], ids=["plain", "errors"])
+def test_encode__same_nonce_on_many_streams__is_the_same_object(errors: tuple[ResourceError, ...]) -> None:
     contents, resources = one_resource(CLUSTER)
     encoder = Encoder(contents, IDENTIFIER)
+    response = replace(respond(CLUSTER, resources), errors=errors)
 
-    first, second = (encoder.encode(Variant.SOTW, respond(CLUSTER, resources)) for _ in range(2))
+    first, second = (encoder.encode(Variant.SOTW, replace(response, nonce="1")) for _ in range(2))
 
     assert first is second
 
@@ -156,7 +159,7 @@ def test_encode__same_nonce_on_many_streams__is_the_same_object() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda plain: replace(plain, errors=(ResourceError("m", StatusCode.NOT_FOUND, "XDS1001", "There is no m."),)),
+        lambda plain: replace(plain, errors=(MISSING,)),
         lambda plain: replace(plain, removed=("m",)),
         lambda plain: replace(plain, version="w"),
         lambda plain: replace(plain, nonce="2"),

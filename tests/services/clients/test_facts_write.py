@@ -115,6 +115,52 @@ def test_facts_write__changed_subscription__names_are_replaced_and_sets_are_shar
     assert client_subscriptions(public_id=id_of(two))[0].names == ("a", "b")
 
 
+def test_facts_write__one_known_and_one_new_stream__each_has_its_own_state_and_times() -> None:
+    now = 100.0
+    buffer, known, new = FactBuffer(clock=lambda: now), stream(1), stream(2)
+    buffer.opened(known)
+    buffer.learnt(known, subscribed("a", kind=ENDPOINT))
+    write(buffer)
+    (asked,) = client_subscriptions(public_id=id_of(known))
+    assert (asked.sent, asked.sent_at, asked.acked_at) == ("", None, None)
+
+    wildcard_clients(buffer, new, response=respond(content("a")))
+    buffer.sent(known, respond(content("b"), kind=ENDPOINT, version="w2"))
+    now = 107.5
+    write(buffer)
+
+    (sent,) = client_subscriptions(public_id=id_of(known))
+    (acked,) = client_subscriptions(public_id=id_of(new))
+    assert (sent.state, sent.names, sent.sent, sent.acked, sent.acked_at) == ("sent", ("a",), "w2", "", None)
+    assert (acked.state, acked.wildcard, acked.sent, acked.acked) == ("acked", True, "w1", "w1")
+    for at in (sent.sent_at, acked.sent_at, acked.acked_at):
+        assert at is not None
+        assert timedelta(seconds=7.4) < timezone.now() - at < timedelta(seconds=12)
+
+
+def test_facts_write__streams_that_are_known__are_changed_in_place() -> None:
+    now = 100.0
+    buffer, one, response = FactBuffer(clock=lambda: now), stream(), respond(content("a"))
+    buffer.opened(one)
+    buffer.learnt(one, subscribed(wildcard=True))
+    write(buffer)
+
+    buffer.sent(one, response)
+    now = 103.0
+    write(buffer)
+    (sent,) = client_subscriptions(public_id=id_of(one))
+    buffer.learnt(one, acknowledged(response))
+    write(buffer)
+    (acked,) = client_subscriptions(public_id=id_of(one))
+
+    assert (sent.state, sent.wildcard, sent.names, sent.sent, sent.acked) == ("sent", True, (), "w1", "")
+    assert sent.acked_at is None
+    assert (acked.state, acked.wildcard, acked.names, acked.sent, acked.acked) == ("acked", True, (), "w1", "w1")
+    assert acked.sent_at is not None
+    assert acked.acked_at is not None
+    assert acked.acked_at - acked.sent_at == timedelta(seconds=3)
+
+
 def test_facts_write__closed_stream__client_is_disconnected_with_the_reason() -> None:
     buffer, one = FactBuffer(), stream()
     buffer.opened(one)
