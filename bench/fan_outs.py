@@ -128,14 +128,20 @@ def rules(number_of: int, environment: str = "default") -> None:
 
     Written at once: each rule that somebody writes is tried against all others, which is not what is measured.
     """
+    from django.db.models import Max  # noqa: PLC0415
+
     from controlplane.access.models import AccessRule  # noqa: PLC0415
     from controlplane.catalog.selectors import environment_get  # noqa: PLC0415
     from xdscore.access import Effect  # noqa: PLC0415
 
     holder = environment_get(key=environment).id
+    behind = AccessRule.objects.filter(environment=holder).aggregate(last=Max("position"))["last"] or 0
     AccessRule.objects.bulk_create(
         AccessRule(
-            environment_id=holder, position=number + 1, pattern=f"forbidden-{number}-*", effect=Effect.DENY.value
+            environment_id=holder,
+            position=behind + number + 1,
+            pattern=f"forbidden-{number}-*",
+            effect=Effect.DENY.value,
         )
         for number in range(number_of)
     )
