@@ -2,7 +2,8 @@
 
 All statements but one are read alike by SQLite (3.35 or later) and PostgreSQL. Each names the row it refers to in its
 own WHERE: a fact about a client of an environment that was deleted meanwhile writes nothing, instead of failing the
-batch for ever. Rows are sorted by key, so that two replicas never wait for each other.
+batch for ever. Rows are sorted by key, so that two replicas never wait for each other; those of a stream are one
+replica's alone.
 """
 
 import json
@@ -56,7 +57,8 @@ _SUBSCRIPTION: Final = """
         sent_at = excluded.sent_at, acked = excluded.acked, acked_at = excluded.acked_at
 """
 # The same of those that are there already, as nearly all are, in one statement: with one for each, Python's lock goes
-# back and forth between this thread and the event loop as often, which costs both more than the writing does.
+# back and forth between this thread and the event loop as often, which costs both more than the writing does. The
+# places are those of the rows of `_write_subscriptions`.
 _SAID: Final = {
     "sqlite": """
         UPDATE clients_subscription SET
