@@ -1,6 +1,6 @@
 """Answers which clients there are, those that need attention first. Values only, never rows. For the pages.
 
-Everything is counted and cut by the database; only whom the snapshot finds refusing or denied is looked up before.
+Everything is counted and cut by the database; only who refuses, is silent or is denied is looked up before.
 """
 
 import json
@@ -14,15 +14,10 @@ from django.db import connection
 from django.db.models import Case, Count, Exists, IntegerField, Max, OuterRef, Q, Value, When, Window
 from django.db.models.expressions import RawSQL
 
-from controlplane.clients.clock import database_now
-from controlplane.clients.delivery import SILENT_AFTER
-from controlplane.clients.facts import SubscriptionState
 from controlplane.clients.families import ClientFamily
-from controlplane.clients.models import Client, Nack, Stream, Subscription
+from controlplane.clients.models import Client, Nack, Stream
 from controlplane.clients.selectors import ClientSummary, NackView, StreamView, client_rows, client_summaries, nacks_get
 from controlplane.clients.troubles import Troubles, troubles_of
-
-_OPEN: Final = Q(stream__closed_at=None)
 
 
 class Standing(StrEnum):
@@ -128,15 +123,11 @@ _ORDER: Final = tuple(Standing)
 
 def _standing(troubles: Troubles) -> Case:
     """The place of a client's standing in `_ORDER`."""
-    asked = Subscription.objects.filter(_OPEN, stream__client=OuterRef("pk"))
-    long_ago = database_now() - SILENT_AFTER
-    waiting = Exists(asked.filter(state=SubscriptionState.SENT.value, sent_at__lt=long_ago))
     connected = Exists(Stream.objects.filter(client=OuterRef("pk"), closed_at=None))
-    nacked = Exists(asked.filter(state=SubscriptionState.NACKED.value))
     places = {standing: Value(place) for place, standing in enumerate(_ORDER)}
     return Case(
-        When(Q(nacked) | Q(pk__in=_listed(troubles.refusing)), then=places[Standing.REFUSING]),
-        When(waiting, then=places[Standing.SILENT]),
+        When(pk__in=_listed(troubles.refusing), then=places[Standing.REFUSING]),
+        When(pk__in=_listed(troubles.silent), then=places[Standing.SILENT]),
         When(pk__in=_listed(troubles.denied), then=places[Standing.DENIED]),
         When(connected, then=places[Standing.CONNECTED]),
         default=places[Standing.GONE],

@@ -161,6 +161,18 @@ def fleet_asks(*, environment_key: str, words: Collection[str]) -> FleetAsks:
     return FleetAsks(clients, asks, names)
 
 
+def clients_ask(*, clients: Collection[str]) -> tuple[tuple[Asks, ...], Mapping[str, tuple[str, ...]]]:
+    """What the open streams of these clients ask for, and the names of each name set. Two queries for 500 clients."""
+    columns = ("stream__client_id", "type", "wildcard", "name_set_id")
+    found = [
+        Asks(*row)
+        for chunk in _chunks(clients)
+        for row in Subscription.objects.filter(stream__client__in=chunk, stream__closed_at=None).values_list(*columns)
+    ]
+    names = _name_sets({each.name_set for each in found})
+    return tuple(each for each in found if each.name_set in names), names
+
+
 def fleet_asking(*, environment_key: str, word: str, names: Collection[str]) -> Mapping[str, ClientFacts]:
     """By id, the connected clients that ask for one of these names by itself; a wildcard asks for none. Two queries."""
     here = Subscription.objects.filter(

@@ -1,9 +1,10 @@
-"""Answers which connected clients refuse what is published now, and which are told that they may not read a name.
+"""Answers which connected clients refuse something, which do not answer, and which are told that they may not read a
+name.
 
-Neither can be read off their last answers: whoever refused content is given something older in its place and
-acknowledges that, and whoever may not read a name is told so and acknowledges that (xRFC TP3). The published snapshot
-decides here as it does for streams (architecture.md law 2), so the list of clients, its counters and filters, the front
-page and a client's own page say the same.
+Last answers do not tell all of it: whoever refused content is given something older in its place and acknowledges that,
+and whoever may not read a name is told so and acknowledges that (xRFC TP3). The published snapshot decides here as it
+does for streams (architecture.md law 2), so the list of clients, its counters and filters, the front page and a
+client's own page say the same.
 """
 
 from collections import defaultdict
@@ -11,8 +12,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from controlplane.clients.clock import database_now
+from controlplane.clients.delivery import SILENT_AFTER
 from controlplane.clients.facts import NO_NAMES, SubscriptionState, unpack_contents, unpack_names
 from controlplane.clients.models import Client, ContentList, Nack, NameSet, Stream, Subscription
 from controlplane.clients.rulings import Rows, Rulings, Who
@@ -43,30 +46,56 @@ _deniable: Final = Remembered[tuple[str, str, str], Rows](_MAX_REMEMBERED)
 
 @dataclass(frozen=True, slots=True)
 class Troubles:
-    """Ids of connected clients. `refusing`: on a stream that is open they refused content that is published now, and
-    acknowledged something since; `denied`: they ask by name for what they may not read, and hear so.
+    """Ids of connected clients; one may be in several.
+
+    `refusing`: on a stream that is open their last answer to some type was a NACK, or they refused content that is
+    published now; `silent`: they were sent something 30 s ago or longer and have not answered; `denied`: they ask by
+    name for what they may not read, and hear so.
     """
 
     refusing: frozenset[str] = frozenset()
+    silent: frozenset[str] = frozenset()
     denied: frozenset[str] = frozenset()
 
 
 def troubles_of(*, environment_keys: Collection[str], client: str = "") -> Troubles:
-    """Of all connected clients of these environments, or of one. At most ten queries, however many there are; half of
-    them only for lists that this process has not looked at yet.
+    """Of all connected clients of these environments, or of one. At most eleven queries, however many there are; half
+    of them only for lists that this process has not looked at yet.
 
     Where a snapshot cannot be read nobody is judged by it; whoever builds and serves it reports that.
     """
+    nacked, silent = _by_last_answer(environment_keys, client)
     heads = [head for head in snapshot_heads() if head.genuine and head.environment in environment_keys]
     refusals = _refusals([head.environment for head in heads], client)
-    refused = _lines(refusals.distinct(), "client", "suspects")
+    refused = _lines(refusals, "client", "suspects")
     try:
         snapshots = snapshots_of_heads(keys=dict.fromkeys(heads, ()))
         rulings = {head.environment: _rulings(head, snapshots[head.environment]) for head in heads}
         published = _rows_published(heads, rulings, {shared for _, shared in refused}, refusals)
     except ChunkError:
-        return Troubles()
-    return Troubles(_those(Effect.ALLOW, refused, published, rulings), _denied(rulings, client))
+        return Troubles(nacked, silent)
+    refusing = _those(Effect.ALLOW, refused, published, rulings)
+    return Troubles(nacked | refusing, silent, _denied(rulings, client))
+
+
+def _by_last_answer(environment_keys: Collection[str], client: str) -> tuple[frozenset[str], frozenset[str]]:
+    """(whose last answer to some type was a NACK, who has not answered for long). One query."""
+    nacked, sent = SubscriptionState.NACKED.value, SubscriptionState.SENT.value
+    # Few are in these states, so they are found first: a join would have SQLite go through every client's streams.
+    here = Exists(
+        Stream.objects.filter(
+            pk=OuterRef("stream"), closed_at=None, client__environment__key__in=list(environment_keys)
+        )
+    )
+    rows = Subscription.objects.filter(
+        Q(state=nacked) | Q(state=sent, sent_at__lt=database_now() - SILENT_AFTER), here
+    ).order_by()
+    if client:
+        rows = rows.filter(stream__client=client)
+    found: dict[str, set[str]] = {nacked: set(), sent: set()}
+    for pk, state in rows.values_list("stream__client", "state").distinct():
+        found[state].add(pk)
+    return frozenset(found[nacked]), frozenset(found[sent])
 
 
 def _rulings(head: SnapshotHead, snapshot: Snapshot) -> Rulings:
@@ -127,14 +156,9 @@ def _audiences(clients: Collection[str], rulings: Mapping[str, Rulings]) -> Mapp
 
 
 def _refusals(environment_keys: Collection[str], client: str) -> QuerySet[Nack]:
-    """What was refused on streams that are open, unless that was the last word."""
+    """What was refused on streams that are open."""
     here = Exists(Stream.objects.filter(pk=OuterRef("stream"), closed_at=None))
-    last_word = Exists(
-        Subscription.objects.filter(
-            stream=OuterRef("stream"), type=OuterRef("type"), state=SubscriptionState.NACKED.value
-        )
-    )
-    rows = Nack.objects.filter(here, ~last_word, client__environment__key__in=list(environment_keys)).order_by()
+    rows = Nack.objects.filter(here, client__environment__key__in=list(environment_keys)).order_by()
     return rows.filter(client=client) if client else rows
 
 

@@ -3,11 +3,14 @@
 Whoever asks by name for what it cannot have is told so and acknowledges that (xRFC TP3).
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
-from controlplane.clients.fleet_selectors import StreamSubscription, fleet_subscriptions
+from controlplane.clients.asks import Asks
+from controlplane.clients.fleet_selectors import clients_ask
 from controlplane.clients.selectors import ClientSummary
 from controlplane.snapshots.selectors import snapshot_of_names
 from xdscore.access import Audience
@@ -44,32 +47,35 @@ def told_of(*, clients: Collection[ClientSummary]) -> Mapping[str, Told]:
 
 
 def _told_here(environment_key: str, clients: Collection[ClientSummary]) -> Mapping[str, Told]:
-    asked = fleet_subscriptions(clients=[client.id for client in clients], max_nacks=0)
+    asks, names = clients_ask(clients=[client.id for client in clients])
     # Clients of one workload ask for the same names, hundreds of them: each set is gone through once.
-    different = {_set_of(each): each for subscriptions in asked.values() for each in subscriptions}
-    named = {key: tuple(_asked(each)) for key, each in different.items()}
-    looked_up = frozenset(tuple(dict.fromkeys(key for keys in named.values() for key in keys))[:_MAX_NAMES])
+    named = {each: tuple(_keys(each, names)) for each in dict.fromkeys(map(_set_of, asks))}
+    looked_up = frozenset(islice(dict.fromkeys(key for keys in named.values() for key in keys), _MAX_NAMES))
     if not looked_up:
         return {}
     snapshot = snapshot_of_names(environment_key=environment_key, keys=looked_up)
     judge = _Judge(
         snapshot if snapshot is None else _narrowed(snapshot, looked_up),
-        {key: looked_up.intersection(keys) for key, keys in named.items()},
+        {each: looked_up.intersection(keys) for each, keys in named.items()},
     )
+    asked: dict[str, set[_Set]] = defaultdict(set)
+    for ask in asks:
+        asked[ask.client].add(_set_of(ask))
     return {client.id: judge.told(_audience(client, judge.snapshot), asked[client.id]) for client in clients}
 
 
-_Set = tuple[str, tuple[str, ...]]
-"""Type and names, as a stream asks for them."""
+_Set = tuple[str, str]
+"""Type and set of names, as a stream asks for them."""
 
 
-def _set_of(subscription: StreamSubscription) -> _Set:
-    return (subscription.type, subscription.names)
+def _set_of(ask: Asks) -> _Set:
+    return (ask.word, ask.name_set)
 
 
-def _asked(subscription: StreamSubscription) -> Iterator[EntryKey]:
+def _keys(asked: _Set, names: Mapping[str, Collection[str]]) -> Iterator[EntryKey]:
     """The names it asks for one by one; a glob collection is no name (protocol.md H3)."""
-    return ((subscription.type, canonical(name)) for name in subscription.names if glob_of(name) is None)
+    word, name_set = asked
+    return ((word, canonical(name)) for name in names[name_set] if glob_of(name) is None)
 
 
 def _narrowed(snapshot: Snapshot, keys: Collection[EntryKey]) -> Snapshot:
@@ -93,8 +99,8 @@ class _Judge:
         self._named = named
         self._known: dict[tuple[Audience, EntryKey], Decision] = {}
 
-    def told(self, audience: Audience, subscriptions: Sequence[StreamSubscription]) -> Told:
-        keys: frozenset[EntryKey] = frozenset().union(*(self._named[_set_of(each)] for each in subscriptions))
+    def told(self, audience: Audience, asked: Collection[_Set]) -> Told:
+        keys: frozenset[EntryKey] = frozenset().union(*(self._named[each] for each in asked))
         decisions = [self._of(audience, key) for key in keys]
         return Told(
             denied=sum(isinstance(decision, Denied) for decision in decisions),
