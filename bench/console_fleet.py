@@ -27,6 +27,7 @@ from controlplane.clients.facts import (
     ReplicaFact,
     StreamFact,
     SubscriptionFact,
+    SubscriptionSays,
     SubscriptionState,
     intern_contents,
     intern_names,
@@ -174,9 +175,10 @@ def _subscriptions(number: int, names: tuple[Interned, Interned]) -> Iterator[Su
     elif number % 50 == 1:
         state = SubscriptionState.SENT
     stream = f"{number:032x}"
-    yield SubscriptionFact(stream, CLUSTER.word, NO_NAMES.id, True, state, "v2", age, "v1", age)
+    yield SubscriptionFact(stream, SubscriptionSays(CLUSTER.word, NO_NAMES.id, True, state, "v2", "v1"), age, age)
     for kind, each in zip((ENDPOINT, ROUTE), names, strict=True):
-        yield SubscriptionFact(stream, kind.word, each.id, False, SubscriptionState.ACKED, "v1", age, "v1", age)
+        says = SubscriptionSays(kind.word, each.id, False, SubscriptionState.ACKED, "v1", "v1")
+        yield SubscriptionFact(stream, says, age, age)
 
 
 def _nack(number: int, client: int, name: str, contents: str) -> NackFact:

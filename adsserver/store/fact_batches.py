@@ -25,6 +25,7 @@ from controlplane.clients.facts import (
     StreamEnd,
     StreamFact,
     SubscriptionFact,
+    SubscriptionSays,
     SubscriptionState,
     intern_contents,
     intern_names,
@@ -53,19 +54,15 @@ _CAUSE_CHARS = 300
 
 
 class Substream(NamedTuple):
-    """One type of one stream as it is now; `nonce` is that of the response sent last.
+    """One type of one stream as it was when the thread looked. Times are monotonic, None: never."""
 
-    Times are monotonic, None: never.
-    """
-
-    wildcard: bool = False
-    names: frozenset[str] = frozenset()
-    state: SubscriptionState = SubscriptionState.REQUESTED
-    nonce: str = ""
-    sent: str = ""
-    sent_at: float | None = None
-    acked: str = ""
-    acked_at: float | None = None
+    wildcard: bool
+    names: frozenset[str]
+    state: SubscriptionState
+    sent: str
+    sent_at: float | None
+    acked: str
+    acked_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +119,6 @@ class Learnt:
     substreams: dict[tuple[str, str], Substream] = field(default_factory=dict)
     refusals: deque[Refusal] = field(default_factory=lambda: deque(maxlen=MAX_NACKS))
     acknowledged: list[Acknowledgement] = field(default_factory=list)
-
-    @property
-    def keys(self) -> int:
-        """How much of a batch this fills."""
-        return len(self.opened) + len(self.ended) + len(self.substreams)
 
 
 class Pending:
@@ -203,7 +195,7 @@ class Pending:
         for stream in batch.streams:
             del self._opened[stream.id]
         for subscription in batch.subscriptions:
-            del self._substreams[(subscription.stream, subscription.word)]
+            del self._substreams[(subscription.stream, subscription.says.word)]
         for end in batch.ends:
             del self._ended[end.id]
         for key in list(islice(self._refusals, len(batch.nacks))):
@@ -318,17 +310,9 @@ def _stream(opened: Opened, now: float) -> StreamFact:
 
 def _subscription(key: tuple[str, str], substream: Substream, names: str, now: float) -> SubscriptionFact:
     stream, word = key
-    return SubscriptionFact(
-        stream=stream,
-        word=word,
-        names=names,
-        wildcard=substream.wildcard,
-        state=substream.state,
-        sent=substream.sent,
-        sent_age_s=_age(substream.sent_at, now),
-        acked=substream.acked,
-        acked_age_s=_age(substream.acked_at, now),
-    )
+    wildcard, _, state, sent, sent_at, acked, acked_at = substream
+    says = SubscriptionSays(word, names, wildcard, state, sent, acked)
+    return SubscriptionFact(stream, says, _age(sent_at, now), _age(acked_at, now))
 
 
 def _age(at: float | None, now: float) -> float | None:

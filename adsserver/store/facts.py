@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 
 import structlog
 from django.conf import settings
@@ -41,6 +42,8 @@ _MISSING_AFTER_S = 10.0
 # it: the next tries are smaller and smaller, until a single fact is left, which is given up.
 _MAX_REFUSALS = 5
 _SHRINK = 8
+# So many are copied while the event loop may have to wait: some tenths of a millisecond.
+_SLICE = 500
 # resolutions C30: the fact writer is the first to give way to other writers.
 _SQLITE_BUSY_MS = 2_000
 # Resources of responses whose contents were reported; beyond it the oldest response is looked at again when
@@ -64,12 +67,37 @@ class FactStatus:
         return "" if self.missing_since is None else f"facts since {self.missing_since:%H:%M:%S} UTC are missing"
 
 
+@dataclass(slots=True, eq=False)
+class _OpenSubstream:
+    """One type of an open stream as it is now: as `Substream`, which is a copy of it, but kept up to date in place."""
+
+    key: tuple[str, str]
+    wildcard: bool = False
+    names: frozenset[str] = frozenset()
+    state: SubscriptionState = SubscriptionState.REQUESTED
+    nonce: str = ""
+    sent: str = ""
+    sent_at: float | None = None
+    acked: str = ""
+    acked_at: float | None = None
+
+    def copied(self) -> Substream:
+        return Substream(self.wildcard, self.names, self.state, self.sent, self.sent_at, self.acked, self.acked_at)
+
+
 @dataclass(slots=True)
 class _OpenStream:
     """A stream as the event loop knows it."""
 
     opened: Opened
-    substreams: dict[str, Substream] = field(default_factory=dict)
+    substreams: dict[str, _OpenSubstream] = field(default_factory=dict)
+
+    def substream(self, word: str) -> _OpenSubstream:
+        """The one of this type, from now on if there was none."""
+        known = self.substreams.get(word)
+        if known is None:
+            known = self.substreams[word] = _OpenSubstream((self.opened.stream.id, word))
+        return known
 
 
 class FactBuffer:
@@ -91,9 +119,12 @@ class FactBuffer:
         self._serving = serving
         self._max_nack_bytes: int = bounds.nack_text_bytes
         self._shortest_gap_s = 1 / bounds.nack_writes_per_s
-        # Held by the event loop and the thread for the time of a few assignments; guards the next four.
+        # Held by the event loop and the thread for the time of a few assignments, or of a slice of copies; guards the
+        # next five.
         self._lock = threading.Lock()
         self._learnt = Learnt()
+        # What changed since the thread last looked, in order: each has one place, however often it changes.
+        self._changed: dict[_OpenSubstream, None] = {}
         self._streams: dict[str, _OpenStream] = {}
         self._remembered = _RememberedResponses()
         self._nacks_dropped = 0
@@ -122,7 +153,7 @@ class FactBuffer:
         with self._lock:
             self._streams[stream.id] = _OpenStream(opened)
             self._learnt.opened[stream.id] = opened
-            full = self._learnt.keys >= MAX_BATCH_KEYS
+            full = self._full()
         if full:
             self._wake.set()
 
@@ -133,23 +164,11 @@ class FactBuffer:
             known = self._streams.get(stream.id)
             if known is None:
                 return
-            before = known.substreams.get(response.kind.word, _NOTHING)
-            self._set(
-                known,
-                response.kind.word,
-                # Not `_replace`, which takes twice as long; this is once for every response.
-                Substream(
-                    before.wildcard,
-                    before.names,
-                    SubscriptionState.SENT,
-                    response.nonce,
-                    response.version,
-                    now,
-                    before.acked,
-                    before.acked_at,
-                ),
-            )
-            full = self._learnt.keys >= MAX_BATCH_KEYS
+            each = known.substream(response.kind.word)
+            each.state, each.nonce = SubscriptionState.SENT, response.nonce
+            each.sent, each.sent_at = response.version, now
+            self._changed[each] = None
+            full = self._full()
         if full:
             self._wake.set()
 
@@ -161,17 +180,17 @@ class FactBuffer:
             if known is None:
                 return
             match fact:
-                case Subscribed(kind=kind, wildcard=wildcard, names=names):
-                    before = known.substreams.get(kind.word, _NOTHING)
-                    self._set(known, kind.word, before._replace(wildcard=wildcard, names=names))
                 case Acknowledged():
                     self._acknowledged(known, fact, now)
+                case Subscribed(kind=kind, wildcard=wildcard, names=names):
+                    each = known.substream(kind.word)
+                    each.wildcard, each.names = wildcard, names
+                    self._changed[each] = None
                 case Rejected():
                     self._rejected(known, fact, now)
                 case Violated():
                     return  # counted by the metrics of this process; nobody is told about it later
-            rejected = isinstance(fact, Rejected)
-        if rejected:
+        if isinstance(fact, Rejected):
             self._wake.set()
 
     def closed(self, stream: StreamInfo, cause: str) -> None:
@@ -181,25 +200,26 @@ class FactBuffer:
             if self._streams.pop(stream.id, None) is not None:
                 self._learnt.ended[stream.id] = Ended(cause, now)
 
-    def _set(self, known: _OpenStream, word: str, substream: Substream) -> None:
-        known.substreams[word] = substream
-        self._learnt.substreams[(known.opened.stream.id, word)] = substream
+    def _full(self) -> bool:
+        """Whether what is here fills a batch."""
+        return len(self._changed) + len(self._learnt.opened) + len(self._learnt.ended) >= MAX_BATCH_KEYS
 
     def _acknowledged(self, known: _OpenStream, fact: Acknowledged, now: float) -> None:
-        word, environment = fact.kind.word, known.opened.stream.environment
-        before = known.substreams.get(word, _NOTHING)
+        each = known.substream(fact.kind.word)
         # An answer to an older response does not say what the client makes of the newest one.
-        state = SubscriptionState.ACKED if fact.nonce == before.nonce else before.state
-        wildcard, names, _, nonce, sent, sent_at, _, _ = before
-        self._set(known, word, Substream(wildcard, names, state, nonce, sent, sent_at, fact.version, now))
+        if fact.nonce == each.nonce:
+            each.state = SubscriptionState.ACKED
+        each.acked, each.acked_at = fact.version, now
+        self._changed[each] = None
+        environment = known.opened.stream.environment
         if fact.resources and self._remembered.is_new(environment, fact.resources):
-            self._learnt.acknowledged.append(Acknowledgement(environment, word, fact.resources))
+            self._learnt.acknowledged.append(Acknowledgement(environment, fact.kind.word, fact.resources))
 
     def _rejected(self, known: _OpenStream, fact: Rejected, now: float) -> None:
-        word = fact.kind.word
-        before = known.substreams.get(word, _NOTHING)
-        if fact.nonce == before.nonce:
-            self._set(known, word, before._replace(state=SubscriptionState.NACKED))
+        each = known.substream(fact.kind.word)
+        if fact.nonce == each.nonce:
+            each.state = SubscriptionState.NACKED
+            self._changed[each] = None
         refusals = self._learnt.refusals
         if len(refusals) == refusals.maxlen:
             self._nacks_dropped += 1
@@ -258,6 +278,12 @@ class FactBuffer:
     def _take(self) -> None:
         with self._lock:
             taken, self._learnt = self._learnt, Learnt()
+            changed, self._changed = self._changed, {}
+        # Together with the streams they are of, which were opened before; as they are by now.
+        waiting = iter(changed)
+        while some := tuple(islice(waiting, _SLICE)):
+            with self._lock:
+                taken.substreams.update((each.key, each.copied()) for each in some)
         self._pending.add(taken)
 
     def _flush(self, *, stopping: bool = False) -> None:
@@ -324,11 +350,8 @@ class FactBuffer:
             with self._lock:
                 if key in self._streams:
                     self._learnt.opened[key] = stream.opened
-                    self._learnt.substreams.update({(key, word): each for word, each in stream.substreams.items()})
+                    self._changed.update(dict.fromkeys(stream.substreams.values()))
         self._take()
-
-
-_NOTHING = Substream()
 
 
 class _RememberedResponses:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
+from typing import NamedTuple
 
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.families import ClientFamily
@@ -101,21 +102,27 @@ class Interned:
     packed: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionFact:
-    """One type of one stream as it is now.
+class SubscriptionSays(NamedTuple):
+    """What one type of one stream is like now. `names`: the id of an `Interned`.
 
-    `sent` and `acked` are versions on the wire; an age of None: that never happened.
+    `sent` and `acked` are versions on the wire, empty when that never happened. In a fleet that takes a change it is
+    the same for thousands of clients.
     """
 
-    stream: str
     word: str
     names: str
     wildcard: bool
     state: SubscriptionState
     sent: str = ""
-    sent_age_s: float | None = None
     acked: str = ""
+
+
+class SubscriptionFact(NamedTuple):
+    """One type of one stream as it is now. An age of None: that never happened."""
+
+    stream: str
+    says: SubscriptionSays
+    sent_age_s: float | None = None
     acked_age_s: float | None = None
 
 

@@ -2,11 +2,12 @@
 
 All statements but one are read alike by SQLite (3.35 or later) and PostgreSQL. Each names the row it refers to in its
 own WHERE: a fact about a client of an environment that was deleted meanwhile writes nothing, instead of failing the
-batch for ever. Rows are sorted by key, so that two replicas never wait for each other; those of a stream are one
-replica's alone.
+batch for ever. Rows are sorted by key, so that two replicas never wait for each other, but for what streams ask for:
+those are one replica's alone.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -16,7 +17,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from controlplane.clients.clock import database_now
-from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, Interned, Serving
+from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, Interned, Serving, SubscriptionSays
 
 Row = tuple[str | int | bool | bytes | datetime | None, ...]
 
@@ -56,29 +57,27 @@ _SUBSCRIPTION: Final = """
         name_set_id = excluded.name_set_id, wildcard = excluded.wildcard, state = excluded.state, sent = excluded.sent,
         sent_at = excluded.sent_at, acked = excluded.acked, acked_at = excluded.acked_at
 """
-# The same of those that are there already, as nearly all are, in one statement: with one for each, Python's lock goes
-# back and forth between this thread and the event loop as often, which costs both more than the writing does. The
-# places are those of the rows of `_write_subscriptions`.
+# The same of many that are there already and differ only in who they are and when, as in a fleet that takes a change:
+# one statement. With one for each, Python's lock goes back and forth between this thread and the event loop as often,
+# which costs both more than the writing does.
 _SAID: Final = {
     "sqlite": """
         UPDATE clients_subscription SET
-            name_set_id = json_extract(said.value, '$[2]'), wildcard = json_extract(said.value, '$[3]'),
-            state = json_extract(said.value, '$[4]'), sent = json_extract(said.value, '$[5]'),
-            sent_at = json_extract(said.value, '$[6]'), acked = json_extract(said.value, '$[7]'),
-            acked_at = json_extract(said.value, '$[8]')
-        FROM json_each(%s) AS said
-        WHERE clients_subscription.stream_id = json_extract(said.value, '$[0]')
-            AND clients_subscription.type = json_extract(said.value, '$[1]')
+            name_set_id = %s, wildcard = %s, state = %s, sent = %s, acked = %s,
+            sent_at = json_extract(each.value, '$[1]'), acked_at = json_extract(each.value, '$[2]')
+        FROM json_each(%s) AS each
+        WHERE clients_subscription.stream_id = json_extract(each.value, '$[0]') AND clients_subscription.type = %s
     """,
     "postgresql": """
         UPDATE clients_subscription SET
-            name_set_id = said.row ->> 2, wildcard = (said.row ->> 3)::boolean, state = said.row ->> 4,
-            sent = said.row ->> 5, sent_at = (said.row ->> 6)::timestamptz, acked = said.row ->> 7,
-            acked_at = (said.row ->> 8)::timestamptz
-        FROM json_array_elements(%s::json) AS said(row)
-        WHERE clients_subscription.stream_id = said.row ->> 0 AND clients_subscription.type = said.row ->> 1
+            name_set_id = %s, wildcard = %s, state = %s, sent = %s, acked = %s,
+            sent_at = (each.row ->> 1)::timestamptz, acked_at = (each.row ->> 2)::timestamptz
+        FROM json_array_elements(%s::json) AS each(row)
+        WHERE clients_subscription.stream_id = each.row ->> 0 AND clients_subscription.type = %s
     """,
 }
+# From so many on that is worth a statement of its own.
+_MANY_ALIKE: Final = 8
 _END: Final = "UPDATE clients_stream SET closed_at = %s, cause = %s WHERE id = %s AND closed_at IS NULL"
 _CLIENT_OF_END: Final = """
     UPDATE clients_client SET last_seen = %s
@@ -195,25 +194,21 @@ def _write_streams(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
 
 
 def _write_subscriptions(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -> None:
-    rows: list[Row] = [
-        (
-            each.stream,
-            each.word,
-            each.names,
-            each.wildcard,
-            each.state.value,
-            each.sent,
-            moments.ago(each.sent_age_s),
-            each.acked,
-            moments.ago(each.acked_age_s),
-        )
-        for each in sorted(batch.subscriptions, key=lambda each: (each.stream, each.word))
-    ]
-    if not rows:
-        return
-    cursor.execute(_SAID[connection.vendor], [json.dumps(rows, default=str)])
-    if cursor.rowcount < len(rows):
-        _many(cursor, _SUBSCRIPTION, ((*row[1:], row[0]) for row in rows))
+    alike: dict[SubscriptionSays, list[Row]] = defaultdict(list)
+    for stream, says, sent_age_s, acked_age_s in batch.subscriptions:
+        alike[says].append((stream, moments.ago(sent_age_s), moments.ago(acked_age_s)))
+    others: list[Row] = []
+    for (word, names, wildcard, state, sent, acked), rows in alike.items():
+        if len(rows) >= _MANY_ALIKE:
+            listed = json.dumps(rows, default=str)
+            cursor.execute(_SAID[connection.vendor], [names, wildcard, state.value, sent, acked, listed, word])
+            if cursor.rowcount == len(rows):
+                continue
+        others += [
+            (word, names, wildcard, state.value, sent, sent_at, acked, acked_at, stream)
+            for stream, sent_at, acked_at in rows
+        ]
+    _many(cursor, _SUBSCRIPTION, others)
 
 
 def _write_answers(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -> None:

@@ -46,7 +46,9 @@ class Database:
 
     @property
     def all_subscriptions(self) -> dict[tuple[str, str], SubscriptionState]:
-        return {(each.stream, each.word): each.state for batch in self.batches for each in batch.subscriptions}
+        return {
+            (each.stream, each.says.word): each.says.state for batch in self.batches for each in batch.subscriptions
+        }
 
 
 def buffer_of(database: Callable[[FactBatch], None], clock: Clock) -> FactBuffer:
@@ -73,10 +75,10 @@ def test_facts__several_about_one_type__the_last_state_is_written_once() -> None
 
     (batch,) = database.batches
     (written,) = batch.subscriptions
-    assert (written.state, written.sent, written.acked) == (SubscriptionState.ACKED, "w7", "w7")
+    assert (written.says.state, written.says.sent, written.says.acked) == (SubscriptionState.ACKED, "w7", "w7")
     assert (written.sent_age_s, written.acked_age_s) == (5, 3)
     (names,) = batch.name_sets
-    assert (written.names, unpack_names(names.packed)) == (names.id, ("a", "b"))
+    assert (written.says.names, unpack_names(names.packed)) == (names.id, ("a", "b"))
     assert [each.id for each in batch.streams] == [one.id]
     assert [(each.node_id, each.family.value) for each in batch.clients] == [("node-1", "envoy")]
 
@@ -109,7 +111,7 @@ def test_acknowledged__answer_to_an_older_response__type_stays_sent() -> None:
     flush(buffer)
 
     (written,) = database.batches[0].subscriptions
-    assert (written.state, written.sent, written.acked) == (SubscriptionState.SENT, "w2", "w1")
+    assert (written.says.state, written.says.sent, written.says.acked) == (SubscriptionState.SENT, "w2", "w1")
 
 
 def test_facts__of_a_stream_that_is_closed_or_was_never_opened__are_ignored() -> None:
@@ -178,7 +180,7 @@ def test_rejected__kept_with_what_it_was_about__and_repeats_are_counted() -> Non
     lists = {each.id: unpack_contents(each.packed) for each in batch.content_lists}
     assert lists[nack.resources] == (("good", "v1"), ("bad", "v1"))
     assert lists[nack.suspects] == (("bad", "v1"),)
-    assert batch.subscriptions[0].state is SubscriptionState.NACKED
+    assert batch.subscriptions[0].says.state is SubscriptionState.NACKED
 
 
 def test_rejected__text_of_a_megabyte__is_not_held_and_marked_as_cut() -> None:
@@ -320,7 +322,7 @@ def test_flush__after_a_silence_in_which_streams_were_taken_for_dead__reports_al
 
     again = database.batches[1]
     assert [each.id for each in again.streams] == [kept.id]
-    assert [(each.stream, each.state) for each in again.subscriptions] == [(kept.id, SubscriptionState.SENT)]
+    assert [(each.stream, each.says.state) for each in again.subscriptions] == [(kept.id, SubscriptionState.SENT)]
     assert [each.id for each in again.ends] == [left.id]
 
 
@@ -370,7 +372,7 @@ def test_thread__facts_from_a_busy_loop__all_arrive_and_the_last_word_says_so() 
 
     assert not buffer._thread.is_alive()
     newest = {each.stream: each for batch in database.batches for each in batch.subscriptions}
-    assert {each.acked for each in newest.values()} == {f"w{rounds - 1}"}
+    assert {each.says.acked for each in newest.values()} == {f"w{rounds - 1}"}
     assert set(newest) == {each.id for each in streams}
     assert [batch.replica.stopping for batch in database.batches][-1] is True
 
