@@ -5,6 +5,7 @@ connection. A call never waits for the database, raises nothing and costs the sa
 database is away states are kept and the oldest NACKs give way; no stream is slowed.
 """
 
+import math
 import os
 import socket
 import threading
@@ -31,6 +32,9 @@ from xdscore.limits import Limits
 log = structlog.get_logger(__name__)
 
 _FLUSH_S = 1.0
+# Nearly every response is answered at once. One that may still be is written together with its answer: a change that
+# reaches a fleet is then one row for each client, not two.
+_ANSWERS_WITHIN_S = 1.0
 _HEARTBEAT_S = 5.0
 _RETRY_FIRST_S = 1.0
 _RETRY_LAST_S = 30.0
@@ -271,19 +275,26 @@ class FactBuffer:
             self._wake.clear()
             self._take()
             self._flush()
-        self._take()
+        self._take(everything=True)
         self._flush(stopping=True)
         connection.close()
 
-    def _take(self) -> None:
+    def _take(self, *, everything: bool = False) -> None:
         with self._lock:
             taken, self._learnt = self._learnt, Learnt()
+            # Together with the streams they are of, which were opened before.
             changed, self._changed = self._changed, {}
-        # Together with the streams they are of, which were opened before; as they are by now.
-        waiting = iter(changed)
-        while some := tuple(islice(waiting, _SLICE)):
+        # Where somebody refused, it counts at once who else was sent the same.
+        everything = everything or bool(taken.refusals) or len(changed) >= MAX_BATCH_KEYS
+        answers_soon = math.inf if everything else self._clock() - _ANSWERS_WITHIN_S
+        looked_at = iter(changed)
+        while some := tuple(islice(looked_at, _SLICE)):
             with self._lock:
-                taken.substreams.update((each.key, each.copied()) for each in some)
+                for each in some:
+                    if each.state is SubscriptionState.SENT and (each.sent_at or 0.0) > answers_soon:
+                        self._changed[each] = None
+                    else:
+                        taken.substreams[each.key] = each.copied()
         self._pending.add(taken)
 
     def _flush(self, *, stopping: bool = False) -> None:

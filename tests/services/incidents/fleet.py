@@ -91,6 +91,6 @@ class Fleet:
 
     def write(self) -> None:
         """What the fact thread does each second, on this thread's connection."""
-        self.buffer._take()
+        self.buffer._take(everything=True)
         self.buffer._flush()
         assert self.buffer._failing_since is None

@@ -99,14 +99,48 @@ def test_facts__nothing_new_after_a_flush__nothing_is_written_but_a_heartbeat_in
     assert database.batches[1].keys == 0
 
 
+def test_sent__answer_may_be_on_its_way__is_written_with_it_or_after_a_second() -> None:
+    database, clock = Database(), Clock()
+    buffer = buffer_of(database, clock)
+    quick, slow, response = stream(1), stream(2), respond(content("a"))
+    for each in (quick, slow):
+        buffer.opened(each)
+        buffer.sent(each, response)
+    written = []
+    for seconds in (0.5, 0.4, 0.1):
+        clock.now += seconds
+        flush(buffer)
+        written.append(database.all_subscriptions)
+        buffer.learnt(quick, acknowledged(response))
+
+    acked = {(quick.id, "cluster"): SubscriptionState.ACKED}
+    assert written == [{}, acked, {**acked, (slow.id, "cluster"): SubscriptionState.SENT}]
+
+
+def test_sent__somebody_refuses__who_was_sent_the_same_is_written_at_once() -> None:
+    database, clock = Database(), Clock()
+    buffer = buffer_of(database, clock)
+    other, slow, response = stream(1), stream(2), respond(content("a"))
+    for each in (other, slow):
+        buffer.opened(each)
+        buffer.sent(each, response)
+    buffer.learnt(other, rejected(response))
+
+    flush(buffer)
+
+    states = {stream: state for (stream, _), state in database.all_subscriptions.items()}
+    assert states == {other.id: SubscriptionState.NACKED, slow.id: SubscriptionState.SENT}
+
+
 def test_acknowledged__answer_to_an_older_response__type_stays_sent() -> None:
-    database = Database()
-    buffer = buffer_of(database, Clock())
+    database, clock = Database(), Clock()
+    buffer = buffer_of(database, clock)
     one, old, new = stream(), respond(nonce="1", version="w1"), respond(nonce="2", version="w2")
     buffer.opened(one)
     buffer.sent(one, old)
     buffer.sent(one, new)
     buffer.learnt(one, acknowledged(old))
+    clock.now += 1
 
     flush(buffer)
 
@@ -310,9 +344,10 @@ def test_flush__after_a_silence_in_which_streams_were_taken_for_dead__reports_al
     for each in (kept, left):
         buffer.opened(each)
         buffer.sent(each, response)
+    clock.now += 1
     flush(buffer)
     database.failure = OperationalError("gone")
-    clock.now += 5
+    clock.now += 4
     flush(buffer)
     buffer.closed(left, "client left")
     database.failure = None
