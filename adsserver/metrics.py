@@ -166,10 +166,11 @@ class Metrics:
         self.requests = {labels: Tally(requests.labels(*labels)) for labels in both}
         self.responses = {labels: Tally(responses.labels(*labels)) for labels in both}
         self.acks = {kind: Tally(acks.labels(kind)) for kind in _TYPES}
-        self._tallies = (self.bytes_sent, *self.requests.values(), *self.responses.values(), *self.acks.values())
+        self.errors = {(kind, code): Tally(errors.labels(kind, code.name)) for kind in _TYPES for code in StatusCode}
+        tallies = (self.requests, self.responses, self.acks, self.errors)
+        self._tallies = (self.bytes_sent, *(tally for some in tallies for tally in some.values()))
         self.nacks = {kind: nacks.labels(kind) for kind in _TYPES}
         self.nacks_without_content = {kind: unblamed.labels(kind) for kind in _TYPES}
-        self.errors = {(kind, code): errors.labels(kind, code.name) for kind in _TYPES for code in StatusCode}
 
     def settle(self) -> None:
         """Tell Prometheus what tallies counted; whoever reads the registry of this process has it done."""

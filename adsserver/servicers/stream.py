@@ -9,7 +9,6 @@ import asyncio
 import math
 import os
 import random
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -429,15 +428,10 @@ class Stream:
         metrics = self._shared.metrics
         word = response.kind.word
         metrics.responses[self._variant.value, word].inc()
-        if not response.errors:
-            return
-        codes = Counter([error.code for error in response.errors])
-        for code, count in codes.items():
-            metrics.errors[word, code].inc(count)
-        if StatusCode.PERMISSION_DENIED not in codes:
-            return
+        for error in response.errors:
+            metrics.errors[word, error.code].inc()
         refused = [(word, error.name) for error in response.errors if error.code is StatusCode.PERMISSION_DENIED]
-        if self._shared.denied.refused(info.identity, info.node_id, refused, self._loop.time()):
+        if refused and self._shared.denied.refused(info.identity, info.node_id, refused, self._loop.time()):
             metrics.probing.inc()
             limit = self._shared.limits.denied_names_per_h
             log.warning("client.probing", identity=info.identity, node_id=info.node_id, names_per_h=limit)

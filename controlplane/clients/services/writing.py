@@ -116,10 +116,11 @@ def facts_write(*, batch: FactBatch) -> None:
 
 
 class _Moments:
-    """Ages as moments by the database's clock, to the millisecond, in the database's own form."""
+    """Ages as moments by the database's clock, to the hundredth of a second, in the database's own form."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now
+        self._adapted = connection.ops.adapt_datetimefield_value
         # A change reaches a fleet within so few of them that each is made once for many rows.
         self._made: dict[int, datetime | str] = {}
         self.now: datetime | str | None = self.ago(0.0)
@@ -127,12 +128,12 @@ class _Moments:
     def ago(self, age_s: float | None) -> datetime | str | None:
         if age_s is None:
             return None
-        age_ms = round(age_s * 1000)
-        made = self._made.get(age_ms)
+        hundredths = round(age_s * 100)
+        made = self._made.get(hundredths)
         if made is None:
             # A string for SQLite, the moment itself for PostgreSQL; the stubs know of the first only.
-            adapted = connection.ops.adapt_datetimefield_value(self._now - timedelta(milliseconds=age_ms))
-            made = self._made[age_ms] = cast("datetime | str", adapted)
+            adapted = self._adapted(self._now - timedelta(milliseconds=10 * hundredths))
+            made = self._made[hundredths] = cast("datetime | str", adapted)
         return made
 
 

@@ -67,7 +67,7 @@ class World:
 
     def status(self, client: StreamInfo, *, contents: bool = False) -> Status:
         """By name, what is said of this client; a moment later than before."""
-        self.facts._take()
+        self.facts._take(everything=True)
         self.facts._flush()
         self.now += 60
         (one,) = [each for each in self.fleet.clients() if each.node_id == client.node_id]
