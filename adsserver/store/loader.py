@@ -271,7 +271,7 @@ class Loader:
                 "its signature does not hold: it was altered, or signed under a key that is not configured"
             )
         root, table = bytes.fromhex(head.root), bytes.fromhex(head.access)
-        parts = read_parts(blobs, {root, table})
+        parts = self._parts | read_parts(blobs, {root, table} - self._parts.keys())
         addresses, access = decode_root(parts[root]), self._access(head, parts[table])
         new = read_parts(blobs, {each for each in addresses if each not in self._chunks})
         chunks = self._chunks | {address: decode_chunk(data) for address, data in new.items()}
@@ -285,7 +285,7 @@ class Loader:
                 return current
             log.info("snapshot.mended", environment=head.environment, epoch=head.epoch)
         self._chunks = chunks
-        self._parts |= parts | new
+        self._parts = parts | new
         self._loaded[head.environment] = _Loaded(head, addresses, frozenset(unreadable))
         if unreadable:
             log.warning(
