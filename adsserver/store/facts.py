@@ -85,6 +85,10 @@ class _OpenSubstream:
     acked: str = ""
     acked_at: float | None = None
 
+    def is_sent_after(self, moment: float) -> bool:
+        """Whether it waits for the answer to a response that was sent later than this."""
+        return self.state is SubscriptionState.SENT and self.sent_at is not None and self.sent_at > moment
+
     def copied(self) -> Substream:
         return Substream(self.wildcard, self.names, self.state, self.sent, self.sent_at, self.acked, self.acked_at)
 
@@ -291,7 +295,7 @@ class FactBuffer:
         while some := tuple(islice(looked_at, _SLICE)):
             with self._lock:
                 for each in some:
-                    if each.state is SubscriptionState.SENT and (each.sent_at or 0.0) > answers_soon:
+                    if each.is_sent_after(answers_soon):
                         self._changed[each] = None
                     else:
                         taken.substreams[each.key] = each.copied()
