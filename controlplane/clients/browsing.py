@@ -51,7 +51,7 @@ def client_page(
     limit: int = 50,
     troubles: Troubles | None = None,
 ) -> tuple[tuple[ClientLine, ...], int]:
-    """One page of these clients, those that need attention first, and how many there are in all. A dozen queries.
+    """One page of these clients, those that need attention first, and how many there are in all. Some fifteen queries.
 
     `text`: only those whose node id, identity, cluster or address contains it, or whose id it is.
     `clients`: only those of these ids. `troubles`: those of these environments, for who has asked already.
@@ -94,7 +94,7 @@ def client_page(
 def standing_counts(
     *, environment_keys: Collection[str], troubles: Troubles | None = None
 ) -> Mapping[str, Mapping[Standing, int]]:
-    """By environment, how many of its clients stand how. A dozen queries at most."""
+    """By environment, how many of its clients stand how. Some fifteen queries at most."""
     rows = Client.objects.filter(environment__key__in=list(environment_keys)).annotate(
         standing=_standing(troubles or troubles_of(environment_keys=environment_keys))
     )

@@ -16,6 +16,8 @@ from xdscore.selectors import ClientFacts
 
 # As many keys as both databases take in one statement without thinking about it.
 _CHUNK = 500
+# The columns of an `Asks`.
+_ASKS = ("stream__client_id", "type", "wildcard", "name_set_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ def fleet_asks(*, environment_key: str, words: Collection[str]) -> FleetAsks:
     rows = Subscription.objects.filter(
         stream__closed_at=None, stream__client__environment__key=environment_key, type__in=list(words)
     )
-    found = rows.values_list("stream__client_id", "type", "wildcard", "name_set_id").distinct()
+    found = rows.values_list(*_ASKS).distinct()
     sets = NameSet.objects.filter(pk__in=rows.values("name_set_id").distinct())
     names = {pk: unpack_names(bytes(packed)) for pk, packed in sets.values_list("pk", "names")}
     # What came between these reads is left out.
@@ -163,11 +165,10 @@ def fleet_asks(*, environment_key: str, words: Collection[str]) -> FleetAsks:
 
 def clients_ask(*, clients: Collection[str]) -> tuple[tuple[Asks, ...], Mapping[str, tuple[str, ...]]]:
     """What the open streams of these clients ask for, and the names of each name set. Two queries for 500 clients."""
-    columns = ("stream__client_id", "type", "wildcard", "name_set_id")
     found = [
         Asks(*row)
         for chunk in _chunks(clients)
-        for row in Subscription.objects.filter(stream__client__in=chunk, stream__closed_at=None).values_list(*columns)
+        for row in Subscription.objects.filter(stream__client__in=chunk, stream__closed_at=None).values_list(*_ASKS)
     ]
     names = _name_sets({each.name_set for each in found})
     return tuple(each for each in found if each.name_set in names), names

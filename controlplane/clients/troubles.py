@@ -59,8 +59,8 @@ class Troubles:
 
 
 def troubles_of(*, environment_keys: Collection[str], client: str = "") -> Troubles:
-    """Of all connected clients of these environments, or of one. At most eleven queries, however many there are; half
-    of them only for lists that this process has not looked at yet.
+    """Of all connected clients of these environments, or of one. At most thirteen queries, however many there are;
+    half of them only for lists that this process has not looked at yet.
 
     Where a snapshot cannot be read nobody is judged by it; whoever builds and serves it reports that.
     """
@@ -79,7 +79,7 @@ def troubles_of(*, environment_keys: Collection[str], client: str = "") -> Troub
 
 
 def _by_last_answer(environment_keys: Collection[str], client: str) -> tuple[frozenset[str], frozenset[str]]:
-    """(whose last answer to some type was a NACK, who has not answered for long). One query."""
+    """(whose last answer to some type was a NACK, who has not answered for long). One query, and PostgreSQL's clock."""
     nacked, sent = SubscriptionState.NACKED.value, SubscriptionState.SENT.value
     # Few are in these states, so they are found first: a join would have SQLite go through every client's streams.
     here = Exists(
@@ -103,7 +103,7 @@ def _rulings(head: SnapshotHead, snapshot: Snapshot) -> Rulings:
 
 
 def _denied(rulings: Mapping[str, Rulings], client: str) -> frozenset[str]:
-    """Who asks by name for what these rules keep from them. At most three queries.
+    """Who asks by name for what these rules keep from them. At most four queries.
 
     First of each set of names, of which thousands of clients have a few hundred; then of who has one that matters.
     """

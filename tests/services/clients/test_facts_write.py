@@ -138,6 +138,33 @@ def test_facts_write__one_known_and_one_new_stream__each_has_its_own_state_and_t
         assert timedelta(seconds=7.4) < timezone.now() - at < timedelta(seconds=12)
 
 
+@pytest.mark.parametrize("newcomers", [0, 1])
+def test_facts_write__many_streams_say_the_same__each_has_its_own_times(newcomers: int) -> None:
+    now = 100.0
+    buffer, changed = FactBuffer(clock=lambda: now), respond(content("a"), nonce="2", version="w2")
+    known = [stream(number) for number in range(12)]
+    new = [stream(100 + number) for number in range(newcomers)]
+    wildcard_clients(buffer, *known, response=respond(content("a")))
+    write(buffer)
+    for each in new:
+        buffer.opened(each)
+        buffer.learnt(each, subscribed(wildcard=True))
+    streams = [*known, *new]
+    for each in streams:
+        buffer.sent(each, changed)
+    now += 5
+    for each in streams:
+        now += 1
+        buffer.learnt(each, acknowledged(changed))
+
+    write(buffer)
+
+    found = [client_subscriptions(public_id=id_of(each))[0] for each in streams]
+    assert {(each.state, each.wildcard, each.sent, each.acked) for each in found} == {("acked", True, "w2", "w2")}
+    waited = [each.acked_at - each.sent_at for each in found if each.acked_at is not None and each.sent_at is not None]
+    assert waited == [timedelta(seconds=6 + number) for number in range(len(streams))]
+
+
 def test_facts_write__streams_that_are_known__are_changed_in_place() -> None:
     now = 100.0
     buffer, one, response = FactBuffer(clock=lambda: now), stream(), respond(content("a"))

@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import IntegrityError, OperationalError
 
+from adsserver.engine.events import Respond
+from adsserver.ports import StreamInfo
 from adsserver.store import fact_batches, facts
 from adsserver.store.facts import FactBuffer
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, SubscriptionState, unpack_contents, unpack_names
@@ -53,6 +55,13 @@ class Database:
 
 def buffer_of(database: Callable[[FactBatch], None], clock: Clock) -> FactBuffer:
     return FactBuffer(write=database, clock=clock, limits=Limits())
+
+
+def send(buffer: FactBuffer, response: Respond, *streams: StreamInfo) -> None:
+    """Streams that open and are sent this."""
+    for each in streams:
+        buffer.opened(each)
+        buffer.sent(each, response)
 
 
 def flush(buffer: FactBuffer) -> None:
@@ -103,9 +112,7 @@ def test_sent__answer_may_be_on_its_way__is_written_with_it_or_after_a_second() 
     database, clock = Database(), Clock()
     buffer = buffer_of(database, clock)
     quick, slow, response = stream(1), stream(2), respond(content("a"))
-    for each in (quick, slow):
-        buffer.opened(each)
-        buffer.sent(each, response)
+    send(buffer, response, quick, slow)
     written = []
     for seconds in (0.5, 0.4, 0.1):
         clock.now += seconds
@@ -121,9 +128,7 @@ def test_sent__somebody_refuses__who_was_sent_the_same_is_written_at_once() -> N
     database, clock = Database(), Clock()
     buffer = buffer_of(database, clock)
     other, slow, response = stream(1), stream(2), respond(content("a"))
-    for each in (other, slow):
-        buffer.opened(each)
-        buffer.sent(each, response)
+    send(buffer, response, other, slow)
     buffer.learnt(other, rejected(response))
 
     flush(buffer)
@@ -340,10 +345,8 @@ def test_flush__one_fact_the_database_will_never_take__is_found_and_holds_up_no_
 def test_flush__after_a_silence_in_which_streams_were_taken_for_dead__reports_all_open_ones_again() -> None:
     database, clock = Database(), Clock()
     buffer = buffer_of(database, clock)
-    kept, left, response = stream(1), stream(2), respond()
-    for each in (kept, left):
-        buffer.opened(each)
-        buffer.sent(each, response)
+    kept, left = stream(1), stream(2)
+    send(buffer, respond(), kept, left)
     clock.now += 1
     flush(buffer)
     database.failure = OperationalError("gone")
