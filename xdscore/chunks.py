@@ -22,6 +22,10 @@ FORMAT = 2
 MAX_CHUNK_BYTES = 64 * 1024 * 1024
 
 
+Chunk = tuple[tuple[EntryKey, Entry], ...]
+"""The entries of one chunk."""
+
+
 class ChunkError(ValueError):
     """The bytes are not a chunk, or a root, of a format this process reads."""
 
@@ -45,7 +49,7 @@ def encode_chunk(entries: Iterable[tuple[EntryKey, Entry]]) -> bytes:
     return _pack(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def decode_chunk(data: bytes) -> tuple[tuple[EntryKey, Entry], ...]:
+def decode_chunk(data: bytes) -> Chunk:
     """The entries of one chunk. Raises ChunkError."""
     try:
         rows = json.loads(_unpack(data))
@@ -54,6 +58,17 @@ def decode_chunk(data: bytes) -> tuple[tuple[EntryKey, Entry], ...]:
         return tuple(_entry(row, known) for row in rows)
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise ChunkError(f"unreadable chunk: {error}") from error
+
+
+def changed_entries(before: Iterable[Chunk], now: Iterable[Chunk]) -> dict[EntryKey, Entry | None]:
+    """What is other in the chunks of now than in those before, None where nothing is any more; of equal entries
+    nothing is said, so that whoever has the ones before goes on with these very objects.
+    """
+    earlier = {key: entry for chunk in before for key, entry in chunk}
+    later = {key: entry for chunk in now for key, entry in chunk}
+    changed: dict[EntryKey, Entry | None] = dict.fromkeys(earlier.keys() - later.keys())
+    changed.update((key, entry) for key, entry in later.items() if earlier.get(key) != entry)
+    return changed
 
 
 def decode_addresses(data: bytes) -> dict[EntryKey, str]:

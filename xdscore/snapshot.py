@@ -98,6 +98,38 @@ class TypeState:
             self._by_rules.update(found)
         return self._by_rules
 
+    def after(self, changes: "Mapping[str, Entry | None]") -> "TypeState":
+        """The same but for these names; None: nothing is known of the name any more."""
+        served, withheld, removed = dict(self.served), dict(self.withheld), set(self.removed)
+        for name, entry in changes.items():
+            withheld.pop(name, None)
+            removed.discard(name)
+            match entry:
+                case Served():
+                    served[name] = entry
+                    continue
+                case WithheldName(reason=reason):
+                    withheld[name] = reason
+                case RemovedName():
+                    removed.add(name)
+            served.pop(name, None)
+        unreadable = {name: reason for name, reason in self.unreadable.items() if name not in changes}
+        state = TypeState(self.kind, served, withheld, frozenset(removed), unreadable)
+        if self._by_rules:
+            state._by_rules.update(self._by_rules_after(changes))
+        return state
+
+    def _by_rules_after(self, changes: "Mapping[str, Entry | None]") -> dict[tuple[int, ...] | None, dict[str, Served]]:
+        now = {name: entry for name, entry in changes.items() if isinstance(entry, Served)}
+        before = {name: self.served[name] for name in changes if name in self.served}
+        touched = {entry.rules for entry in (*now.values(), *before.values())}
+        rows = {rules: dict(self._by_rules.get(rules, {})) for rules in touched}
+        for name, entry in before.items():
+            del rows[entry.rules][name]
+        for name, entry in now.items():
+            rows[entry.rules][name] = entry
+        return {rules: names for rules, names in (self._by_rules | rows).items() if names}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
@@ -150,3 +182,16 @@ def snapshot_from_entries(
         for word, kind in by_word.items()
     }
     return Snapshot(environment, lineage, epoch, access, types, frozenset(unknown))
+
+
+def snapshot_after(
+    before: Snapshot, *, lineage: str, epoch: int, access: AccessTable, changes: Mapping[EntryKey, Entry | None]
+) -> Snapshot:
+    """The snapshot that differs from `before` in these entries, of types that are in the table, and in nothing else;
+    None: nothing is known of the name any more. Costs what differs: types without a change keep their very state.
+    """
+    by_type: dict[str, dict[str, Entry | None]] = {}
+    for (word, name), entry in changes.items():
+        by_type.setdefault(word, {})[name] = entry
+    types = {**before.types, **{word: before.types[word].after(names) for word, names in by_type.items()}}
+    return Snapshot(before.environment, lineage, epoch, access, types, before.unknown)

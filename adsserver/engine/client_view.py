@@ -119,6 +119,11 @@ class ClientView:
         """Compute now what the first wildcard stream would otherwise wait for."""
         _ = self.members, self.versions, self.total, self.step_from(ABSENT)
 
+    def rests_on(self, snapshot: Snapshot) -> bool:
+        """Whether a view of this snapshot would be made of the very same as this one; costs nothing, often true."""
+        same = self.snapshot.type_state(self.kind) is snapshot.type_state(self.kind)
+        return same and self.snapshot.access.decides_alike(self.audience, snapshot.access, self.audience)
+
     def shows_the_same_as(self, other: "ClientView") -> bool:
         """Whether no stream of their audiences could be told anything different from the two."""
         mine, theirs = self.snapshot.type_state(self.kind), other.snapshot.type_state(self.kind)

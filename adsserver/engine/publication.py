@@ -48,12 +48,14 @@ class Publication:
         key = (audience, kind.word)
         view = self.made.get(key)
         if view is None:
-            earlier = self.recent.pop(key, None)
-            view = ClientView(audience, kind, self.snapshot, earlier)
-            if earlier is not None and view.shows_the_same_as(earlier):
-                view = earlier
-            view = self.made.setdefault(key, view)
+            view = self.made.setdefault(key, self._made_after(self.recent.pop(key, None), audience, kind))
         return view
+
+    def _made_after(self, earlier: ClientView | None, audience: Audience, kind: ResourceType) -> ClientView:
+        if earlier is not None and earlier.rests_on(self.snapshot):
+            return earlier
+        view = ClientView(audience, kind, self.snapshot, earlier)
+        return earlier if earlier is not None and view.shows_the_same_as(earlier) else view
 
     def is_costly(self, audience: Audience, kind: ResourceType) -> bool:
         """Whether `view` would look at so many names, for the first time, that `make_first` should do so before."""

@@ -35,7 +35,10 @@ def mark(name: str, shown: Told) -> int:
 def remember_marks(snapshot: Snapshot, before: Snapshot | None) -> None:
     """Compute the marks of what is served since `before`, so that no stream waits for them; from any thread."""
     for word, state in snapshot.types.items():
-        known = before.types[word].served if before is not None else {}
+        earlier = before.types[word] if before is not None else None
+        if state is earlier:
+            continue
+        known = earlier.served if earlier is not None else {}
         for name, entry in state.served.items():
             if known.get(name) is not entry:
                 mark(name, entry.content)

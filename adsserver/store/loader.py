@@ -32,9 +32,18 @@ from controlplane.clients.facts import Serving
 from controlplane.snapshots.lineages import lineage_check
 from controlplane.snapshots.selectors import SnapshotHead, snapshot_head, snapshot_heads
 from xdscore.access import AccessTable
-from xdscore.chunks import ChunkError, decode_access, decode_chunk, decode_root
+from xdscore.chunks import Chunk, ChunkError, changed_entries, decode_access, decode_chunk, decode_root
+from xdscore.resource_types import by_word
 from xdscore.selectors import EnvironmentChoice
-from xdscore.snapshot import Entry, EntryKey, Served, Snapshot, UnreadableName, snapshot_from_entries
+from xdscore.snapshot import (
+    Entry,
+    EntryKey,
+    Served,
+    Snapshot,
+    UnreadableName,
+    snapshot_after,
+    snapshot_from_entries,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -58,13 +67,11 @@ class LoaderStatus:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-Chunk = tuple[tuple[EntryKey, Entry], ...]
-
-
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """Where the snapshot that an environment is served from came from."""
+    """The newest snapshot of an environment that could be loaded, and where it came from."""
 
+    snapshot: Snapshot
     head: SnapshotHead
     chunks: tuple[bytes, ...]
     unreadable: frozenset[bytes]
@@ -224,19 +231,17 @@ class Loader:
         self, environments: tuple[EnvironmentChoice, ...], heads: Iterable[SnapshotHead], blobs: Blobs
     ) -> Directory:
         newest = {head.environment: head for head in heads}
-        snapshots: dict[str, Snapshot] = {}
+        listed = {environment.key for environment in environments}
+        # What an environment was served from must not come back with another one of its name.
+        self._loaded = {key: loaded for key, loaded in self._loaded.items() if key in listed}
         self._complete = True
         self._refused = {}
         rereads = self._time_to_reread()
-        for environment in environments:
-            current = self._directory.snapshots.get(environment.key)
-            head = newest.get(environment.key)
-            if head is not None and (_is_newer(head, current) or environment.key in rereads):
-                current = self._load_or_keep(head, current, blobs)
-            if current is not None:
-                snapshots[environment.key] = current
-            elif head is not None:
-                self._complete = False
+        for key, head in newest.items():
+            if key in listed and (_is_newer(head, self._loaded.get(key)) or key in rereads):
+                self._load_or_keep(head, blobs)
+                self._complete = self._complete and key in self._loaded
+        snapshots = {key: loaded.snapshot for key, loaded in self._loaded.items()}
         self._let_go(snapshots)
         return Directory(environments, snapshots, self._tokens)
 
@@ -247,11 +252,12 @@ class Loader:
         self._reread_at = time.monotonic() + _REREAD_S
         return frozenset(key for key, loaded in self._loaded.items() if loaded.unreadable)
 
-    def _load_or_keep(self, head: SnapshotHead, current: Snapshot | None, blobs: Blobs) -> Snapshot | None:
+    def _load_or_keep(self, head: SnapshotHead, blobs: Blobs) -> None:
+        before = self._loaded.get(head.environment)
         try:
-            snapshot = self._load(head, current, blobs)
+            loaded = self._load(head, before, blobs)
         except (SnapshotUnreadable, ChunkError, CacheRefused) as error:
-            kept = current.epoch if current is not None else None
+            kept = before.snapshot.epoch if before is not None else None
             log.warning(
                 "snapshot.refused", environment=head.environment, epoch=head.epoch, reason=str(error), kept_epoch=kept
             )
@@ -259,54 +265,55 @@ class Loader:
             self._refused[head.environment] = (
                 f"snapshot {head.epoch} of '{head.environment}' is refused ({error}); {meanwhile}"
             )
-            return current
-        if snapshot is current:
-            return current
-        log.info("snapshot.loaded", environment=head.environment, lineage=head.lineage, epoch=head.epoch)
-        return snapshot
+            return
+        if loaded is not before:
+            self._loaded[head.environment] = loaded
+            log.info("snapshot.loaded", environment=head.environment, lineage=head.lineage, epoch=head.epoch)
 
-    def _load(self, head: SnapshotHead, current: Snapshot | None, blobs: Blobs) -> Snapshot:
+    def _load(self, head: SnapshotHead, before: _Loaded | None, blobs: Blobs) -> _Loaded:
         if not head.genuine:
             raise SnapshotUnreadable(
                 "its signature does not hold: it was altered, or signed under a key that is not configured"
             )
         root, table = bytes.fromhex(head.root), bytes.fromhex(head.access)
         parts = self._parts | read_parts(blobs, {root, table} - self._parts.keys())
-        addresses, access = decode_root(parts[root]), self._access(head, parts[table])
+        addresses, access = decode_root(parts[root]), _access(head, parts[table], before)
         new = read_parts(blobs, {each for each in addresses if each not in self._chunks})
         chunks = self._chunks | {address: decode_chunk(data) for address, data in new.items()}
-        entries = [entry for address in addresses for entry in chunks[address]]
+        changes = self._changes(before, access, addresses, chunks)
+        if changes is not None:
+            entries = [(key, entry) for key, entry in changes.items() if entry is not None]
+        else:
+            entries = [entry for address in addresses for entry in chunks[address]]
         _check_rules(entries, access)
         unreadable = self._fetch_contents(entries, blobs)
-        before = self._loaded.get(head.environment)
-        if current is not None and not _is_newer(head, current):
+        if before is not None and not _is_newer(head, before):
             # Read once more, for what could not be opened.
-            if before is not None and before.unreadable == unreadable.keys():
-                return current
+            if before.unreadable == unreadable.keys():
+                return before
             log.info("snapshot.mended", environment=head.environment, epoch=head.epoch)
-        self._chunks = chunks
-        self._parts = parts | new
-        self._loaded[head.environment] = _Loaded(head, addresses, frozenset(unreadable))
-        if unreadable:
-            log.warning(
-                "secret.unreadable",
-                environment=head.environment,
-                epoch=head.epoch,
-                contents=len(unreadable),
-                reason=min(unreadable.values()),
-            )
-        snapshot = _snapshot(head, access, [_readable(key, entry, current, unreadable) for key, entry in entries])
-        if snapshot.unknown:
-            log.warning("types.unknown", environment=head.environment, epoch=head.epoch, types=sorted(snapshot.unknown))
+        current = before.snapshot if before is not None else None
+        if current is not None and changes is not None and not unreadable:
+            snapshot = snapshot_after(current, lineage=head.lineage, epoch=head.epoch, access=access, changes=changes)
+        else:
+            whole = (entry for address in addresses for entry in chunks[address])
+            snapshot = _snapshot(head, access, [_readable(key, entry, current, unreadable) for key, entry in whole])
         remember_marks(snapshot, current)
-        return snapshot
+        self._chunks, self._parts = chunks, parts | new
+        _log_unserved(head, snapshot, unreadable)
+        return _Loaded(snapshot, head, addresses, frozenset(unreadable))
 
-    def _access(self, head: SnapshotHead, data: bytes) -> AccessTable:
-        """The table; the same object while its bytes are, so that streams see at once that no rule changed."""
-        loaded, current = self._loaded.get(head.environment), self._directory.snapshots.get(head.environment)
-        if loaded is not None and current is not None and loaded.head.access == head.access:
-            return current.access
-        return decode_access(data)
+    def _changes(
+        self, before: _Loaded | None, access: AccessTable, addresses: tuple[bytes, ...], chunks: Mapping[bytes, Chunk]
+    ) -> dict[EntryKey, Entry | None] | None:
+        """What differs from the snapshot before; None where that is not what to begin with: under other rules, and
+        where not all of it could be read.
+        """
+        if before is None or before.snapshot.access is not access or before.unreadable or before.snapshot.unknown:
+            return None
+        other = [(was, now) for was, now in zip(before.chunks, addresses, strict=True) if was != now]
+        changes = changed_entries((self._chunks[was] for was, _ in other), (chunks[now] for _, now in other))
+        return changes if all(word in by_word for word, _ in changes) else None
 
     def _fetch_contents(self, entries: list[tuple[EntryKey, Entry]], blobs: Blobs) -> dict[bytes, str]:
         """Get what is not here, and again what could not be opened; what still cannot be, with the reason."""
@@ -337,7 +344,6 @@ class Loader:
         )
         self._contents.keep(in_use | self._in_use_before | self._fetched)
         self._in_use_before, self._fetched = in_use, frozenset()
-        self._loaded = {key: loaded for key, loaded in self._loaded.items() if key in snapshots}
         chunks = {address for loaded in self._loaded.values() for address in loaded.chunks}
         self._chunks = {address: chunk for address, chunk in self._chunks.items() if address in chunks}
         heads = [loaded.head for loaded in self._loaded.values()]
@@ -354,11 +360,18 @@ def _token(row: ClientTokenRow) -> ClientToken:
     return ClientToken(row.subject, row.environment, expires_at)
 
 
-def _is_newer(head: SnapshotHead, current: Snapshot | None) -> bool:
+def _is_newer(head: SnapshotHead, loaded: _Loaded | None) -> bool:
     """Another lineage replaces whatever is there; within one, only a higher epoch does (resolutions D5b, reliability
     P5).
     """
-    return current is None or head.lineage != current.lineage or head.epoch > current.epoch
+    return loaded is None or head.lineage != loaded.head.lineage or head.epoch > loaded.head.epoch
+
+
+def _access(head: SnapshotHead, data: bytes, before: _Loaded | None) -> AccessTable:
+    """The table; the same object while its bytes are, so that streams see at once that no rule changed."""
+    if before is not None and before.head.access == head.access:
+        return before.snapshot.access
+    return decode_access(data)
 
 
 def _went_back(head: SnapshotHead | None, held: SnapshotHead) -> bool:
@@ -410,6 +423,20 @@ def _check_rules(entries: Iterable[tuple[EntryKey, Entry]], access: AccessTable)
     rows = {entry.rules for _, entry in entries if isinstance(entry, Served) and entry.rules}
     if not all(access.knows(row) for row in rows):
         raise ChunkError("an entry names an access rule that the access table does not have")
+
+
+def _log_unserved(head: SnapshotHead, snapshot: Snapshot, unreadable: Mapping[bytes, str]) -> None:
+    """Log what of a snapshot is not served here."""
+    if unreadable:
+        log.warning(
+            "secret.unreadable",
+            environment=head.environment,
+            epoch=head.epoch,
+            contents=len(unreadable),
+            reason=min(unreadable.values()),
+        )
+    if snapshot.unknown:
+        log.warning("types.unknown", environment=head.environment, epoch=head.epoch, types=sorted(snapshot.unknown))
 
 
 def _snapshot(

@@ -5,8 +5,10 @@ from uuid import uuid4
 
 import pytest
 from django.conf import settings
+from django.db import OperationalError
 
 from adsserver.ports import Directory
+from adsserver.store.blobs import DatabaseBlobs
 from adsserver.store.contents import ContentMemory
 from adsserver.store.last_good import LastGood
 from adsserver.store.loader import Loader, _check_rules
@@ -19,8 +21,14 @@ from controlplane.builder.stages.assemble import EMPTY
 from controlplane.catalog.choices import QuarantineCause
 from controlplane.catalog.heads import Moment
 from controlplane.catalog.models import Blob, Change, Environment
-from controlplane.catalog.services import change_apply, environment_default_ensure, proofs_record, quarantine_open
-from controlplane.catalog.values import Delete, ProvenContent, Put
+from controlplane.catalog.services import (
+    change_apply,
+    environment_create,
+    environment_default_ensure,
+    proofs_record,
+    quarantine_open,
+)
+from controlplane.catalog.values import Delete, EnvironmentPolicy, ProvenContent, Put
 from controlplane.clients.facts import Serving
 from controlplane.home import Home
 from controlplane.snapshots.models import SnapshotRow
@@ -29,8 +37,9 @@ from tests.support.figures import measured
 from tests.support.manifests import cluster, endpoints, parsed, tls_secret
 from xdscore.access import AccessTable, Audience, Effect, Rule
 from xdscore.chunks import ChunkError
-from xdscore.decision import Missing, Serve, Withheld, decide
-from xdscore.resource_types import CLUSTER, SECRET
+from xdscore.decision import Denied, Missing, Serve, Withheld, decide
+from xdscore.resource_types import CLUSTER, ENDPOINT, SECRET
+from xdscore.selectors import Selector
 from xdscore.snapshot import Content, Entry, EntryKey, Served, Snapshot
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
@@ -296,6 +305,66 @@ def test_loader__after_a_refused_snapshot_comes_a_good_one__status_is_well_again
 
     assert set(replica.snapshot().type_state(CLUSTER).served) == {"a", "b", "c"}
     assert replica.loader.status().detail == ""
+
+
+def test_loader__one_resource_changes__other_types_are_the_very_same() -> None:
+    put(cluster("a", eds=True), endpoints("a", 80))
+    replica = Replica()
+    before = replica.snapshot()
+
+    put(cluster("a", eds=True, connect_timeout="2s"), cluster("b"))
+    after = replica.snapshot()
+
+    assert after.type_state(ENDPOINT) is before.type_state(ENDPOINT)
+    assert set(after.type_state(CLUSTER).served) == {"a", "b"}
+    assert after.type_state(CLUSTER).served["a"] != before.type_state(CLUSTER).served["a"]
+
+
+def test_loader__database_fails_between_two_environments__new_rules_of_the_first_count_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    policy = EnvironmentPolicy(default_effect=Effect.ALLOW, selectors=(Selector(node_cluster="shop"),))
+    environment_create(key="shop", policy=policy, actor=DANA)
+    for environment in ("default", "shop"):
+        change_apply(environment_key=environment, edits=[Put(parsed(cluster("a")))], actor=DANA)
+    builds_sweep()
+    replica = Replica()
+    replica.snapshot()
+    for environment in ("default", "shop"):
+        rule_create(environment_key=environment, draft=RuleDraft(Effect.DENY, "a"), actor=DANA)
+        change_apply(environment_key=environment, edits=[Put(parsed(cluster("b")))], actor=DANA)
+    builds_sweep()
+    read, reads = DatabaseBlobs.contents, []
+
+    def fails_second(self: DatabaseBlobs, addresses: frozenset[bytes]) -> object:
+        reads.append(addresses)
+        if len(reads) == 2:
+            raise OperationalError("the connection is gone")
+        return read(self, addresses)
+
+    monkeypatch.setattr(DatabaseBlobs, "contents", fails_second)
+    offered = len(replica.offered)
+    replica.loader._look()
+    assert len(replica.offered) == offered
+
+    replica.loader._look()
+
+    for environment, snapshot in replica.offered[-1].snapshots.items():
+        assert isinstance(decide(Audience(environment), CLUSTER, "a", snapshot), Denied)
+        assert isinstance(decide(Audience(environment), CLUSTER, "b", snapshot), Serve)
+
+
+def test_loader__environment_made_again_under_its_name__serves_nothing_of_the_one_before() -> None:
+    put(cluster("a"))
+    replica = Replica()
+    replica.snapshot()
+    Environment.objects.filter(key="default").update(key="former")
+    replica.loader._look()
+    environment_default_ensure()
+
+    replica.loader._look()
+
+    assert replica.offered[-1].snapshots == {}
 
 
 def test_loader__secret__stays_sealed_until_it_is_sent() -> None:

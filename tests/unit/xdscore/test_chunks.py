@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import zlib
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from xdscore.access import AccessTable, Effect, Rule
 from xdscore.chunks import (
     CHUNKS,
     ChunkError,
+    changed_entries,
     chunk_number,
     decode_access,
     decode_addresses,
@@ -25,7 +27,21 @@ from xdscore.chunks import (
 from xdscore.client_groups import ClientGroup, Trust
 from xdscore.resource_types import RESOURCE_TYPES
 from xdscore.selectors import Selector
-from xdscore.snapshot import Content, Entry, EntryKey, RemovedName, Served, WithheldName, content_hash
+from xdscore.snapshot import (
+    Content,
+    Entry,
+    EntryKey,
+    RemovedName,
+    Served,
+    Snapshot,
+    TypeState,
+    WithheldName,
+    content_hash,
+    snapshot_after,
+    snapshot_from_entries,
+)
+
+ANYTHING = AccessTable(Effect.ALLOW)
 
 CONTENTS = st.builds(
     Content,
@@ -70,6 +86,42 @@ def test_chunks__one_name_changes__one_chunk_changes(
     changed = {number for number in range(CHUNKS) if before[number] != after[number]}
 
     assert changed <= {chunk_number(key)}
+
+
+@given(
+    before=st.dictionaries(KEYS, ENTRIES, max_size=30),
+    other=st.dictionaries(KEYS, ENTRIES, max_size=10),
+    data=st.data(),
+)
+def test_snapshot_after__any_changes__is_the_snapshot_of_the_entries_after(
+    before: dict[EntryKey, Entry], other: dict[EntryKey, Entry], data: st.DataObject
+) -> None:
+    gone = data.draw(st.sets(st.sampled_from(sorted(before)))) if before else set()
+    now = {key: entry for key, entry in before.items() if key not in gone} | other
+    # As read: equal, and not the same objects.
+    chunks = [[decode_chunk(chunk) for chunk in encode_chunks(entries)] for entries in (before, now)]
+    earlier, whole = (_snapshot(entry for chunk in part for entry in chunk) for part in chunks)
+    for state in earlier.types.values():
+        state.by_rules()
+
+    changes = changed_entries(*chunks)
+    after = snapshot_after(earlier, lineage="l", epoch=2, access=ANYTHING, changes=changes)
+
+    assert changes.keys() == {key for key in before.keys() | now.keys() if before.get(key) != now.get(key)}
+    touched = {word for word, _ in changes}
+    for word, state in whole.types.items():
+        assert _shown(after.types[word]) == _shown(state)
+        assert (after.types[word] is earlier.types[word]) == (word not in touched)
+        held = after.types[word].served.items() & earlier.types[word].served.items()
+        assert all(after.types[word].served[name] is earlier.types[word].served[name] for name, _ in held)
+
+
+def _snapshot(entries: Iterable[tuple[EntryKey, Entry]]) -> Snapshot:
+    return snapshot_from_entries(environment="prod", lineage="l", epoch=1, access=ANYTHING, entries=entries)
+
+
+def _shown(state: TypeState) -> tuple[object, ...]:
+    return (state.kind, state.served, state.withheld, state.removed, state.unreadable, state.by_rules())
 
 
 def test_chunks__other_hash_seed__gives_the_same_bytes() -> None:
