@@ -3,19 +3,17 @@ busy moment of the machine meets all of them.
 """
 
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import IO, cast
+from typing import Protocol
 
 import psutil
 
 from bench.ads_process import AdsProcess, cpu_s
 from bench.filled import put
+from bench.floor_process import FloorProcess
 from bench.receivers import Asks, Receivers, receivers
 from bench.registry import Measurement
 from bench.resources import cluster
@@ -33,6 +31,25 @@ _timeouts = count(2)
 PER_CLUSTER = 6
 
 
+class Server(Protocol):
+    """A server in a process of its own, which may be started anew."""
+
+    address: str
+
+    @property
+    def process(self) -> psutil.Process:
+        """The process that runs now."""
+        ...
+
+    def start(self) -> None:
+        """Start it, and return once it serves."""
+        ...
+
+    def stop(self) -> None:
+        """End it."""
+        ...
+
+
 @dataclass
 class Side:
     """One server with one fleet: how it is reached and changed, and what it took; seconds unless a name says more.
@@ -41,8 +58,7 @@ class Side:
     """
 
     name: str
-    address: str
-    process: psutil.Process
+    server: Server
     change: Callable[[], None]
     asks: Asks
     per_s: int = 0
@@ -59,22 +75,36 @@ class Side:
 
 
 def measure_in_turn(sides: Sequence[Side], *, rounds: int, clients: int, changes: int) -> None:
-    """In each round every side has its fleet connect, and so many changes."""
-    for _ in range(rounds):
-        for side in sides:
+    """In each round every side has its fleet connect, and so many changes.
+
+    Two processes of one program differ by up to a tenth in all that they do, so each round has new ones; and the first
+    side of one round is the last of the next.
+    """
+    for number in range(rounds):
+        if number:
+            _start_anew({id(side.server): side.server for side in sides}.values())
+        for side in sides if number % 2 == 0 else reversed(sides):
             _one_round(side, clients=clients, changes=changes)
-            _until_quiet(side.process)
+            _until_quiet(side.server.process)
+
+
+def _start_anew(servers: Iterable[Server]) -> None:
+    for server in servers:
+        server.stop()
+        server.start()
 
 
 def _one_round(side: Side, *, clients: int, changes: int) -> None:
-    resident, used_s = side.process.memory_info().rss, cpu_s(side.process)
+    resident, used_s = side.server.process.memory_info().rss, cpu_s(side.server.process)
     processes = max(2, -(-clients // 5_000))
-    with receivers(side.address, clients=clients, asks=side.asks, processes=processes, per_s=side.per_s) as fleet:
+    with receivers(
+        side.server.address, clients=clients, asks=side.asks, processes=processes, per_s=side.per_s
+    ) as fleet:
         times = fleet.next_response(within_s=ANSWER_S)
         side.first_sync_s.append(max(times) - min(times))
-        side.first_cpu_s.append(cpu_s(side.process) - used_s)
+        side.first_cpu_s.append(cpu_s(side.server.process) - used_s)
         if not side.stream_kib:  # later rounds find the memory that the first one's streams left
-            side.stream_kib.append((side.process.memory_info().rss - resident) / clients / _KIB)
+            side.stream_kib.append((side.server.process.memory_info().rss - resident) / clients / _KIB)
         for _ in range(changes):
             one_change(side, fleet)
 
@@ -95,12 +125,12 @@ def one_change(side: Side, fleet: Receivers, *, by: int | None = None) -> None:
     """A change, until all clients have it, or `by` so many. A fan-out is from the first client that has the change to
     the last one: how long a change takes to become a snapshot is another scenario's.
     """
-    used_s = cpu_s(side.process)
+    used_s = cpu_s(side.server.process)
     side.change()
     times = fleet.next_response(within_s=ANSWER_S, by=by)
     side.last_s.append(max(times) - min(times))
     side.middle_s.append(statistics.median(times) - min(times))
-    side.cpu_ms.append((cpu_s(side.process) - used_s) * 1000)
+    side.cpu_ms.append((cpu_s(side.server.process) - used_s) * 1000)
 
 
 def product(ads: AdsProcess, asks: Asks, *, name: str = "", environment: str = "default", per_s: int = 0) -> Side:
@@ -111,7 +141,12 @@ def product(ads: AdsProcess, asks: Asks, *, name: str = "", environment: str = "
         put([cluster(0, timeout_s=next(_timeouts))], environment=environment)
         build()
 
-    return Side(name, ads.address, ads.process, change, asks, per_s)
+    return Side(name, ads, change, asks, per_s)
+
+
+def floor(server: FloorProcess, asks: Asks) -> Side:
+    """The least that the same work costs."""
+    return Side("floor", server, server.change, asks)
 
 
 def builder(environment: str = "default") -> Callable[[], None]:
@@ -145,20 +180,3 @@ def rules(number_of: int, environment: str = "default") -> None:
         )
         for number in range(number_of)
     )
-
-
-@contextmanager
-def floor(clusters: int, asks: Asks) -> Iterator[Side]:
-    """A floor server (bench.floor) for as long as the block runs."""
-    command = [sys.executable, "-m", "bench.floor", str(clusters)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
-        commands, port = cast(IO[str], process.stdin), cast(IO[str], process.stdout).readline().strip()
-
-        def change() -> None:
-            commands.write("\n")
-            commands.flush()
-
-        try:
-            yield Side("floor", f"127.0.0.1:{port}", psutil.Process(process.pid), change, asks)
-        finally:
-            process.kill()

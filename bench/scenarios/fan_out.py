@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from bench.ads_process import ads_process
 from bench.fan_outs import LIMITS, PER_CLUSTER, Side, builder, floor, measure_in_turn, product, rules
 from bench.filled import filled
+from bench.floor_process import floor_process
 from bench.receivers import Asks
 from bench.registry import Measurement, Parameters, ratio, scenario
 
-_FLEET = {"clients": 1_000, "clusters": 1_000, "rounds": 3, "changes": 4, "rules": 1_000}
+_FLEET = {"clients": 1_000, "clusters": 1_000, "rounds": 4, "changes": 4, "rules": 1_000}
 _KINDS = {"SotW": False, "delta": True}
 
 
@@ -83,5 +84,5 @@ def _product_and_floor(parameters: Parameters, asks: Asks) -> Iterator[tuple[Sid
     with filled(clusters * PER_CLUSTER):
         rules(parameters["rules"])
         builder()()
-        with ads_process(**LIMITS) as ads, floor(clusters, asks) as least:
-            yield product(ads, asks), least
+        with ads_process(**LIMITS) as ads, floor_process(clusters) as least:
+            yield product(ads, asks), floor(least, asks)
