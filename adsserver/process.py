@@ -23,9 +23,10 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 # Without a database for this long other servers are the better choice (reliability F22).
 _DATABASE_PATIENCE_S = 600.0
 _STORE_STOP_S = 5.0
-# Streams and fan-outs make thousands of objects that live on. By default (700) the collector looks for cycles among
-# them again and again, in vain: without it 1,000 connects took a fifth less processor time (docs/performance.md).
-_COLLECT_AFTER = 5_000
+# Streams and fan-outs make thousands of objects that live on, or end without the collector's help. By default (700, 10,
+# 10) it looks for cycles among them again and again, in vain: that was a fifth of 1,000 connects, and of a change that
+# reaches 1,000 clients still a twentieth at 5,000 objects. Of the older generations as many objects as by default.
+_COLLECT_AFTER = (20_000, 3, 8)
 
 
 class AdsProcess:
@@ -118,7 +119,7 @@ async def serve_here(config: AdsConfig, open_store: StoreOpener) -> None:
 
 def tune_collector() -> None:
     """Look for cycles less often, and never among modules and tables: those live as long as the process."""
-    gc.set_threshold(_COLLECT_AFTER, *gc.get_threshold()[1:])
+    gc.set_threshold(*_COLLECT_AFTER)
     gc.freeze()
 
 

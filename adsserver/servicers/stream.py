@@ -428,10 +428,15 @@ class Stream:
         metrics = self._shared.metrics
         word = response.kind.word
         metrics.responses[self._variant.value, word].inc()
-        for error in response.errors:
-            metrics.errors[word, error.code].inc()
+        if not response.errors:
+            return
+        codes = [error.code for error in response.errors]
+        for code in set(codes):
+            metrics.errors[word, code].inc(codes.count(code))
+        if StatusCode.PERMISSION_DENIED not in codes:
+            return
         refused = [(word, error.name) for error in response.errors if error.code is StatusCode.PERMISSION_DENIED]
-        if refused and self._shared.denied.refused(info.identity, info.node_id, refused, self._loop.time()):
+        if self._shared.denied.refused(info.identity, info.node_id, refused, self._loop.time()):
             metrics.probing.inc()
             limit = self._shared.limits.denied_names_per_h
             log.warning("client.probing", identity=info.identity, node_id=info.node_id, names_per_h=limit)

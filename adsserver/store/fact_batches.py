@@ -7,7 +7,7 @@ one per (stream, type), NACKs and streams that came and went meanwhile give way,
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
@@ -167,7 +167,7 @@ class Pending:
         refusals = list(islice(self._refusals.values(), room))
         room -= len(refusals)
         proven = tuple(islice(self._proven, room))
-        name_sets = [self._names(substream.names) for _, substream in substreams]
+        name_sets = {names: self._names(names) for names in {substream.names for _, substream in substreams}}
         refused = [(self._contents(refusal.resources), self._contents(refusal.suspects)) for refusal in refusals]
         clients = {each.client: _client(each, now) for each in (*opened, *(refusal.opened for refusal in refusals))}
         return FactBatch(
@@ -177,11 +177,8 @@ class Pending:
             ends=tuple(
                 StreamEnd(stream, one_line(end.cause, max_chars=_CAUSE_CHARS), now - end.at) for stream, end in ended
             ),
-            name_sets=_once(name_sets),
-            subscriptions=tuple(
-                _subscription(key, substream, names.id, now)
-                for (key, substream), names in zip(substreams, name_sets, strict=True)
-            ),
+            name_sets=_once(name_sets.values()),
+            subscriptions=tuple(_subscriptions(substreams, name_sets, now)),
             content_lists=_once(each for pair in refused for each in pair),
             nacks=tuple(
                 self._nack(refusal, resources.id, suspects.id, now)
@@ -308,12 +305,16 @@ def _stream(opened: Opened, now: float) -> StreamFact:
     )
 
 
-def _subscription(key: tuple[str, str], substream: Substream, names: str, now: float) -> SubscriptionFact:
-    stream, word = key
-    wildcard, _, state, sent, sent_at, acked, acked_at = substream
-    says = SubscriptionSays(word, names, wildcard, state, sent, acked)
-    return SubscriptionFact(stream, says, _age(sent_at, now), _age(acked_at, now))
-
-
-def _age(at: float | None, now: float) -> float | None:
-    return None if at is None else now - at
+def _subscriptions(
+    substreams: Iterable[tuple[tuple[str, str], Substream]], name_sets: Mapping[frozenset[str], Interned], now: float
+) -> Iterator[SubscriptionFact]:
+    # In a fleet that takes a change one of these is that of thousands.
+    known: dict[tuple[str, bool, frozenset[str], SubscriptionState, str, str], SubscriptionSays] = {}
+    for (stream, word), (wildcard, names, state, sent, sent_at, acked, acked_at) in substreams:
+        key = (word, wildcard, names, state, sent, acked)
+        says = known.get(key)
+        if says is None:
+            says = known[key] = SubscriptionSays(word, name_sets[names].id, wildcard, state, sent, acked)
+        sent_age_s = None if sent_at is None else now - sent_at
+        acked_age_s = None if acked_at is None else now - acked_at
+        yield SubscriptionFact(stream, says, sent_age_s, acked_age_s)

@@ -31,6 +31,8 @@ from xdscore.limits import Limits
 
 log = structlog.get_logger(__name__)
 
+# Read off the class, each costs a look-up in a hot path.
+_SENT, _ACKED = SubscriptionState.SENT, SubscriptionState.ACKED
 _FLUSH_S = 1.0
 # Nearly every response is answered at once. One that may still be is written together with its answer: a change that
 # reaches a fleet is then one row for each client, not two.
@@ -87,7 +89,7 @@ class _OpenSubstream:
 
     def is_sent_after(self, moment: float) -> bool:
         """Whether it waits for the answer to a response that was sent later than this."""
-        return self.state is SubscriptionState.SENT and self.sent_at is not None and self.sent_at > moment
+        return self.state is _SENT and self.sent_at is not None and self.sent_at > moment
 
     def copied(self) -> Substream:
         return Substream(self.wildcard, self.names, self.state, self.sent, self.sent_at, self.acked, self.acked_at)
@@ -161,7 +163,7 @@ class FactBuffer:
         with self._lock:
             self._streams[stream.id] = _OpenStream(opened)
             self._learnt.opened[stream.id] = opened
-            full = self._full()
+            full = len(self._changed) + len(self._learnt.opened) + len(self._learnt.ended) >= MAX_BATCH_KEYS
         if full:
             self._wake.set()
 
@@ -173,10 +175,10 @@ class FactBuffer:
             if known is None:
                 return
             each = known.substream(response.kind.word)
-            each.state, each.nonce = SubscriptionState.SENT, response.nonce
+            each.state, each.nonce = _SENT, response.nonce
             each.sent, each.sent_at = response.version, now
             self._changed[each] = None
-            full = self._full()
+            full = len(self._changed) >= MAX_BATCH_KEYS
         if full:
             self._wake.set()
 
@@ -208,15 +210,11 @@ class FactBuffer:
             if self._streams.pop(stream.id, None) is not None:
                 self._learnt.ended[stream.id] = Ended(cause, now)
 
-    def _full(self) -> bool:
-        """Whether what is here fills a batch."""
-        return len(self._changed) + len(self._learnt.opened) + len(self._learnt.ended) >= MAX_BATCH_KEYS
-
     def _acknowledged(self, known: _OpenStream, fact: Acknowledged, now: float) -> None:
         each = known.substream(fact.kind.word)
         # An answer to an older response does not say what the client makes of the newest one.
         if fact.nonce == each.nonce:
-            each.state = SubscriptionState.ACKED
+            each.state = _ACKED
         each.acked, each.acked_at = fact.version, now
         self._changed[each] = None
         environment = known.opened.stream.environment
