@@ -4,7 +4,8 @@ busy moment of the machine meets all of them.
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
@@ -24,6 +25,9 @@ LIMITS = {"PARLEY_LIMIT_RECONCILE_POLL_MS": "200", "PARLEY_LIMIT_STREAMS_PER_REP
 _QUIET_S = 0.25
 _QUIET_SHARE = 0.1
 _SETTLES_S = 30.0
+# Changes of one side before it is another's turn; and how long facts may wait for their second to be over.
+_AT_A_TIME = 4
+_AFTERWARDS_S = 1.3
 _KIB = 1024
 # A change must be one, whichever side of a scenario made the one before.
 _timeouts = count(2)
@@ -80,33 +84,55 @@ def measure_in_turn(sides: Sequence[Side], *, rounds: int, clients: int, changes
     Two processes of one program differ by up to a tenth in all that they do, so each round has new ones; and the first
     side of one round is the last of the next.
     """
-    for number in range(rounds):
-        if number:
-            _start_anew({id(side.server): side.server for side in sides}.values())
-        for side in sides if number % 2 == 0 else reversed(sides):
-            _one_round(side, clients=clients, changes=changes)
+    for turn in _rounds(sides, rounds):
+        for side in turn:
+            with _connected(side, clients) as fleet:
+                for _ in range(changes):
+                    one_change(side, fleet)
             _until_quiet(side.server.process)
 
 
-def _start_anew(servers: Iterable[Server]) -> None:
-    for server in servers:
-        server.stop()
-        server.start()
+def measure_beside(sides: Sequence[Side], *, rounds: int, clients: int, changes: int) -> None:
+    """As `measure_in_turn`, but all fleets are there at once, and the sides take turns every few changes: what two of
+    them cost is then told apart to a fiftieth. No side's change may reach another's fleet.
+
+    The processor time of a change is that of a few of them with what the server still does when all clients have them.
+    """
+    for turn in _rounds(sides, rounds):
+        with ExitStack() as stack:
+            fleets = [(side, stack.enter_context(_connected(side, clients))) for side in turn]
+            for _ in range(changes // _AT_A_TIME):
+                for side, fleet in fleets:
+                    used_s = cpu_s(side.server.process)
+                    for _ in range(_AT_A_TIME):
+                        one_change(side, fleet)
+                    time.sleep(_AFTERWARDS_S)
+                    del side.cpu_ms[-_AT_A_TIME:]
+                    side.cpu_ms.append((cpu_s(side.server.process) - used_s) / _AT_A_TIME * 1000)
+                fleets.reverse()
 
 
-def _one_round(side: Side, *, clients: int, changes: int) -> None:
-    resident, used_s = side.server.process.memory_info().rss, cpu_s(side.server.process)
-    processes = max(2, -(-clients // 5_000))
+def _rounds(sides: Sequence[Side], rounds: int) -> Iterator[Sequence[Side]]:
+    for number in range(rounds):
+        if number:
+            for server in {id(side.server): side.server for side in sides}.values():
+                server.stop()
+                server.start()
+        yield sides if number % 2 == 0 else sides[::-1]
+
+
+@contextmanager
+def _connected(side: Side, clients: int) -> Iterator[Receivers]:
+    process, processes = side.server.process, max(2, -(-clients // 5_000))
+    resident, used_s = process.memory_info().rss, cpu_s(process)
     with receivers(
         side.server.address, clients=clients, asks=side.asks, processes=processes, per_s=side.per_s
     ) as fleet:
         times = fleet.next_response(within_s=ANSWER_S)
         side.first_sync_s.append(max(times) - min(times))
-        side.first_cpu_s.append(cpu_s(side.server.process) - used_s)
-        if not side.stream_kib:  # later rounds find the memory that the first one's streams left
-            side.stream_kib.append((side.server.process.memory_info().rss - resident) / clients / _KIB)
-        for _ in range(changes):
-            one_change(side, fleet)
+        side.first_cpu_s.append(cpu_s(process) - used_s)
+        side.stream_kib.append((process.memory_info().rss - resident) / clients / _KIB)
+        yield fleet
 
 
 def _until_quiet(process: psutil.Process) -> None:

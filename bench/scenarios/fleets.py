@@ -5,7 +5,17 @@ from collections.abc import Callable, Iterator, Sequence
 
 from bench.ads_process import ads_process
 from bench.ads_program import WITHOUT_FACTS
-from bench.fan_outs import LIMITS, PER_CLUSTER, Side, builder, measure_in_turn, one_change, product, rules
+from bench.fan_outs import (
+    LIMITS,
+    PER_CLUSTER,
+    Side,
+    builder,
+    measure_beside,
+    measure_in_turn,
+    one_change,
+    product,
+    rules,
+)
 from bench.filled import filled, put
 from bench.receivers import Asks, receivers
 from bench.registry import Measurement, Parameters, ratio, scenario
@@ -52,7 +62,6 @@ def workers(parameters: Parameters) -> Iterator[Measurement]:
 @scenario(
     "extras",
     "Access rules, resource errors and facts, beside a server without them",
-    # Two servers that do the same differ by up to a tenth; over six of each that comes to little.
     parameters={**_FLEET, "rounds": 6, "changes": 8, "missing": 5},
 )
 def extras(parameters: Parameters) -> Iterator[Measurement]:
@@ -72,7 +81,8 @@ def extras(parameters: Parameters) -> Iterator[Measurement]:
                 on = product(full, Asks(delta=delta, also=missing), name=f"{kind}, everything on")
                 nothing = Asks(delta=delta, also=missing, workloads=("plain",), errors=False)
                 off = product(bare, nothing, name=f"{kind}, everything off", environment="plain")
-                _measure((on, off), parameters)
+                rounds, clients, changes = parameters["rounds"], parameters["clients"], parameters["changes"]
+                measure_beside((on, off), rounds=rounds, clients=clients, changes=changes)
                 yield from _compared(on, off, f"{kind}, on over off", at_most=1.15)
 
 

@@ -3,7 +3,7 @@
 import pytest
 from envoy.service.discovery.v3 import discovery_pb2
 
-from bench.receivers import Asks, _nonce
+from bench.receivers import Asks, Nonces
 from bench.resources import cluster_name
 from xdscore.resource_types import CLUSTER, ENDPOINT
 
@@ -40,14 +40,35 @@ def test_answer__to_a_nonce__is_an_ack_that_parses(delta: bool) -> None:
 
 
 @pytest.mark.parametrize("delta", [False, True])
-@pytest.mark.parametrize("errors", [False, True])
-def test_nonce__of_a_response__is_found_at_its_end_or_before_errors(delta: bool, errors: bool) -> None:
-    kind = discovery_pb2.DeltaDiscoveryResponse if delta else discovery_pb2.DiscoveryResponse
-    response = kind(type_url=CLUSTER.url, nonce="n-42")
-    if errors:
-        response.resource_errors.add().error_detail.message = "NOT_FOUND"
-    fields = response.SerializeToString()
-    if not errors:  # as both servers write it: the nonce last
-        fields = kind(type_url=CLUSTER.url).SerializeToString() + kind(nonce="n-42").SerializeToString()
+@pytest.mark.parametrize("errors", [(), ("NOT_FOUND",), ("*\x03n-7", "one n-42*\x04n-42 more")])
+def test_nonces__of_a_server__are_found_whatever_is_in_front_and_behind(delta: bool, errors: tuple[str, ...]) -> None:
+    nonces = Nonces(delta=delta)
 
-    assert _nonce(fields, delta=delta) == b"n-42"
+    first = nonces.of(_response("n-7", 1, errors=(), delta=delta))
+    later = [nonces.of(_response(f"n-{number}", 3, errors=errors, delta=delta)) for number in (42, 1042)]
+
+    assert (first, later) == (b"n-7", [b"n-42", b"n-1042"])
+
+
+@pytest.mark.parametrize("delta", [False, True])
+def test_nonces__server_writes_something_else_in_front__is_parsed(delta: bool) -> None:
+    nonces = Nonces(delta=delta)
+    nonces.of(_response("n-7", 1, errors=(), delta=delta))
+
+    assert nonces.of(_response("n-8", 1, errors=("NOT_FOUND",), delta=delta, server="other")) == b"n-8"
+
+
+def _response(nonce: str, resources: int, *, errors: tuple[str, ...], delta: bool, server: str = "floor") -> bytes:
+    """As both servers write it: errors are behind the nonce."""
+    kind = discovery_pb2.DeltaDiscoveryResponse if delta else discovery_pb2.DiscoveryResponse
+    body = kind(type_url=CLUSTER.url, control_plane={"identifier": server})
+    for number in range(resources):
+        added = body.resources.add()
+        if delta:
+            added.name = f"resource-{number}"
+        else:
+            added.type_url = CLUSTER.url
+    behind = kind()
+    for text in errors:
+        behind.resource_errors.add().error_detail.message = text
+    return bytes(body.SerializeToString() + kind(nonce=nonce).SerializeToString() + behind.SerializeToString())
