@@ -10,7 +10,7 @@ from bench.floor_process import floor_process
 from bench.receivers import Asks
 from bench.registry import Measurement, Parameters, ratio, scenario
 
-_FLEET = {"clients": 1_000, "clusters": 1_000, "rounds": 4, "changes": 4, "rules": 1_000}
+_FLEET = {"clients": 1_000, "clusters": 1_000, "rounds": 6, "changes": 4, "rules": 1_000}
 _KINDS = {"SotW": False, "delta": True}
 
 
@@ -29,7 +29,7 @@ def fan_out_delta(parameters: Parameters) -> Iterator[Measurement]:
 @scenario(
     "fan-out-large",
     "The same with 5,000 delta clients",
-    parameters={**_FLEET, "clients": 5_000, "rounds": 2},
+    parameters={**_FLEET, "clients": 5_000, "rounds": 3},
 )
 def fan_out_large(parameters: Parameters) -> Iterator[Measurement]:
     """performance.md: also the first sync of 5,000 delta clients, at most 1.3 times the floor's; 60 KiB a stream."""
