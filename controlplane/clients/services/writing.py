@@ -1,9 +1,9 @@
-"""Writes a batch of facts in one transaction, with `executemany` and no ORM (resolutions part 7, dependencies.md 20).
+"""Writes a batch of facts in one transaction and without ORM (resolutions part 7, dependencies.md 20).
 
-All statements but one are read alike by SQLite (3.35 or later) and PostgreSQL. Each names the row it refers to in its
-own WHERE: a fact about a client of an environment that was deleted meanwhile writes nothing, instead of failing the
-batch for ever. Rows are sorted by key, so that two replicas never wait for each other, but for what streams ask for:
-those are one replica's alone.
+The statements are read alike by SQLite (3.35 or later) and PostgreSQL, but for how they name what is in JSON. Each
+names the row it refers to in its own WHERE or JOIN: a fact about a client of an environment that was deleted meanwhile
+writes nothing, instead of failing the batch for ever. Rows are sorted by key, so that two replicas never wait for each
+other, but for what streams ask for: those are one replica's alone.
 """
 
 import json
@@ -21,6 +21,24 @@ from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, Interned, Serv
 
 Row = tuple[str | int | bool | bytes | datetime | None, ...]
 
+
+class _Field:
+    """One field of rows that are a JSON parameter, as a statement names it: `{3}`, or `{3:moment}`."""
+
+    def __init__(self, vendor: str, number: int) -> None:
+        self._vendor = vendor
+        self._number = number
+
+    def __format__(self, kind: str) -> str:
+        """Its expression in the database's words."""
+        if self._vendor == "sqlite":
+            return f"json_extract(each.value, '$[{self._number}]')"
+        return f"(each.row ->> {self._number})" + {"": "", "moment": "::timestamptz", "boolean": "::boolean"}[kind]
+
+
+_ROWS: Final = {"sqlite": "json_each(%s) AS each", "postgresql": "json_array_elements(%s::json) AS each(row)"}
+_FIELDS: Final = {vendor: [_Field(vendor, number) for number in range(9)] for vendor in _ROWS}
+
 _REPLICA: Final = """
     INSERT INTO clients_replica (id, host, pid, started_at, seen_at, stopped_at, nacks_dropped, serves)
     VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
@@ -28,12 +46,15 @@ _REPLICA: Final = """
         seen_at = excluded.seen_at, stopped_at = excluded.stopped_at, nacks_dropped = excluded.nacks_dropped,
         serves = excluded.serves
 """
-_CLIENT: Final = """
+# Rows of thousands of clients that come at once, or take a change, are one statement. With one for each, Python's lock
+# goes back and forth between this thread and the event loop as often, which costs both more than the writing does.
+_CLIENTS: Final = """
     INSERT INTO clients_client
         (id, environment_id, identity, node_id, node_cluster, family, user_agent, user_agent_version, first_seen,
         last_seen)
-    SELECT %s, environment.id, %s, %s, %s, %s, %s, %s, %s, %s
-    FROM catalog_environment AS environment WHERE environment.key = %s
+    SELECT {0}, environment.id, {1}, {2}, {3}, {4}, {5}, {6}, {7:moment}, {7:moment}
+    FROM {rows} JOIN catalog_environment AS environment ON environment.key = {8}
+    WHERE true ORDER BY 1
     ON CONFLICT (id) DO UPDATE SET
         node_cluster = excluded.node_cluster, family = excluded.family, user_agent = excluded.user_agent,
         user_agent_version = excluded.user_agent_version,
@@ -41,41 +62,33 @@ _CLIENT: Final = """
             WHEN excluded.last_seen > clients_client.last_seen THEN excluded.last_seen ELSE clients_client.last_seen END
 """
 # A stream that is reported again was taken for dead while its replica could not write: it is open after all.
-_STREAM: Final = """
+_STREAMS: Final = """
     INSERT INTO clients_stream (id, client_id, replica_id, variant, peer, opened_at, cause)
-    SELECT %s, client.id, %s, %s, %s, %s, '' FROM clients_client AS client WHERE client.id = %s
+    SELECT {0}, client.id, {1}, {2}, {3}, {4:moment}, ''
+    FROM {rows} JOIN clients_client AS client ON client.id = {5}
+    WHERE true ORDER BY 1
     ON CONFLICT (id) DO UPDATE SET closed_at = NULL, cause = ''
 """
 _NAME_SET: Final = "INSERT INTO clients_nameset (id, count, names) VALUES (%s, %s, %s) ON CONFLICT (id) DO NOTHING"
 _CONTENT_LIST: Final = (
     "INSERT INTO clients_contentlist (id, count, contents) VALUES (%s, %s, %s) ON CONFLICT (id) DO NOTHING"
 )
-_SUBSCRIPTION: Final = """
+_SUBSCRIPTIONS: Final = """
     INSERT INTO clients_subscription (stream_id, type, name_set_id, wildcard, state, sent, sent_at, acked, acked_at)
-    SELECT stream.id, %s, %s, %s, %s, %s, %s, %s, %s FROM clients_stream AS stream WHERE stream.id = %s
+    SELECT stream.id, {1}, {2}, {3:boolean}, {4}, {5}, {6:moment}, {7}, {8:moment}
+    FROM {rows} JOIN clients_stream AS stream ON stream.id = {0}
+    WHERE true
     ON CONFLICT (stream_id, type) DO UPDATE SET
         name_set_id = excluded.name_set_id, wildcard = excluded.wildcard, state = excluded.state, sent = excluded.sent,
         sent_at = excluded.sent_at, acked = excluded.acked, acked_at = excluded.acked_at
 """
-# The same of many that are there already and differ only in who they are and when, as in a fleet that takes a change:
-# one statement. With one for each, Python's lock goes back and forth between this thread and the event loop as often,
-# which costs both more than the writing does.
-_SAID: Final = {
-    "sqlite": """
-        UPDATE clients_subscription SET
-            name_set_id = %s, wildcard = %s, state = %s, sent = %s, acked = %s,
-            sent_at = json_extract(each.value, '$[1]'), acked_at = json_extract(each.value, '$[2]')
-        FROM json_each(%s) AS each
-        WHERE clients_subscription.stream_id = json_extract(each.value, '$[0]') AND clients_subscription.type = %s
-    """,
-    "postgresql": """
-        UPDATE clients_subscription SET
-            name_set_id = %s, wildcard = %s, state = %s, sent = %s, acked = %s,
-            sent_at = (each.row ->> 1)::timestamptz, acked_at = (each.row ->> 2)::timestamptz
-        FROM json_array_elements(%s::json) AS each(row)
-        WHERE clients_subscription.stream_id = each.row ->> 0 AND clients_subscription.type = %s
-    """,
-}
+# The same of many that are there already and differ only in who they are and when: cheaper than to insert them.
+_SAID: Final = """
+    UPDATE clients_subscription SET
+        name_set_id = %s, wildcard = %s, state = %s, sent = %s, acked = %s, sent_at = {1:moment}, acked_at = {2:moment}
+    FROM {rows}
+    WHERE clients_subscription.stream_id = {0} AND clients_subscription.type = %s
+"""
 # From so many on that is worth a statement of its own.
 _MANY_ALIKE: Final = 8
 _END: Final = "UPDATE clients_stream SET closed_at = %s, cause = %s WHERE id = %s AND closed_at IS NULL"
@@ -160,10 +173,10 @@ def _write_streams(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
             _serves(replica.serves),
         ],
     )
-    _many(
+    _at_once(
         cursor,
-        _CLIENT,
-        (
+        _CLIENTS,
+        [
             (
                 each.id,
                 each.identity,
@@ -172,20 +185,19 @@ def _write_streams(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
                 each.family.value,
                 each.user_agent,
                 each.user_agent_version,
-                (seen := moments.ago(each.age_s)),
-                seen,
+                moments.ago(each.age_s),
                 each.environment,
             )
-            for each in sorted(batch.clients, key=lambda each: each.id)
-        ),
+            for each in batch.clients
+        ],
     )
-    _many(
+    _at_once(
         cursor,
-        _STREAM,
-        (
+        _STREAMS,
+        [
             (each.id, replica.id, each.variant, each.peer, moments.ago(each.age_s), each.client)
-            for each in sorted(batch.streams, key=lambda each: each.id)
-        ),
+            for each in batch.streams
+        ],
     )
     _many(cursor, _NAME_SET, _interned_rows(batch.name_sets))
     _write_subscriptions(cursor, batch, moments)
@@ -201,15 +213,14 @@ def _write_subscriptions(cursor: CursorWrapper, batch: FactBatch, moments: _Mome
     others: list[Row] = []
     for (word, names, wildcard, state, sent, acked), rows in alike.items():
         if len(rows) >= _MANY_ALIKE:
-            listed = json.dumps(rows, default=str)
-            cursor.execute(_SAID[connection.vendor], [names, wildcard, state.value, sent, acked, listed, word])
+            cursor.execute(_filled(_SAID), [names, wildcard, state.value, sent, acked, _listed(rows), word])
             if cursor.rowcount == len(rows):
                 continue
         others += [
-            (word, names, wildcard, state.value, sent, sent_at, acked, acked_at, stream)
+            (stream, word, names, wildcard, state.value, sent, sent_at, acked, acked_at)
             for stream, sent_at, acked_at in rows
         ]
-    _many(cursor, _SUBSCRIPTION, others)
+    _at_once(cursor, _SUBSCRIPTIONS, others)
 
 
 def _write_answers(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -> None:
@@ -246,6 +257,20 @@ def _write_answers(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
 
 def _interned_rows(interned: Sequence[Interned]) -> Iterable[Row]:
     return ((each.id, each.count, each.packed) for each in sorted(interned, key=lambda each: each.id))
+
+
+def _at_once(cursor: CursorWrapper, statement: str, rows: Sequence[Row]) -> None:
+    if rows:
+        cursor.execute(_filled(statement), [_listed(rows)])
+
+
+def _filled(statement: str) -> str:
+    """A statement about rows that are a JSON parameter, in this database's words."""
+    return statement.format(*_FIELDS[connection.vendor], rows=_ROWS[connection.vendor])
+
+
+def _listed(rows: Sequence[Row]) -> str:
+    return json.dumps(rows, default=str)
 
 
 def _many(cursor: CursorWrapper, statement: str, rows: Iterable[Row]) -> None:
