@@ -39,10 +39,11 @@ class Store:
         self._hints.start()
 
     def stop(self, timeout_s: float) -> None:
-        """Stop, after the facts learnt so far were written; at most this long."""
+        """Stop, after the facts learnt so far were written, and to disk what was served; at most this long."""
         self._hints.stop()
-        self._loader.stop()
+        self._loader.stop(timeout_s)
         self._fact_buffer.stop(timeout_s)
+        self._loader.wait_ended()
 
     def hint(self) -> None:
         """Look for new snapshots now."""

@@ -88,6 +88,7 @@ class Loader:
         self._on_directory = on_directory
         self._wake = threading.Event()
         self._stopping = threading.Event()
+        self._ends_at = math.inf
         self._thread = threading.Thread(target=self._run, name="loader", daemon=True)
         self._directory = Directory()
         self._tokens_version: tuple[int, int] | None = None
@@ -111,10 +112,16 @@ class Loader:
         """Start following."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Ask the thread to end; what it loads meanwhile is not offered."""
+    def stop(self, timeout_s: float) -> None:
+        """Ask the thread to end within this time; what it loads meanwhile is not offered."""
+        self._ends_at = time.monotonic() + timeout_s
         self._stopping.set()
         self._wake.set()
+
+    def wait_ended(self) -> None:
+        """Wait until the thread ended, or its time is over."""
+        if self._thread.is_alive():
+            self._thread.join(max(0.0, self._ends_at - time.monotonic()))
 
     def look_now(self) -> None:
         """Look for something new at once."""
@@ -133,11 +140,16 @@ class Loader:
 
     def _run(self) -> None:
         poll_s = settings.PARLEY.limits.reconcile_poll_ms / 1000
+        more_to_write = False
         while not self._stopping.is_set():
             self._wake.clear()
             more_to_write = self._look()
             pause_s = poll_s * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - spreads load, keeps no secret
             self._wake.wait(_WRITE_PAUSE_S if more_to_write else pause_s)
+        # What was served last is what a start without database must find.
+        while more_to_write and time.monotonic() < self._ends_at:
+            time.sleep(_WRITE_PAUSE_S)
+            more_to_write = self._keep_on_disk()
 
     def _look(self) -> bool:
         """Take what is new; whether the disk still lacks some of it."""

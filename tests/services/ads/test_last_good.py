@@ -30,6 +30,7 @@ from controlplane.snapshots.models import SnapshotRow
 from tests.support.ads_replica import Replica
 from tests.support.last_good import altered
 from tests.support.manifests import cluster, parsed, tls_secret
+from tests.support.waiting import eventually
 from xdscore.resource_types import SECRET
 from xdscore.selectors import Selector
 
@@ -342,6 +343,23 @@ def test_cache__cannot_be_written__serving_goes_on_one_line_and_later_it_is_trie
     assert len(events(logged, "cache.writable_again")) == 1
     with database_away():
         assert set(Replica(cache).look().timeouts()) == {"a", "b"}
+
+
+def test_stop__right_after_a_snapshot_was_served__it_is_on_disk(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(cluster("a"))
+    replica = Replica(cache).look()
+    put(cluster("a", connect_timeout="2s"))
+    monkeypatch.setattr(last_good, "_SLICE_S", 0.0)  # one file, and then a pause
+    offered = len(replica.offered)
+
+    replica.loader.start()
+    eventually(lambda: len(replica.offered), lambda count: count > offered, within_s=10)
+    replica.loader.stop(10)
+    replica.loader.wait_ended()
+
+    with database_away():
+        found = Replica(cache).look()
+    assert found.snapshot().epoch == replica.snapshot().epoch
 
 
 def test_cache__failed_a_moment_ago__is_left_alone(cache: Path) -> None:
