@@ -128,25 +128,30 @@ def facts_write(*, batch: FactBatch) -> None:
                 cursor.execute(_ALL_ENDS, [moments.now, STOPPED, batch.replica.id])
 
 
+_STEP_S: Final = 0.002
+
+
 class _Moments:
-    """Ages as moments by the database's clock, to the hundredth of a second, in the database's own form."""
+    """Ages as moments by the database's clock, in its own form: to 2 ms, and never earlier than they were, for what was
+    sent right after a publication must not look as if it had been sent before (controlplane.clients.delivery).
+    """
 
     def __init__(self, now: datetime) -> None:
         self._now = now
         self._adapted = connection.ops.adapt_datetimefield_value
         # A change reaches a fleet within so few of them that each is made once for many rows.
-        self._made: dict[int, datetime | str] = {}
+        self._made: dict[int, datetime | str] = {}  # by age in steps
         self.now: datetime | str | None = self.ago(0.0)
 
     def ago(self, age_s: float | None) -> datetime | str | None:
         if age_s is None:
             return None
-        hundredths = round(age_s * 100)
-        made = self._made.get(hundredths)
+        steps = int(age_s / _STEP_S)
+        made = self._made.get(steps)
         if made is None:
             # A string for SQLite, the moment itself for PostgreSQL; the stubs know of the first only.
-            adapted = self._adapted(self._now - timedelta(milliseconds=10 * hundredths))
-            made = self._made[hundredths] = cast("datetime | str", adapted)
+            adapted = self._adapted(self._now - timedelta(seconds=_STEP_S * steps))
+            made = self._made[steps] = cast("datetime | str", adapted)
         return made
 
 
