@@ -93,21 +93,21 @@ def measure_in_turn(sides: Sequence[Side], *, rounds: int, clients: int, changes
 
 
 def measure_beside(sides: Sequence[Side], *, rounds: int, clients: int, changes: int) -> None:
-    """As `measure_in_turn`, but all fleets are there at once, and the sides take turns every few changes: what two of
-    them cost is then told apart to a fiftieth. No side's change may reach another's fleet.
+    """As `measure_in_turn`, but all fleets are there at once, and the sides take turns every few changes, so that
+    the same moments meet both. No side's change may reach another's fleet.
 
-    The processor time of a change is that of a few of them with what the server still does when all clients have them.
+    The processor time of a change is that of four of them with what the server still does when all clients have them;
+    `changes` is rounded up to fours.
     """
     for turn in _rounds(sides, rounds):
         with ExitStack() as stack:
             fleets = [(side, stack.enter_context(_connected(side, clients))) for side in turn]
-            for _ in range(changes // _AT_A_TIME):
+            for _ in range(-(-changes // _AT_A_TIME)):
                 for side, fleet in fleets:
                     used_s = cpu_s(side.server.process)
                     for _ in range(_AT_A_TIME):
-                        one_change(side, fleet)
+                        _fan_out(side, fleet)
                     time.sleep(_AFTERWARDS_S)
-                    del side.cpu_ms[-_AT_A_TIME:]
                     side.cpu_ms.append((cpu_s(side.server.process) - used_s) / _AT_A_TIME * 1000)
                 fleets.reverse()
 
@@ -148,15 +148,20 @@ def _until_quiet(process: psutil.Process) -> None:
 
 
 def one_change(side: Side, fleet: Receivers, *, by: int | None = None) -> None:
-    """A change, until all clients have it, or `by` so many. A fan-out is from the first client that has the change to
-    the last one: how long a change takes to become a snapshot is another scenario's.
-    """
+    """A change, until all clients have it, or `by` so many, with its processor time."""
     used_s = cpu_s(side.server.process)
+    _fan_out(side, fleet, by=by)
+    side.cpu_ms.append((cpu_s(side.server.process) - used_s) * 1000)
+
+
+def _fan_out(side: Side, fleet: Receivers, *, by: int | None = None) -> None:
+    """From the first client that has the change to the last one: how long a change takes to become a snapshot is
+    another scenario's.
+    """
     side.change()
     times = fleet.next_response(within_s=ANSWER_S, by=by)
     side.last_s.append(max(times) - min(times))
     side.middle_s.append(statistics.median(times) - min(times))
-    side.cpu_ms.append((cpu_s(side.server.process) - used_s) * 1000)
 
 
 def product(ads: AdsProcess, asks: Asks, *, name: str = "", environment: str = "default", per_s: int = 0) -> Side:

@@ -35,6 +35,7 @@ def before(tmp_path: Path) -> Path:
     """The code of the version before."""
     code = version_before(tmp_path)
     if code is None:
+        # Without git history (a shallow clone, an archive) there is no version before that could be installed.
         pytest.skip(NO_HISTORY)
     return code
 
