@@ -23,6 +23,9 @@ _SQLITE_INIT: Final = "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;"
 _POOL_WAIT_S: Final = 5
 # A server that swallows packets must not hold a starting ADS for minutes: it serves from disk within P9's ten seconds.
 _CONNECT_S: Final = 3
+# A look at a file takes less time than to open it. Not for ever: the file may be another one by then. To a server each
+# look of ADS is a new connection, which finds out within _CONNECT_S that nobody answers.
+_FILE_KEPT_OPEN_S: Final = 60
 _POOL_SIZE_MAX: Final = 20  # PostgreSQL's default of 100 connections serves a few such processes
 
 Settings = dict[str, object]
@@ -34,25 +37,30 @@ class _Test(TypedDict, total=False):
 
 
 def databases(config: Config, *, pooled: bool) -> dict[str, Settings]:
-    """DATABASES. `pooled` keeps PostgreSQL connections for threads that come and go, as those of ASGI requests do."""
+    """DATABASES. `pooled` keeps PostgreSQL connections for threads that come and go, as those of ASGI requests do; the
+    threads of other processes stay, and keep a SQLite file open.
+    """
     if config.database is None:
-        writer = _sqlite(Home(config.home), config.limits, mode="IMMEDIATE", test=_Test())
-        reader = _sqlite(Home(config.home), config.limits, mode="DEFERRED", test=_Test(MIRROR="default"))
+        kept_s = 0 if pooled else _FILE_KEPT_OPEN_S
+        writer = _sqlite(config, kept_s, mode="IMMEDIATE", test=_Test())
+        reader = _sqlite(config, kept_s, mode="DEFERRED", test=_Test(MIRROR="default"))
     else:
         writer = _postgres(config.database, config.limits, pooled=pooled, reader=False)
         reader = _postgres(config.database, config.limits, pooled=pooled, reader=True)
     return {"default": writer, READER: reader}
 
 
-def _sqlite(home: Home, limits: Limits, *, mode: str, test: _Test) -> Settings:
+def _sqlite(config: Config, kept_s: int, *, mode: str, test: _Test) -> Settings:
+    home = Home(config.home)
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(home.database),
         "OPTIONS": {
             "transaction_mode": mode,
-            "timeout": limits.sqlite_busy_ms / 1000,
+            "timeout": config.limits.sqlite_busy_ms / 1000,
             "init_command": _SQLITE_INIT,
         },
+        "CONN_MAX_AGE": kept_s,
         # A file, as in production: a shared database in memory locks tables where a file makes writers wait.
         "TEST": test or _Test(NAME=str(Path(home.run / "test.sqlite3"))),
     }

@@ -57,6 +57,25 @@ def test_sqlite_reader__inside_a_transaction__lets_a_writer_commit_and_sees_one_
     assert (before, during, count()) == (0, 0, 1)
 
 
+@pytest.mark.parametrize(("pooled", "same"), [(False, True), (True, False)])
+def test_sqlite__of_threads_that_stay__is_kept_open_between_two_looks(
+    pooled: bool, same: bool, tmp_path: Path, django_db_blocker: DjangoDbBlocker
+) -> None:
+    config = load({"PARLEY_HOME": str(tmp_path / "home")}, directory=tmp_path)
+    home_create(config)
+    connection = ConnectionHandler(databases(config, pooled=pooled))[DEFAULT_DB_ALIAS]
+
+    def look() -> object:
+        connection.close_if_unusable_or_obsolete()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        return connection.connection
+
+    with django_db_blocker.unblock():
+        assert (look() is look()) is same
+        connection.close()
+
+
 def test_postgresql__default__time_limits_and_a_pool_for_passing_threads(tmp_path: Path) -> None:
     config = load({"DATABASE_URL": POSTGRES, "PARLEY_LIMIT_LOCK_TIMEOUT_MS": "1500"}, directory=tmp_path)
 
