@@ -7,8 +7,9 @@ one per (stream, type), NACKs and streams that came and went meanwhile give way,
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
@@ -32,6 +33,7 @@ from controlplane.clients.facts import (
 )
 from controlplane.clients.families import family_of
 from controlplane.clients.foreign_text import nack_text, one_line
+from controlplane.clients.identity import client_id
 from xdscore.evidence import Evidence
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType
 
@@ -48,7 +50,6 @@ MAX_PROVEN = 200_000
 _MAX_NAME_SETS = 256
 _MAX_CONTENT_LISTS = 64
 
-_TEXT = {"identity": 2_048, "node_id": 1_024, "node_cluster": 255, "user_agent": 200, "user_agent_version": 100}
 _PEER_CHARS = 255
 _CAUSE_CHARS = 300
 
@@ -65,13 +66,18 @@ class Substream(NamedTuple):
     acked_at: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Opened:
     """A stream that is open since `at`."""
 
     stream: StreamInfo
-    client: str
     at: float
+
+    @cached_property
+    def client(self) -> str:
+        """The id of its client. Found where it is written: the event loop has better to do than to hash."""
+        stream = self.stream
+        return client_id(environment=stream.environment, identity=stream.identity, node_id=stream.node_id)
 
 
 class Ended(NamedTuple):
@@ -284,16 +290,17 @@ def _once(interned: Iterable[Interned]) -> tuple[Interned, ...]:
 
 def _client(opened: Opened, now: float) -> ClientFact:
     stream = opened.stream
-    bounded: Callable[[str], str] = lambda column: one_line(getattr(stream, column), max_chars=_TEXT[column])  # noqa: E731
+    # As long as the columns are (controlplane.clients.models).
+    user_agent = one_line(stream.user_agent, max_chars=200)
     return ClientFact(
         id=opened.client,
         environment=stream.environment,
-        identity=bounded("identity"),
-        node_id=bounded("node_id"),
-        node_cluster=bounded("node_cluster"),
-        family=family_of(stream.user_agent),
-        user_agent=bounded("user_agent"),
-        user_agent_version=bounded("user_agent_version"),
+        identity=one_line(stream.identity, max_chars=2_048),
+        node_id=one_line(stream.node_id, max_chars=1_024),
+        node_cluster=one_line(stream.node_cluster, max_chars=255),
+        family=family_of(user_agent),
+        user_agent=user_agent,
+        user_agent_version=one_line(stream.user_agent_version, max_chars=100),
         age_s=now - opened.at,
     )
 

@@ -25,7 +25,6 @@ from adsserver.engine.events import Acknowledged, Fact, NamedContent, Rejected, 
 from adsserver.ports import StreamInfo
 from adsserver.store.fact_batches import Acknowledgement, Ended, Learnt, Opened, Pending, Refusal, Substream
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, ReplicaFact, Serving, SubscriptionState
-from controlplane.clients.identity import client_id
 from controlplane.clients.services import SILENT_S, facts_write
 from xdscore.limits import Limits
 
@@ -34,9 +33,14 @@ log = structlog.get_logger(__name__)
 # Read off the class, each costs a look-up in a hot path.
 _SENT, _ACKED = SubscriptionState.SENT, SubscriptionState.ACKED
 _FLUSH_S = 1.0
+# While clients connect, or take a change, the event loop needs the processor more, and what they do next makes the same
+# rows anew. So a batch waits until nothing was noted for a moment, but not for long.
+_CALM_S = 0.05
+_CALM_WITHIN_S = 0.5
 # Nearly every response is answered at once. One that may still be is written together with its answer: a change that
-# reaches a fleet is then one row for each client, not two.
-_ANSWERS_WITHIN_S = 1.0
+# reaches a fleet is then one row for each client, not two. Nothing is older than 2 s when it is written (resolutions
+# U16): half a second that it may wait for its answer, and the time between two batches.
+_ANSWERS_WITHIN_S = 0.5
 _HEARTBEAT_S = 5.0
 _RETRY_FIRST_S = 1.0
 _RETRY_LAST_S = 30.0
@@ -158,12 +162,11 @@ class FactBuffer:
 
     def opened(self, stream: StreamInfo) -> None:
         """A stream got its first request."""
-        client = client_id(environment=stream.environment, identity=stream.identity, node_id=stream.node_id)
-        opened = Opened(stream, client, self._clock())
+        opened = Opened(stream, self._clock())
         with self._lock:
             self._streams[stream.id] = _OpenStream(opened)
             self._learnt.opened[stream.id] = opened
-            full = len(self._changed) + len(self._learnt.opened) + len(self._learnt.ended) >= MAX_BATCH_KEYS
+            full = self._noted() >= MAX_BATCH_KEYS
         if full:
             self._wake.set()
 
@@ -274,12 +277,27 @@ class FactBuffer:
             self._wake.wait(_FLUSH_S)
             # A NACK does not wait for the second to be over, but a storm of them costs a bounded number of writes.
             self._stopping.wait(max(0.0, self._written_at + self._shortest_gap_s - self._clock()))
+            self._wait_for_calm()
             self._wake.clear()
             self._take()
             self._flush()
         self._take(everything=True)
         self._flush(stopping=True)
         connection.close()
+
+    def _wait_for_calm(self) -> None:
+        """Until nothing more is noted, somebody must be heard at once, or it was long enough."""
+        ends = self._clock() + _CALM_WITHIN_S
+        before = -1
+        while (noted := self._noted()) != before and self._clock() < ends:
+            if self._wake.wait(_CALM_S):
+                return
+            before = noted
+
+    def _noted(self) -> int:
+        """How much waits here; read without the lock, for a look at three lengths does no harm."""
+        learnt = self._learnt
+        return len(self._changed) + len(learnt.opened) + len(learnt.ended)
 
     def _take(self, *, everything: bool = False) -> None:
         with self._lock:

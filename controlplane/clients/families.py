@@ -4,6 +4,7 @@ A declaration: it decides nothing but words and groups.
 """
 
 from enum import StrEnum
+from functools import lru_cache
 
 
 class ClientFamily(StrEnum):
@@ -27,6 +28,7 @@ _STARTS = (
 )
 
 
+@lru_cache(maxsize=256)  # a fleet calls itself the same
 def family_of(user_agent: str) -> ClientFamily:
     """The family of a client that calls itself `user_agent`."""
     spoken = user_agent.casefold()

@@ -102,8 +102,10 @@ _NACK: Final = """
     SELECT client.id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s FROM clients_client AS client WHERE client.id = %s
 """
 # `at` moves on, so that a proof that comes while the same one is being digested is not deleted with it.
-_PROOF: Final = """
-    INSERT INTO clients_contentproof (environment, type, name, version, at) VALUES (%s, %s, %s, %s, %s)
+_PROOFS: Final = """
+    INSERT INTO clients_contentproof (environment, type, name, version, at)
+    SELECT {0}, {1}, {2}, {3}, {4:moment} FROM {rows}
+    WHERE true ORDER BY 1, 2, 3, 4
     ON CONFLICT (environment, type, name, version) DO UPDATE SET at = excluded.at
 """
 _ALL_ENDS: Final = "UPDATE clients_stream SET closed_at = %s, cause = %s WHERE replica_id = %s AND closed_at IS NULL"
@@ -128,7 +130,7 @@ def facts_write(*, batch: FactBatch) -> None:
                 cursor.execute(_ALL_ENDS, [moments.now, STOPPED, batch.replica.id])
 
 
-_STEP_S: Final = 0.002
+_STEPS_PER_S: Final = 500
 
 
 class _Moments:
@@ -146,11 +148,11 @@ class _Moments:
     def ago(self, age_s: float | None) -> datetime | str | None:
         if age_s is None:
             return None
-        steps = int(age_s / _STEP_S)
+        steps = int(age_s * _STEPS_PER_S)
         made = self._made.get(steps)
         if made is None:
             # A string for SQLite, the moment itself for PostgreSQL; the stubs know of the first only.
-            adapted = self._adapted(self._now - timedelta(seconds=_STEP_S * steps))
+            adapted = self._adapted(self._now - timedelta(seconds=steps / _STEPS_PER_S))
             made = self._made[steps] = cast("datetime | str", adapted)
         return made
 
@@ -212,12 +214,14 @@ def _write_streams(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
 
 
 def _write_subscriptions(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -> None:
-    alike: dict[SubscriptionSays, list[Row]] = defaultdict(list)
+    newcomers = {each.id for each in batch.streams}
+    alike: dict[tuple[SubscriptionSays, bool], list[Row]] = defaultdict(list)
     for stream, says, sent_age_s, acked_age_s in batch.subscriptions:
-        alike[says].append((stream, moments.ago(sent_age_s), moments.ago(acked_age_s)))
+        row = (stream, moments.ago(sent_age_s), moments.ago(acked_age_s))
+        alike[says, stream in newcomers].append(row)
     others: list[Row] = []
-    for (word, names, wildcard, state, sent, acked), rows in alike.items():
-        if len(rows) >= _MANY_ALIKE:
+    for ((word, names, wildcard, state, sent, acked), new), rows in alike.items():
+        if not new and len(rows) >= _MANY_ALIKE:
             cursor.execute(_filled(_SAID), [names, wildcard, state.value, sent, acked, _listed(rows), word])
             if cursor.rowcount == len(rows):
                 continue
@@ -250,13 +254,10 @@ def _write_answers(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
             for each in batch.nacks
         ),
     )
-    _many(
+    _at_once(
         cursor,
-        _PROOF,
-        (
-            (each.environment, each.word, each.name, each.version, moments.now)
-            for each in sorted(batch.proven, key=lambda each: (each.environment, each.word, each.name, each.version))
-        ),
+        _PROOFS,
+        [(each.environment, each.word, each.name, each.version, moments.now) for each in batch.proven],
     )
 
 
