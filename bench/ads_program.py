@@ -1,39 +1,49 @@
-"""`python -m bench.ads_program [--without-facts]`: the product's ADS process, with a door for measurements.
+"""`python -m bench.ads_program`: the product's ADS process, with two doors for measurements.
 
 Nothing of it is another one than in `manage.py ads`. On SIGUSR1 it prints how many tasks its event loop has, and how
-many threads Python has; gRPC has a pool of its own, which grows and shrinks by itself. With `--without-facts` what
-streams learn goes nowhere: what facts cost is the difference.
+many threads Python has; gRPC has a pool of its own, which grows and shrinks by itself. On SIGUSR2 what streams learn
+goes nowhere, and on the next one it is kept again, which it says each time: what facts cost is the difference.
 """
 
 import asyncio
 import dataclasses
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from adsserver.ports import Facts
 
 HELD_WORD = "tasks and threads:"
-WITHOUT_FACTS = "--without-facts"
+FACTS_WORD = "facts are"
+KEPT, LOST = "kept", "lost"
 
 
-class _NoFacts:
-    """Where facts go when nobody wants them (adsserver.ports.Facts)."""
+class _SwitchedFacts:
+    """Facts as they are, or as if nobody wanted them (adsserver.ports.Facts). Its calls are those of one of the two,
+    so that being switched costs them nothing.
+    """
 
-    def opened(self, stream: object) -> None:
-        """Forget it."""
+    def __init__(self, facts: "Facts") -> None:
+        self._facts = facts
+        self._kept = False
+        self.switch()
 
-    def sent(self, stream: object, response: object) -> None:
-        """Forget it."""
-
-    def learnt(self, stream: object, fact: object) -> None:
-        """Forget it."""
-
-    def closed(self, stream: object, cause: str) -> None:
-        """Forget it."""
+    def switch(self) -> None:
+        """Keep them from now on, or no longer."""
+        self._kept = not self._kept
+        for name in ("opened", "sent", "learnt", "closed"):
+            setattr(self, name, getattr(self._facts, name) if self._kept else _forget)
+        print(FACTS_WORD, KEPT if self._kept else LOST, flush=True)
 
 
-async def _serve(*, facts: bool) -> None:
+def _forget(*_learnt: object) -> None:
+    """What nobody wants to know."""
+
+
+async def _serve() -> None:
     # The settings of the process are named before anything of the product is imported.
     from django.conf import settings  # noqa: PLC0415
 
@@ -43,12 +53,17 @@ async def _serve(*, facts: bool) -> None:
     from controlplane.home import home_create  # noqa: PLC0415
     from controlplane.ops.management.commands.ads import ads_config, open_store  # noqa: PLC0415
 
-    def open_without(on_directory: Callable[[Directory], None]) -> Store:
-        return dataclasses.replace(open_store(on_directory), facts=_NoFacts())  # type: ignore[type-var]
+    loop = asyncio.get_running_loop()
+
+    def open_switched(on_directory: Callable[[Directory], None]) -> Store:
+        store = open_store(on_directory)
+        facts = _SwitchedFacts(store.facts)
+        loop.call_soon_threadsafe(loop.add_signal_handler, signal.SIGUSR2, facts.switch)
+        return dataclasses.replace(store, facts=facts)  # type: ignore[type-var]
 
     home_create(settings.PARLEY)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, _tell)
-    await serve_here(ads_config(settings.PARLEY), open_store if facts else open_without)
+    loop.add_signal_handler(signal.SIGUSR1, _tell)
+    await serve_here(ads_config(settings.PARLEY), open_switched)
 
 
 def _tell() -> None:
@@ -57,4 +72,4 @@ def _tell() -> None:
 
 if __name__ == "__main__":
     os.environ["DJANGO_SETTINGS_MODULE"] = "controlplane.settings_ads"
-    asyncio.run(_serve(facts=WITHOUT_FACTS not in sys.argv[1:]))
+    asyncio.run(_serve())

@@ -25,8 +25,10 @@ LIMITS = {"PARLEY_LIMIT_RECONCILE_POLL_MS": "200", "PARLEY_LIMIT_STREAMS_PER_REP
 _QUIET_S = 0.25
 _QUIET_SHARE = 0.1
 _SETTLES_S = 30.0
-# Changes of one side before it is another's turn; and how long facts may wait for their second to be over.
+# Changes of one side before it is another's turn; how often its clients connect; and how long facts may wait for their
+# second to be over.
 _AT_A_TIME = 4
+_CONNECTS = 2
 _AFTERWARDS_S = 1.3
 _KIB = 1024
 # A change must be one, whichever side of a scenario made the one before.
@@ -58,7 +60,8 @@ class Server(Protocol):
 class Side:
     """One server with one fleet: how it is reached and changed, and what it took; seconds unless a name says more.
 
-    `change` makes its first cluster another one. `per_s`: so many clients connect in a second; 0: at once.
+    `change` makes its first cluster another one. `per_s`: so many clients connect in a second; 0: at once. `its_turn`
+    makes the server what it is for this side, where `measure_beside` has several sides of one server.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Side:
     change: Callable[[], None]
     asks: Asks
     per_s: int = 0
+    its_turn: Callable[[], None] = lambda: None
     first_sync_s: list[float] = field(default_factory=list)
     first_cpu_s: list[float] = field(default_factory=list)
     last_s: list[float] = field(default_factory=list)
@@ -96,14 +100,24 @@ def measure_beside(sides: Sequence[Side], *, rounds: int, clients: int, changes:
     """As `measure_in_turn`, but all fleets are there at once, and the sides take turns every few changes, so that
     the same moments meet both. No side's change may reach another's fleet.
 
-    The processor time of a change is that of four of them with what the server still does when all clients have them;
-    `changes` is rounded up to fours.
+    Clients connect twice: what a process does but once in its life is then half as much of it. The processor time of
+    connecting, and of a change, which is that of four of them, is with what the server still does when all clients have
+    their answers; `changes` is rounded up to fours.
     """
     for turn in _rounds(sides, rounds):
+        for side in list(turn) * (_CONNECTS - 1):
+            side.its_turn()
+            with _connected(side, clients, afterwards_s=_AFTERWARDS_S):
+                pass
+            _until_quiet(side.server.process)
         with ExitStack() as stack:
-            fleets = [(side, stack.enter_context(_connected(side, clients))) for side in turn]
+            fleets = []
+            for side in turn:
+                side.its_turn()
+                fleets.append((side, stack.enter_context(_connected(side, clients, afterwards_s=_AFTERWARDS_S))))
             for _ in range(-(-changes // _AT_A_TIME)):
                 for side, fleet in fleets:
+                    side.its_turn()
                     used_s = cpu_s(side.server.process)
                     for _ in range(_AT_A_TIME):
                         _fan_out(side, fleet)
@@ -114,15 +128,14 @@ def measure_beside(sides: Sequence[Side], *, rounds: int, clients: int, changes:
 
 def _rounds(sides: Sequence[Side], rounds: int) -> Iterator[Sequence[Side]]:
     for number in range(rounds):
-        if number:
-            for server in {id(side.server): side.server for side in sides}.values():
-                server.stop()
-                server.start()
         yield sides if number % 2 == 0 else sides[::-1]
+        for server in {id(side.server): side.server for side in sides}.values():
+            server.stop()
+            server.start()
 
 
 @contextmanager
-def _connected(side: Side, clients: int) -> Iterator[Receivers]:
+def _connected(side: Side, clients: int, *, afterwards_s: float = 0.0) -> Iterator[Receivers]:
     process, processes = side.server.process, max(2, -(-clients // 5_000))
     resident, used_s = process.memory_info().rss, cpu_s(process)
     with receivers(
@@ -130,6 +143,7 @@ def _connected(side: Side, clients: int) -> Iterator[Receivers]:
     ) as fleet:
         times = fleet.next_response(within_s=ANSWER_S)
         side.first_sync_s.append(max(times) - min(times))
+        time.sleep(afterwards_s)
         side.first_cpu_s.append(cpu_s(process) - used_s)
         side.stream_kib.append((process.memory_info().rss - resident) / clients / _KIB)
         yield fleet

@@ -51,6 +51,23 @@ def ratio(name: str, product: Measurement, floor: Measurement, *, at_most: float
     return Measurement(name, "times", (product.median / floor.median,), at_most)
 
 
+def ratio_by_round(
+    name: str, costly: Measurement, cheap: Measurement, *, rounds: int, at_most: float | None = None
+) -> Measurement:
+    """How many times the cheap one's cost the other's is, in the middle one of so many rounds: the same hour and the
+    same clients meet both sides of a round, so that what differs between rounds is in none of the ratios.
+
+    Both have the same number of samples of each round, in the order of the rounds.
+    """
+    pairs = zip(_means(costly, rounds), _means(cheap, rounds), strict=True)
+    return Measurement(name, "times", tuple(one / other for one, other in pairs), at_most)
+
+
+def _means(measurement: Measurement, rounds: int) -> list[float]:
+    each = len(measurement.samples) // rounds
+    return [statistics.fmean(measurement.samples[number * each : (number + 1) * each]) for number in range(rounds)]
+
+
 def percentile(samples: Sequence[float], percent: int) -> float:
     """The smallest sample that so many percent of all do not exceed (nearest rank)."""
     return sorted(samples)[-(-len(samples) * percent // 100) - 1]

@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import _read, main
-from bench.registry import Measurement, Scenario, UnknownScenarioError, load_scenarios, parameters_of, percentile, ratio
+from bench.registry import (
+    Measurement,
+    Scenario,
+    UnknownScenarioError,
+    load_scenarios,
+    parameters_of,
+    percentile,
+    ratio,
+    ratio_by_round,
+)
 from bench.report import Result, document, measurement_from_json, table, write
 from bench.resources import fleet
 
@@ -20,6 +29,15 @@ def test_measurement__target__is_kept_by_the_median(samples: tuple[float, ...], 
 
 def test_ratio__product_and_floor__compares_medians() -> None:
     assert ratio("r", Measurement("p", "s", (3.0, 4.0, 5.0)), Measurement("f", "s", (2.0,)), at_most=1.5).met is False
+
+
+def test_ratio_by_round__a_slow_round__is_in_no_ratio_because_it_met_both_sides() -> None:
+    costly = Measurement("p", "s", (2.0, 4.0, 20.0, 40.0, 3.0, 3.0))
+    cheap = Measurement("f", "s", (1.0, 2.0, 10.0, 20.0, 2.0, 1.0))
+
+    found = ratio_by_round("r", costly, cheap, rounds=3, at_most=1.5)
+
+    assert (found.samples, found.met) == ((2.0, 2.0, 2.0), False)
 
 
 @pytest.mark.parametrize(("percent", "expected"), [(1, 1), (50, 50), (99, 99), (100, 100)])
