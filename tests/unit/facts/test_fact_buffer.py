@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from django.db import IntegrityError, OperationalError
 
 from adsserver.engine.events import Respond
@@ -123,41 +122,6 @@ def test_sent__answer_may_be_on_its_way__is_written_with_it_or_after_half_a_seco
 
     acked = {(quick.id, "cluster"): SubscriptionState.ACKED}
     assert written == [{}, acked, {**acked, (slow.id, "cluster"): SubscriptionState.SENT}]
-
-
-@pytest.mark.parametrize(("noted", "waits"), [(0, {1}), (3, {4}), (1_000, {10, 11})])
-def test_wait_for_calm__clients_still_connect__ends_when_none_did_for_a_moment_or_after_half_a_second(
-    noted: int, waits: set[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = Clock()
-    waited: list[float] = []
-    buffer = buffer_of(Database(), clock)
-
-    class Wake:
-        def wait(self, seconds: float) -> bool:
-            waited.append(seconds)
-            clock.now += seconds
-            if len(waited) <= noted:
-                buffer.opened(stream(len(waited)))
-            return False
-
-    monkeypatch.setattr(buffer, "_wake", Wake())
-
-    buffer._wait_for_calm()
-
-    assert len(waited) in waits
-
-
-def test_wait_for_calm__somebody_refused__does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    buffer, response = buffer_of(Database(), Clock()), respond(content("a"))
-    send(buffer, response, stream(1))
-    buffer.learnt(stream(1), rejected(response))
-    looks = iter([1])
-    monkeypatch.setattr(buffer, "_noted", lambda: next(looks))
-
-    buffer._wait_for_calm()
-
-    assert list(looks) == []
 
 
 def test_sent__somebody_refuses__who_was_sent_the_same_is_written_at_once() -> None:
