@@ -1,6 +1,7 @@
 """What the clients of the whole fleet were sent, read back from the facts in the database (resolutions U16).
 
-The facts are written within a second, what is read here serves everybody for half a second: at most two seconds old.
+The facts are written within a second and a half (one that waits for an answer: half a second later), what is read here
+serves everybody for half a second: two seconds old.
 """
 
 import time

@@ -15,7 +15,7 @@ from controlplane.clients.selectors import covering
 
 # resolutions U2: a client that says nothing for so long is silent.
 SILENT_AFTER = timedelta(seconds=30)
-# Sending takes a moment, and a fact about it up to a second more: until then, who asks for the name is expected.
+# Sending takes a moment, and a fact about it up to two seconds more: until then, who asks for the name is expected.
 EXPECTED_FOR = timedelta(seconds=5)
 
 

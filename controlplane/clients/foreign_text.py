@@ -33,9 +33,6 @@ DIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\
 
 def one_line(text: str, *, max_chars: int) -> str:
     """`text` on one line without anything that acts on a reader, at most `max_chars` long."""
-    # As nearly all of them are: there is one for each column of each client that connects.
-    if len(text) <= max_chars and text.isascii() and text.isprintable():
-        return text
     return escape(text[:max_chars], keep="")[:max_chars]
 
 
