@@ -1,8 +1,9 @@
 """Keeps what streams learnt and writes it behind their back (resolutions part 7, "Facts").
 
 The event loop puts facts into `FactBuffer`; one thread takes them each second, or up to half a second later while
-clients are busy, and writes them in batches over its own connection. A call never waits for the database, raises nothing and costs the same however much there is. While the
-database is away states are kept and the oldest NACKs give way; no stream is slowed.
+clients are busy, and writes them in batches over its own connection. A call never waits for the database, raises
+nothing and costs the same however much there is. While the database is away states are kept and the oldest NACKs give
+way; no stream is slowed.
 """
 
 import math
