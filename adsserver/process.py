@@ -99,8 +99,13 @@ class AdsProcess:
         return hand_over
 
     def _take(self, directory: Directory) -> None:
-        if self._server is not None:
-            self._server.directory_changed(directory)
+        if self._server is None:
+            return
+        first = not self._server.has_snapshot
+        self._server.directory_changed(directory)
+        if first and self._server.has_snapshot:
+            # Most of it is part of every later one: as many objects as those of 600 streams, for 6,000 resources.
+            gc.freeze()
 
 
 async def serve_here(config: AdsConfig, open_store: StoreOpener) -> None:

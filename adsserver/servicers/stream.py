@@ -12,6 +12,7 @@ import random
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 import grpc
@@ -215,14 +216,14 @@ class Stream:
         shared.open.discard(self)
         shared.metrics.streams.dec()
         shared.metrics.ended[end.code.name].inc()
-        tell = log.debug if end is CLIENT_ENDED else log.info
-        begun = self._begun
-        if begun is None:
-            tell("stream.closed", peer=self._context.peer(), code=end.code.name, cause=end.cause)
-            return
-        shared.hub.leave(begun.info.environment, self)
-        shared.facts.closed(begun.info, end.cause)
-        tell("stream.closed", stream=begun.info.id, node_id=begun.info.node_id, code=end.code.name, cause=end.cause)
+        info = None if self._begun is None else self._begun.info
+        if info is not None:
+            shared.hub.leave(info.environment, self)
+            shared.facts.closed(info, end.cause)
+        # How clients come and go is in their timelines in the console; thousands at once are no news for a log.
+        if end is not CLIENT_ENDED:
+            who = {"peer": self._context.peer()} if info is None else {"stream": info.id, "node_id": info.node_id}
+            log.info("stream.closed", **who, code=end.code.name, cause=end.cause)
 
     async def _abort(self, end: End) -> None:
         if end.code is grpc.StatusCode.OK:
@@ -297,7 +298,7 @@ class Stream:
         waits_until = self._loop.time() + shared.limits.first_snapshot_wait_ms / 1000
         identity = self._caller.identity
         shared.counts.enter(identity, node.id)
-        self._when_over(lambda: shared.counts.leave(identity, node.id))
+        self._when_over(partial(shared.counts.leave, identity, node.id))
         # Without a directory nobody can say which environment this is: silence, then UNAVAILABLE (resolutions C4).
         if not await shared.hub.wait_loaded(shared.limits.first_snapshot_wait_ms / 1000):
             raise StreamEndError(NOTHING_LOADED)
@@ -323,10 +324,6 @@ class Stream:
             self._wake.set()
         shared.hub.join(environment, self)
         shared.facts.opened(info)
-        # The client's timeline in the console has it; thousands at once are no news for a log.
-        log.debug(
-            "stream.opened", stream=info.id, node_id=node.id, environment=environment, variant=self._variant.value
-        )
         return _Begun(node, client, info, session)
 
     def _receive(self, begun: _Begun, request: Request) -> None:

@@ -58,8 +58,7 @@ class ReplicaFact:
     serves: Mapping[str, Serving] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ClientFact:
+class ClientFact(NamedTuple):
     """A client that was seen `age_s` ago. `id` is `identity.client_id` of environment, identity and node id."""
 
     id: str
@@ -73,8 +72,7 @@ class ClientFact:
     age_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class StreamFact:
+class StreamFact(NamedTuple):
     """A stream that is open."""
 
     id: str
@@ -84,8 +82,7 @@ class StreamFact:
     age_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class StreamEnd:
+class StreamEnd(NamedTuple):
     """A stream ended, with the reason as an operator reads it."""
 
     id: str

@@ -1,6 +1,7 @@
 """The ADS server as a process: start, refusal to start, readiness, clean end, several workers."""
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,10 +20,11 @@ import pytest
 from envoy.service.discovery.v3 import discovery_pb2
 from prometheus_client import CollectorRegistry
 
+from adsserver.ports import Directory
 from adsserver.process import AdsProcess
 from tests.support.ads import config, raw_call
 from tests.support.ads_client import until
-from tests.support.ads_store import MemoryStore, Status
+from tests.support.ads_store import MemoryStore, Status, open_store
 from tests.support.waiting import eventually
 from xdscore.resource_types import CLUSTER
 
@@ -240,3 +242,25 @@ async def test_readiness__database_answers_with_what_is_refused__warns() -> None
     assert process.readiness().warnings == ("degraded: snapshot 2 of 'default' is refused",)
     process.stop()
     await run
+
+
+async def test_collector__first_snapshot__is_left_alone() -> None:
+    taken: list[Directory] = []
+
+    def observed(on_directory: Callable[[Directory], None]) -> MemoryStore:
+        def take(directory: Directory) -> None:
+            taken.append(directory)
+            on_directory(directory)
+
+        return open_store(take)
+
+    process = AdsProcess(config(), CollectorRegistry())
+    run = asyncio.create_task(process.run(observed))
+    try:
+        await until(lambda: not process.readiness().reasons)
+
+        assert not any(each is taken[0] for each in gc.get_objects())
+    finally:
+        gc.unfreeze()
+        process.stop()
+        await run

@@ -81,6 +81,12 @@ def test_family_of__as_clients_call_themselves__and_anything_else_is_other() -> 
     ]
 
 
+def test_client_id__of_a_client__never_changes() -> None:
+    # It is the key of rows and part of URLs that people have kept.
+    assert client_id(environment="prod", identity="", node_id="n") == "6gzvoranh44sbbyjusqq4nck"
+    assert client_id(environment="prod", identity="spiffe://x/\xe9", node_id='a"b') == "o5qznttbpwddotbiceynk6wc"
+
+
 @given(st.tuples(st.text(), st.text(), st.text()), st.tuples(st.text(), st.text(), st.text()))
 def test_client_id__different_clients__have_different_ids(
     one: tuple[str, str, str], other: tuple[str, str, str]
