@@ -5,7 +5,7 @@ busy moment of the machine meets all of them.
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
@@ -25,10 +25,8 @@ LIMITS = {"PARLEY_LIMIT_RECONCILE_POLL_MS": "200", "PARLEY_LIMIT_STREAMS_PER_REP
 _QUIET_S = 0.25
 _QUIET_SHARE = 0.1
 _SETTLES_S = 30.0
-# Changes of one side before it is another's turn; how often its clients connect; and how long facts may wait for their
-# second to be over.
+# Changes of one side before it is another's turn, and how long facts may wait for their second to be over.
 _AT_A_TIME = 4
-_CONNECTS = 2
 _AFTERWARDS_S = 1.3
 _KIB = 1024
 # A change must be one, whichever side of a scenario made the one before.
@@ -100,21 +98,13 @@ def measure_beside(sides: Sequence[Side], *, rounds: int, clients: int, changes:
     """As `measure_in_turn`, but all fleets are there at once, and the sides take turns every few changes, so that
     the same moments meet both. No side's change may reach another's fleet.
 
-    Clients connect twice: what a process does but once in its life is then half as much of it. The processor time of
-    connecting, and of a change, which is that of four of them, is with what the server still does when all clients have
-    their answers; `changes` is rounded up to fours.
+    Connecting is measured afterwards, of one fleet at a time and four times for each side: what a process does but once
+    in its life is then in none of them. Its processor time, and that of a change, which is that of four of them, is
+    with what the server still does when all clients have their answers; `changes` is rounded up to fours.
     """
     for turn in _rounds(sides, rounds):
-        for side in list(turn) * (_CONNECTS - 1):
-            side.its_turn()
-            with _connected(side, clients, afterwards_s=_AFTERWARDS_S):
-                pass
-            _until_quiet(side.server.process)
         with ExitStack() as stack:
-            fleets = []
-            for side in turn:
-                side.its_turn()
-                fleets.append((side, stack.enter_context(_connected(side, clients, afterwards_s=_AFTERWARDS_S))))
+            fleets = [(side, stack.enter_context(_fleet_of(side, clients))) for side in turn]
             for _ in range(-(-changes // _AT_A_TIME)):
                 for side, fleet in fleets:
                     side.its_turn()
@@ -124,6 +114,13 @@ def measure_beside(sides: Sequence[Side], *, rounds: int, clients: int, changes:
                     time.sleep(_AFTERWARDS_S)
                     side.cpu_ms.append((cpu_s(side.server.process) - used_s) / _AT_A_TIME * 1000)
                 fleets.reverse()
+        back = turn[::-1]
+        # A large collection falls on every sixth or so: in this order neither a side nor its neighbour gets it always.
+        for side in (*turn, *back, *back, *turn):
+            side.its_turn()
+            with _connected(side, clients, afterwards_s=_AFTERWARDS_S):
+                pass
+            _until_quiet(side.server.process)
 
 
 def _rounds(sides: Sequence[Side], rounds: int) -> Iterator[Sequence[Side]]:
@@ -135,18 +132,33 @@ def _rounds(sides: Sequence[Side], rounds: int) -> Iterator[Sequence[Side]]:
 
 
 @contextmanager
+def _fleet_of(side: Side, clients: int) -> Iterator[Receivers]:
+    """The clients of one of several sides, connected; they come and go in its turn."""
+    side.its_turn()
+    with _receivers(side, clients) as fleet:
+        fleet.next_response(within_s=ANSWER_S)
+        time.sleep(_AFTERWARDS_S)
+        yield fleet
+        side.its_turn()
+    _until_quiet(side.server.process)
+
+
+@contextmanager
 def _connected(side: Side, clients: int, *, afterwards_s: float = 0.0) -> Iterator[Receivers]:
-    process, processes = side.server.process, max(2, -(-clients // 5_000))
+    process = side.server.process
     resident, used_s = process.memory_info().rss, cpu_s(process)
-    with receivers(
-        side.server.address, clients=clients, asks=side.asks, processes=processes, per_s=side.per_s
-    ) as fleet:
+    with _receivers(side, clients) as fleet:
         times = fleet.next_response(within_s=ANSWER_S)
         side.first_sync_s.append(max(times) - min(times))
         time.sleep(afterwards_s)
         side.first_cpu_s.append(cpu_s(process) - used_s)
         side.stream_kib.append((process.memory_info().rss - resident) / clients / _KIB)
         yield fleet
+
+
+def _receivers(side: Side, clients: int) -> AbstractContextManager[Receivers]:
+    processes = max(2, -(-clients // 5_000))
+    return receivers(side.server.address, clients=clients, asks=side.asks, processes=processes, per_s=side.per_s)
 
 
 def _until_quiet(process: psutil.Process) -> None:

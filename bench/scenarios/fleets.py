@@ -65,7 +65,7 @@ def workers(parameters: Parameters) -> Iterator[Measurement]:
 @scenario(
     "extras",
     "Access rules, resource errors and facts, beside a server without them",
-    parameters={**_FLEET, "rounds": 8, "changes": 8, "missing": 5},
+    parameters={**_FLEET, "changes": 16, "missing": 5},
 )
 def extras(parameters: Parameters) -> Iterator[Measurement]:
     """Issue 10: at most 15 %. One fleet is under rules, is told why some names are not there, and facts of it are kept.
