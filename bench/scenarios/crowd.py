@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from statistics import linear_regression
 
 import redis
@@ -18,15 +19,13 @@ from bench.receivers import Asks
 from bench.registry import Measurement, Parameters, scenario
 from bench.resources import cluster, fleet
 from bench.whole import Whole, whole
+from controlplane.home import Home
 
 _MIB = 1024 * 1024
 _SETTLES_S = 120.0
 _EVERY_S = 1.0
 _PROGRAM = ("-m", "bench.ads_program")
 _FORBIDDEN = "forbidden-x"
-# ADS opens its SQLite file anew each minute. SQLite keeps the descriptor of what was closed while another connection of
-# the process has a lock, one at most, for the next time: what is there before is counted once that has happened.
-_RENEWED_S = 65.0
 # The share of a churn whose memory is the process's own warming up.
 _WARM_UP = 1 / 3
 
@@ -70,9 +69,9 @@ def churn(parameters: Parameters) -> Iterator[Measurement]:
             ads_process(_PROGRAM, REDIS_URL="") as ads,
             closing(redis.Redis(unix_socket_path=str((home / "run" / "valkey.sock").resolve()))) as broker,
         ):
-            resources = _Left(ads, broker)
-            with cycles(ads.address, at_once=at_once, also=names):
-                time.sleep(_RENEWED_S)
+            resources = _Left(ads, broker, Home(home).database)
+            with cycles(ads.address, at_once=at_once, also=names) as done:
+                _until(lambda: done.value > 10 * at_once)
             before = resources.settled(None)
             with cycles(ads.address, at_once=at_once, also=names) as done:
                 samples = _samples(ads, parley, done, seconds=parameters["minutes"] * 60)
@@ -100,10 +99,15 @@ def _samples(ads: AdsProcess, parley: Whole, done: Counted, *, seconds: float) -
 
 
 class _Left:
-    """What may be left behind: tasks, threads and descriptors of ADS, keys in the broker."""
+    """What may be left behind: tasks, threads and descriptors of ADS, keys in the broker.
 
-    def __init__(self, ads: AdsProcess, broker: "redis.Redis") -> None:
-        self._ads, self._broker = ads, broker
+    Not counted are descriptors of the database file itself: when a connection is closed while another one of the
+    process has a lock, SQLite keeps its descriptor for the next one. What a connection has open beside it, the
+    write-ahead log, is closed with it, and counts.
+    """
+
+    def __init__(self, ads: AdsProcess, broker: "redis.Redis", database: Path) -> None:
+        self._ads, self._broker, self._database = ads, broker, str(database.resolve())
 
     def settled(self, before: dict[str, int] | None) -> dict[str, int]:
         """What there is once nothing is more than `before`, or once it stays the same; after a while what there is."""
@@ -119,9 +123,10 @@ class _Left:
 
     def _now(self) -> dict[str, int]:
         tasks, threads = self._held()
+        of_database = sum(each.path == self._database for each in self._ads.process.open_files())
         return {
             "tasks": tasks,
-            "descriptors": self._ads.process.num_fds(),
+            "descriptors": self._ads.process.num_fds() - of_database,
             "threads": threads,
             "keys": int(self._broker.dbsize()),
         }
