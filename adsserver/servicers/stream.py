@@ -9,6 +9,7 @@ import asyncio
 import math
 import os
 import random
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -308,7 +309,7 @@ class Stream:
             raise StreamEndError(NOT_HERE)
         publication = shared.hub.publication(environment)
         info = StreamInfo(
-            id=os.urandom(16).hex(),
+            id=_stream_id(),
             environment=environment,
             identity=identity,
             node_id=node.id,
@@ -467,6 +468,13 @@ def behaviour(
         await Stream(shared, context, variant, service, caller).run()
 
     return serve
+
+
+def _stream_id() -> str:
+    """Unique among all replicas, and after those of a millisecond before, as UUIDv7 is (RFC 9562, section 5.7): what is
+    written of newcomers then belongs into one place of an index, not beside a hundred thousand old ones.
+    """
+    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
 
 
 def _nothing() -> None:

@@ -19,25 +19,27 @@ from django.db.backends.utils import CursorWrapper
 from controlplane.clients.clock import database_now
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, Interned, Serving, SubscriptionSays
 
-Row = tuple[str | int | bool | bytes | datetime | None, ...]
+Value = str | int | bool | bytes | datetime | None
+Row = tuple[Value, ...]
 
 
 class _Field:
-    """One field of rows that are a JSON parameter, as a statement names it: `{3}`, or `{3:moment}`."""
+    """One field of rows, as a statement names it: `{3}`, or `{3:moment}`."""
 
-    def __init__(self, vendor: str, number: int) -> None:
-        self._vendor = vendor
-        self._number = number
+    def __init__(self, expression: str) -> None:
+        self._expression = expression
 
     def __format__(self, kind: str) -> str:
-        """Its expression in the database's words."""
-        if self._vendor == "sqlite":
-            return f"json_extract(each.value, '$[{self._number}]')"
-        return f"(each.row ->> {self._number})" + {"": "", "moment": "::timestamptz", "boolean": "::boolean"}[kind]
+        """Its expression. SQLite needs no type."""
+        return self._expression + (_TYPES[kind] if connection.vendor == "postgresql" else "")
 
 
-_ROWS: Final = {"sqlite": "json_each(%s) AS each", "postgresql": "json_array_elements(%s::json) AS each(row)"}
-_FIELDS: Final = {vendor: [_Field(vendor, number) for number in range(9)] for vendor in _ROWS}
+_TYPES: Final = {"": "", "moment": "::timestamptz", "boolean": "::boolean"}
+_ROWS: Final = {
+    "sqlite": "json_each(%(rows)s) AS each",
+    "postgresql": "json_array_elements(%(rows)s::json) AS each(row)",
+}
+_OF_ROW: Final = {"sqlite": "json_extract(each.value, '$[{}]')", "postgresql": "(each.row ->> {})"}
 
 _REPLICA: Final = """
     INSERT INTO clients_replica (id, host, pid, started_at, seen_at, stopped_at, nacks_dropped, serves)
@@ -82,14 +84,15 @@ _SUBSCRIPTIONS: Final = """
         name_set_id = excluded.name_set_id, wildcard = excluded.wildcard, state = excluded.state, sent = excluded.sent,
         sent_at = excluded.sent_at, acked = excluded.acked, acked_at = excluded.acked_at
 """
-# The same of many that are there already and differ only in who they are and when: cheaper than to insert them.
+# Of those that are there already: cheaper than to insert them.
 _SAID: Final = """
     UPDATE clients_subscription SET
-        name_set_id = %s, wildcard = %s, state = %s, sent = %s, acked = %s, sent_at = {1:moment}, acked_at = {2:moment}
+        name_set_id = {2}, wildcard = {3:boolean}, state = {4}, sent = {5}, sent_at = {6:moment}, acked = {7},
+        acked_at = {8:moment}
     FROM {rows}
-    WHERE clients_subscription.stream_id = {0} AND clients_subscription.type = %s
+    WHERE clients_subscription.stream_id = {0} AND clients_subscription.type = {1}
 """
-# From so many on that is worth a statement of its own.
+# So many that differ only in who they are and when are worth a statement of their own.
 _MANY_ALIKE: Final = 8
 _END: Final = "UPDATE clients_stream SET closed_at = %s, cause = %s WHERE id = %s AND closed_at IS NULL"
 _CLIENT_OF_END: Final = """
@@ -217,18 +220,16 @@ def _write_subscriptions(cursor: CursorWrapper, batch: FactBatch, moments: _Mome
     newcomers = {each.id for each in batch.streams}
     alike: dict[tuple[SubscriptionSays, bool], list[Row]] = defaultdict(list)
     for stream, says, sent_age_s, acked_age_s in batch.subscriptions:
-        row = (stream, moments.ago(sent_age_s), moments.ago(acked_age_s))
+        word, names, wildcard, state, sent, acked = says
+        sent_at, acked_at = moments.ago(sent_age_s), moments.ago(acked_age_s)
+        row = (stream, word, names, wildcard, state.value, sent, sent_at, acked, acked_at)
         alike[says, stream in newcomers].append(row)
     others: list[Row] = []
-    for ((word, names, wildcard, state, sent, acked), new), rows in alike.items():
-        if not new and len(rows) >= _MANY_ALIKE:
-            cursor.execute(_filled(_SAID), [names, wildcard, state.value, sent, acked, _listed(rows), word])
-            if cursor.rowcount == len(rows):
-                continue
-        others += [
-            (stream, word, names, wildcard, state.value, sent, sent_at, acked, acked_at)
-            for stream, sent_at, acked_at in rows
-        ]
+    for (_, new), rows in alike.items():
+        if len(rows) < _MANY_ALIKE:
+            others += rows
+        elif new or _at_once(cursor, _SAID, rows) < len(rows):
+            _at_once(cursor, _SUBSCRIPTIONS, rows)
     _at_once(cursor, _SUBSCRIPTIONS, others)
 
 
@@ -265,18 +266,29 @@ def _interned_rows(interned: Sequence[Interned]) -> Iterable[Row]:
     return ((each.id, each.count, each.packed) for each in sorted(interned, key=lambda each: each.id))
 
 
-def _at_once(cursor: CursorWrapper, statement: str, rows: Sequence[Row]) -> None:
-    if rows:
-        cursor.execute(_filled(statement), [_listed(rows)])
+def _at_once(cursor: CursorWrapper, statement: str, rows: Sequence[Row]) -> int:
+    """Execute a statement about all of these rows, which are a JSON parameter; the number of rows that it changed.
 
-
-def _filled(statement: str) -> str:
-    """A statement about rows that are a JSON parameter, in this database's words."""
-    return statement.format(*_FIELDS[connection.vendor], rows=_ROWS[connection.vendor])
-
-
-def _listed(rows: Sequence[Row]) -> str:
-    return json.dumps(rows, default=str)
+    A field that is the same in all of them is a parameter of its own: it is then not read out of JSON for each.
+    """
+    if not rows:
+        return 0
+    vendor = connection.vendor
+    parameters: dict[str, Value] = {}
+    fields: list[_Field] = []
+    differing: list[Row] = []
+    for number, column in enumerate(zip(*rows, strict=True)):
+        if column.count(column[0]) == len(rows):
+            parameters[f"all_{number}"] = column[0]
+            fields.append(_Field(f"%(all_{number})s"))
+        else:
+            fields.append(_Field(_OF_ROW[vendor].format(len(differing))))
+            differing.append(column)
+    # A single row differs from no other.
+    parameters["rows"] = json.dumps(list(zip(*differing, strict=True)) or [()], default=str)
+    cursor.execute(statement.format(*fields, rows=_ROWS[vendor]), parameters)
+    changed: int = cursor.rowcount
+    return changed
 
 
 def _many(cursor: CursorWrapper, statement: str, rows: Iterable[Row]) -> None:

@@ -50,6 +50,20 @@ async def test_stream__named_delta__is_served_with_names_errors_and_removals(run
     assert run.sample("parley_ads_resource_errors_total", type="endpoint", code="NOT_FOUND") == 1
 
 
+async def test_stream__later_ones__have_later_ids(run: Running) -> None:
+    run.publish(cluster("a"))
+
+    for number in range(8):
+        client = connect(run)
+        await client.ask(node=base_pb2.Node(id=f"client-{number}"), type_url=CLUSTER.url)
+        await client.answer()
+        await asyncio.sleep(0.002)  # within a millisecond they have no order
+
+    ids = [stream.id for stream in run.facts.opened_streams]
+    assert ids == sorted(set(ids))
+    assert {len(each) for each in ids} == {32}
+
+
 async def test_stream__publish__reaches_every_stream_of_the_environment(run: Running) -> None:
     run.publish(cluster("a"))
     clients = [connect(run) for _ in range(20)]

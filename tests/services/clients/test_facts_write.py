@@ -10,9 +10,11 @@ from django.utils import timezone
 from adsserver.engine.events import Respond
 from adsserver.ports import StreamInfo
 from adsserver.store.facts import FactBuffer
+from controlplane.accounts.principal import SYSTEM
 from controlplane.append_only import maintenance
 from controlplane.catalog.models import Environment
-from controlplane.catalog.values import ProvenContent
+from controlplane.catalog.services import environment_create
+from controlplane.catalog.values import EnvironmentPolicy, ProvenContent
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, ReplicaFact, StreamEnd, SubscriptionState
 from controlplane.clients.identity import client_id
 from controlplane.clients.models import Client, ContentProof, Nack, NameSet, Replica, Stream, Subscription
@@ -138,7 +140,7 @@ def test_facts_write__one_known_and_one_new_stream__each_has_its_own_state_and_t
         assert timedelta(seconds=7.4) < timezone.now() - at < timedelta(seconds=12)
 
 
-@pytest.mark.parametrize("newcomers", [0, 1])
+@pytest.mark.parametrize("newcomers", [0, 1, 12])
 def test_facts_write__many_streams_say_the_same__each_has_its_own_times(newcomers: int) -> None:
     now = 100.0
     buffer, changed = FactBuffer(clock=lambda: now), respond(content("a"), nonce="2", version="w2")
@@ -163,6 +165,48 @@ def test_facts_write__many_streams_say_the_same__each_has_its_own_times(newcomer
     assert {(each.state, each.wildcard, each.sent, each.acked) for each in found} == {("acked", True, "w2", "w2")}
     waited = [each.acked_at - each.sent_at for each in found if each.acked_at is not None and each.sent_at is not None]
     assert waited == [timedelta(seconds=6 + number) for number in range(len(streams))]
+
+
+def test_facts_write__many_ask_for_a_type_that_some_had__each_has_it_once() -> None:
+    buffer, streams = FactBuffer(), [stream(number) for number in range(12)]
+    for number, each in enumerate(streams):
+        buffer.opened(each)
+        if number % 2:
+            buffer.learnt(each, subscribed("a", kind=ENDPOINT))
+    write(buffer)
+    for each in streams:
+        buffer.learnt(each, subscribed("a", "b", kind=ENDPOINT))
+
+    write(buffer)
+
+    found = [client_subscriptions(public_id=id_of(each)) for each in streams]
+    assert [[(row.type, row.names) for row in rows] for rows in found] == [[("endpoint", ("a", "b"))]] * 12
+
+
+@pytest.mark.parametrize("number_of", [1, 3])
+def test_facts_write__clients_that_share_some_words__each_has_its_own(number_of: int) -> None:
+    environment_create(key="other", policy=EnvironmentPolicy(), actor=SYSTEM)
+    buffer = FactBuffer()
+    alike = [stream(number, identity="spiffe://corp/pay") for number in range(number_of)]
+    unlike = [
+        stream(100 + number, environment=key, node_cluster=f"cluster-{number}", user_agent="gRPC Go")
+        for number, key in enumerate(["default", "other"])
+    ]
+    for each in alike:
+        buffer.opened(each)
+    write(buffer)
+    for each in (*alike, *unlike):
+        buffer.opened(each)
+    write(buffer)
+
+    found = [client_get(public_id=id_of(each)) for each in (*alike, *unlike)]
+
+    assert [(each.environment, each.identity, each.node_id, each.node_cluster, each.family) for each in found] == [
+        *[("default", "spiffe://corp/pay", f"node-{number}", "demo", "envoy") for number in range(number_of)],
+        ("default", "", "node-100", "cluster-0", "grpc-go"),
+        ("other", "", "node-101", "cluster-1", "grpc-go"),
+    ]
+    assert all(each.connected for each in found)
 
 
 def test_facts_write__streams_that_are_known__are_changed_in_place() -> None:
