@@ -8,6 +8,7 @@ at the next sweep.
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from adsserver.authorities import Authorities
 from adsserver.identity import WITHDRAWN, Caller
@@ -30,7 +31,7 @@ class Callers:
         self._now = now
         self._authorities = authorities
         self._tokens: Mapping[str, ClientToken] | None = None
-        self._holds: dict[Callable[[], None], tuple[Caller, Lost]] = {}
+        self._holds: dict[object, tuple[Caller, Lost]] = {}
 
     @property
     def loaded(self) -> bool:
@@ -56,25 +57,22 @@ class Callers:
         """Whether the authority of these certificates still is one of ours."""
         return self._authorities is None or self._authorities.admits(chain)
 
-    def hold(self, caller: Caller, lost: Lost) -> Callable[[], None]:
+    def hold(self, caller: Caller, lost: Lost) -> Callable[[], object]:
         """Call `lost` once the caller's credential ends; the function returned stops watching."""
-
-        def release() -> None:
-            self._holds.pop(release, None)
-
+        hold = object()
         if caller.identity:
-            self._holds[release] = (caller, lost)
-        return release
+            self._holds[hold] = (caller, lost)
+        return partial(self._holds.pop, hold, None)
 
     def sweep(self) -> None:
         """Look at every caller now, by the authorities of this moment."""
         if self._authorities is not None:
             self._authorities.refresh()
         now = self._now()
-        for release, (caller, lost) in tuple(self._holds.items()):
+        for hold, (caller, lost) in tuple(self._holds.items()):
             reason = self._ended(caller, now)
             if reason:
-                release()
+                self._holds.pop(hold, None)
                 lost(reason)
 
     async def run(self) -> None:

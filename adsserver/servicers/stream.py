@@ -13,8 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import grpc
 import structlog
@@ -123,7 +122,8 @@ class Stream:
         self._look_again: asyncio.TimerHandle | None = None
         self._silent_until = math.inf
         self._too_old_at = math.inf
-        self._release: Callable[[], None] = _nothing
+        self._release: Callable[[], object] = _nothing
+        self._counted: tuple[str, str] | None = None
         self._unsupported: UnsupportedTypes | None = None
         self._begun: _Begun | None = None
         self._too_large: dict[ResourceType, int] = {}
@@ -193,8 +193,10 @@ class Stream:
         shared.open.add(self)
         shared.metrics.streams.inc()
         shared.metrics.opened[self._variant.value].inc()
-        # Held until the transport is done with the call: one that is never read to its end costs memory until then.
-        self._when_over(shared.admission.leave)
+        # Its place is held until the transport is done with the call, for one that is never read to its end costs that
+        # much memory: until the end of the task in which grpc calls this handler. The context would take a callback,
+        # too, and then keep itself until the collector comes.
+        cast("asyncio.Task[None]", asyncio.current_task()).add_done_callback(self._leave)
         # A credential that ends, by its time or because it was revoked, takes the stream with it (reliability S2).
         self._release = shared.callers.hold(self._caller, lambda reason: self._finish(lost(reason)))
         # With jitter, and long after the first response (protocol.md J3).
@@ -202,9 +204,10 @@ class Stream:
         age_s = shared.limits.connection_age_s * (1 + random.uniform(-spread, spread))  # noqa: S311
         self._too_old_at = self._loop.time() + age_s
 
-    def _when_over(self, callback: Callable[[], None]) -> None:
-        # grpc-stubs declare a class where any callable will do.
-        self._context.add_done_callback(lambda _: callback())  # type: ignore[arg-type]
+    def _leave(self, _: object) -> None:
+        self._shared.admission.leave()
+        if self._counted is not None:
+            self._shared.counts.leave(*self._counted)
 
     def _close(self, end: End) -> None:
         shared = self._shared
@@ -299,7 +302,7 @@ class Stream:
         waits_until = self._loop.time() + shared.limits.first_snapshot_wait_ms / 1000
         identity = self._caller.identity
         shared.counts.enter(identity, node.id)
-        self._when_over(partial(shared.counts.leave, identity, node.id))
+        self._counted = (identity, node.id)
         # Without a directory nobody can say which environment this is: silence, then UNAVAILABLE (resolutions C4).
         if not await shared.hub.wait_loaded(shared.limits.first_snapshot_wait_ms / 1000):
             raise StreamEndError(NOTHING_LOADED)

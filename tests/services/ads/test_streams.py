@@ -1,14 +1,19 @@
 """Streams over real gRPC: how they begin, are served, refused and ended. The store behind them is in memory."""
 
 import asyncio
+import gc
+from collections import Counter
 
 import grpc
 import pytest
 from envoy.config.cluster.v3 import cluster_pb2
 from envoy.config.core.v3 import base_pb2
 from google.rpc import status_pb2
+from grpc._cython import cygrpc  # type: ignore[attr-defined]  # grpc-stubs do not know it
 
 from adsserver.engine.events import Acknowledged, Rejected, Subscribed, Variant
+from adsserver.engine.session import Session
+from adsserver.servicers.stream import Stream
 from tests.support.ads import VERSION, Running, config, running
 from tests.support.ads_client import ADS, NODE, cluster, connect, endpoints, until
 from xdscore.limits import Limits
@@ -62,6 +67,28 @@ async def test_stream__later_ones__have_later_ids(run: Running) -> None:
     ids = [stream.id for stream in run.facts.opened_streams]
     assert ids == sorted(set(ids))
     assert {len(each) for each in ids} == {32}
+
+
+async def test_stream__over__is_gone_without_the_collector(run: Running) -> None:
+    run.publish(cluster("a"))
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(3):
+            client = connect(run)
+            await client.ask(node=base_pb2.Node(id=f"client-{number}"), type_url=CLUSTER.url)
+            await client.answer()
+            client.call.cancel()
+            await client.channel.close(None)
+        await until(lambda: not _kept_of_streams(), longest_s=2)
+    finally:
+        gc.enable()
+
+
+def _kept_of_streams() -> Counter[type]:
+    """What there is of ours and of grpc's that belongs to one stream."""
+    kinds = {Stream, Session, cygrpc._ServicerContext}
+    return Counter(type(each) for each in gc.get_objects() if type(each) in kinds)
 
 
 async def test_stream__publish__reaches_every_stream_of_the_environment(run: Running) -> None:
