@@ -86,6 +86,10 @@ class AdsProcess:
         """What it wrote so far."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
+    def told(self, word: str) -> list[str]:
+        """What follows `word` in each line that it wrote of it so far."""
+        return after_word(word, self.said())
+
     def _is_ready(self, process: "subprocess.Popen[bytes]") -> bool:
         deadline = time.monotonic() + _START_S
         while process.poll() is None and time.monotonic() < deadline:
@@ -93,6 +97,12 @@ class AdsProcess:
                 return True
             time.sleep(0.05)
         return False
+
+
+def after_word(word: str, said: str) -> list[str]:
+    """The rest of each whole line that begins with `word`: the last one may just be written."""
+    lines = said.splitlines(keepends=True)
+    return [line.removeprefix(word).strip() for line in lines if line.startswith(word) and line.endswith("\n")]
 
 
 @contextmanager

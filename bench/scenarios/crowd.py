@@ -133,10 +133,10 @@ class _Left:
 
     def _held(self) -> tuple[int, int]:
         """Tasks of the event loop and threads of Python, by the process's own word."""
-        told = self._ads.said().count(HELD_WORD)
+        told = len(self._ads.told(HELD_WORD))
         self._ads.process.send_signal(signal.SIGUSR1)
-        _until(lambda: self._ads.said().count(HELD_WORD) > told)
-        tasks, threads = self._ads.said().rpartition(HELD_WORD)[2].split()[:2]
+        _until(lambda: len(self._ads.told(HELD_WORD)) > told)
+        tasks, threads = self._ads.told(HELD_WORD)[-1].split()
         return int(tasks), int(threads)
 
 

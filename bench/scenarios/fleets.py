@@ -119,18 +119,14 @@ def some_endpoints(parameters: Parameters) -> Iterator[Measurement]:
 
 def _facts_are(ads: AdsProcess, wanted: str) -> None:
     """Have what streams learn kept, or lost. Raises RuntimeError when the server does not say that it does."""
-    if _said_of_facts(ads) == wanted:
+    if ads.told(FACTS_WORD)[-1:] == [wanted]:
         return
     ads.process.send_signal(signal.SIGUSR2)
     ends = time.monotonic() + _SWITCHED_S
-    while _said_of_facts(ads) != wanted:
+    while ads.told(FACTS_WORD)[-1:] != [wanted]:
         if time.monotonic() > ends:
             raise RuntimeError(f"the server does not say that facts are {wanted}")
         time.sleep(0.01)
-
-
-def _said_of_facts(ads: AdsProcess) -> str:
-    return ads.said().rpartition(FACTS_WORD)[2].split()[0]
 
 
 def _measure(sides: Sequence[Side], parameters: Parameters) -> None:

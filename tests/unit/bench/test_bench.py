@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import _read, main
+from bench.ads_process import after_word
 from bench.registry import (
     Measurement,
     Scenario,
@@ -115,3 +116,10 @@ def test_fleet__count__is_exact_and_names_are_distinct(count: int) -> None:
 
     names = {(each["@type"], each.get("name") or each["cluster_name"]) for each in manifests}
     assert len(manifests) == len(names) == count
+
+
+@pytest.mark.parametrize("half", ["", "facts are", "facts are ke", "tasks: 4"])
+def test_after_word__line_that_is_just_written__does_not_count_yet(half: str) -> None:
+    said = f"a log line of facts are\nfacts are kept\n{{}}\nfacts are lost\n{half}"
+
+    assert after_word("facts are", said) == ["kept", "lost"]
