@@ -46,12 +46,16 @@ class Audience:
     its bytes.
 
     `verified`: declared groups do not let this audience read secrets, because it could prove who it is (resolutions
-    C15). Groups are keys, so that an audience stays the same whatever becomes of the rules.
+    C15). Groups are keys, so that an audience stays the same whatever becomes of the rules. `kind` is that of its
+    clients where something is withheld from it, else empty; `probes` are the (type word, name, version) that it is let
+    have although they are withheld from everybody, to find out whether it takes them. Neither concerns access.
     """
 
     environment: str
     groups: frozenset[str] = frozenset()
     verified: bool = False
+    kind: str = ""
+    probes: frozenset[tuple[str, str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,9 @@ def _row(key: EntryKey, entry: Entry) -> list[object]:
         case Served(content=content, proven=proven, rules=rules):
             row: list[object] = [*key, "s", _content_row(content), _content_row(proven) if proven is not None else None]
             return row if rules is None else [*row, rules]
+        case WithheldName(reason=reason, content=Content() as content, kinds=kinds, refusers=refusers):
+            # A process of the version before reads the reason alone, and withholds it from everybody.
+            return [*key, "w", reason, _content_row(content), kinds, refusers]
         case WithheldName(reason=reason):
             return [*key, "w", reason]
         case RemovedName():
@@ -155,10 +158,24 @@ def _entry(row: list[object], known: dict[tuple[int, ...], tuple[int, ...]]) -> 
             proven = _content(row[4]) if row[4] is not None else None
             return (word, name), Served(_content(row[3]), proven, _rules(row[5:], known))
         case "w":
-            return (word, name), WithheldName(str(row[3]))
+            return (word, name), _withheld(row[3:])
         case "r":
             return (word, name), RemovedName()
     raise ChunkError(f"unknown entry state {state!r}")
+
+
+def _withheld(columns: list[object]) -> WithheldName:
+    reason, *more = columns
+    if not more:
+        return WithheldName(str(reason))
+    content, kinds, refusers = more
+    return WithheldName(str(reason), _content(content), _ordered(kinds), _ordered(refusers))
+
+
+def _ordered(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ChunkError("a withheld entry without kinds or refusers")
+    return tuple(value)
 
 
 def _content(row: object) -> Content:

@@ -12,7 +12,7 @@ from xdscore.access import Audience, Effect
 from xdscore.names import canonical
 from xdscore.refusals import Denied, Missing
 from xdscore.resource_types import ResourceType
-from xdscore.snapshot import Content, Served, Snapshot
+from xdscore.snapshot import Content, Served, Snapshot, WithheldName
 from xdscore.xdstp import Glob
 
 __all__ = [
@@ -86,10 +86,27 @@ def decide(audience: Audience, kind: ResourceType, name: str, snapshot: Snapshot
         return Serve(served.content, served.proven)
     if (unread := state.unreadable.get(name)) is not None:
         return Undecided(unread)
-    reason = state.withheld.get(name)
-    if reason is not None:
-        return Withheld(reason)
+    withheld = state.withheld.get(name)
+    if withheld is not None:
+        content = _let(audience, kind, name, withheld)
+        return Withheld(withheld.reason) if content is None else Serve(content, _fallback(withheld))
     return Missing(removed=name in state.removed)
+
+
+def _let(audience: Audience, kind: ResourceType, name: str, withheld: WithheldName) -> Content | None:
+    """What this audience gets of a withheld name: it is of another kind than refuse it, or it probes it (protocol.md
+    F18a).
+    """
+    content = withheld.content
+    if content is None:
+        return None
+    probes = bool(audience.probes) and (kind.word, name, content.version) in audience.probes
+    return content if probes or withheld.lets(audience.kind) else None
+
+
+def _fallback(withheld: WithheldName) -> Content | None:
+    """What some client is known to take: with kinds that refuse it, others acknowledged it."""
+    return withheld.content if withheld.kinds else None
 
 
 def decide_collection(
@@ -110,7 +127,9 @@ def decide_collection(
         verdict = snapshot.access.verdict
         return tuple(sorted(member for member in inside if verdict(audience, kind, member).effect is Effect.ALLOW))
 
-    collection = Collection(readable(state.served), readable([*state.withheld, *state.unreadable]))
+    let = {name for name, each in state.partly.items() if _let(audience, kind, name, each) is not None}
+    absent = [name for name in (*state.withheld, *state.unreadable) if name not in let]
+    collection = Collection(readable([*state.served, *let]), readable(absent))
     return collection if collection.served or collection.absent else Missing()
 
 
@@ -119,6 +138,19 @@ def client_view(audience: Audience, kind: ResourceType, snapshot: Snapshot) -> M
 
     Shares the snapshot's own mapping when nothing can be refused. Names with the same rules are decided once.
     """
+    state = snapshot.type_state(kind)
+    allowed = _allowed(audience, kind, snapshot)
+    let = {
+        name: Served(content, _fallback(each))
+        for name, each in state.partly.items()
+        if (content := _let(audience, kind, name, each)) is not None
+        and snapshot.access.verdict(audience, kind, name).effect is Effect.ALLOW
+    }
+    return {**allowed, **let} if let else allowed
+
+
+def _allowed(audience: Audience, kind: ResourceType, snapshot: Snapshot) -> Mapping[str, Served]:
+    """What of everything served the access rules allow this audience."""
     state, access = snapshot.type_state(kind), snapshot.access
     if access.unrestricted(audience, kind):
         return state.served

@@ -140,6 +140,7 @@ class Limits:
     json_depth: int = _limit(64, "levels", 8, 500, "Nesting of JSON and YAML.", "(e)")
     body_bytes: int = _limit(4 * _MIB, "bytes", _KIB, 1024 * _MIB, "Body of a REST request.", "(e)")
     bulk_items: int = _limit(1_000, "items", 1, 1_000_000, "Items of a bulk request other than apply.", "(e)")
+    said_names: int = _limit(5_000, "names", 1, 100_000, "Names in one report of what a data plane says.", "N8")
     apply_bytes: int = _limit(64 * _MIB, "bytes", _KIB, 1024 * _MIB, "Body of an apply.", "U13")
     apply_items: int = _limit(20_000, "items", 1, 1_000_000, "Resources and deletions of an apply.", "U13")
     user_requests_per_s: int = _limit(20, "requests/s", 1, 100_000, "REST requests of one person.", "(e)")

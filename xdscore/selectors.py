@@ -6,6 +6,7 @@ In `none` mode node fields select; in `mtls` and `token` mode only the verified 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
+from xdscore.client_kinds import UNKNOWN_KIND, ClientKind
 from xdscore.names import any_glob_matches, glob_matches
 
 DEFAULT_ENVIRONMENT = "default"
@@ -15,12 +16,16 @@ IDENTITY_NAME = "{name}"
 
 @dataclass(frozen=True, slots=True)
 class ClientFacts:
-    """What a stream says, and proves, about itself. `identity` is empty when nothing was verified."""
+    """What a stream says, and proves, about itself. `identity` is empty when nothing was verified.
+
+    `kind` is what software it says it is: it selects nothing, and is no right.
+    """
 
     identity: str = ""
     node_id: str = ""
     node_cluster: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
+    kind: ClientKind = UNKNOWN_KIND
 
     @property
     def verified(self) -> bool:

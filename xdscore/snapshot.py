@@ -5,13 +5,18 @@ in here is ever changed in place: a publish swaps one reference.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
-from xdscore.access import AccessTable
+from xdscore.access import AccessTable, Audience
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
+from xdscore.selectors import ClientFacts
 
 HASH_BYTES = 16
+_MARK_BYTES = 12
+# Of one withheld content no more clients that refused it are told apart, and once there are so many nobody probes it.
+MAX_REFUSERS = 8
+_VERSION_CHARS = 16
 # A resource in a response: the field's tag and a length of at most four bytes (wire format of protobuf).
 FRAME_BYTES = 5
 
@@ -21,6 +26,17 @@ def content_hash(data: bytes) -> bytes:
     finding 14).
     """
     return blake2b(data, digest_size=HASH_BYTES).digest()
+
+
+def client_mark(client: ClientFacts) -> str:
+    """By what clients that refused something are told from others: the identity that was verified, else the node id."""
+    who = f"identity {client.identity}" if client.verified else f"node {client.node_id}"
+    return blake2b(who.encode("utf-8", "surrogatepass"), digest_size=_MARK_BYTES).hexdigest()
+
+
+def content_version(address: bytes) -> str:
+    """The version on the wire of the content at this address."""
+    return address.hex()[:_VERSION_CHARS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +69,22 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class WithheldName:
-    """A name that exists but has nothing servable until someone edits it; `reason` ends the sentence clients read."""
+    """A name that exists but has nothing servable until someone edits it; `reason` ends the sentence clients read.
+
+    `content` is what is withheld, where somebody may have it all the same (resolutions C10, reliability N4, as amended
+    in docs/reference/protocol.md, F18a). `kinds`: some clients acknowledged it, and it is withheld from these kinds of
+    clients alone, which refuse it; without any, from everybody. `refusers` are the marks (`client_mark`) of clients
+    that refused it: another one may probe it. Without `content` both are empty.
+    """
 
     reason: str
+    content: Content | None = None
+    kinds: tuple[str, ...] = ()
+    refusers: tuple[str, ...] = ()
+
+    def lets(self, kind: str) -> bool:
+        """Whether clients of this kind, or of no kind that anything is withheld from (""), get the content."""
+        return self.content is not None and bool(self.kinds) and kind not in self.kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +108,19 @@ EntryKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TypeState:
-    """Everything an environment holds of one type, by name, and the version of the served part as a whole."""
+    """Everything an environment holds of one type, by name. `partly`: what of `withheld` somebody may have."""
 
     kind: ResourceType
     served: Mapping[str, Served]
-    withheld: Mapping[str, str]
+    withheld: Mapping[str, WithheldName]
     removed: frozenset[str]
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    partly: Mapping[str, WithheldName] = field(init=False, repr=False)
     _by_rules: dict[tuple[int, ...] | None, dict[str, Served]] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        partly = {name: entry for name, entry in self.withheld.items() if entry.content is not None}
+        object.__setattr__(self, "partly", partly)
 
     def by_rules(self) -> Mapping[tuple[int, ...] | None, Mapping[str, Served]]:
         """What is served, apart for each row of access rules; put together when the first audience needs it."""
@@ -108,8 +142,8 @@ class TypeState:
                 case Served():
                     served[name] = entry
                     continue
-                case WithheldName(reason=reason):
-                    withheld[name] = reason
+                case WithheldName():
+                    withheld[name] = entry
                 case RemovedName():
                     removed.add(name)
             served.pop(name, None)
@@ -136,6 +170,7 @@ class Snapshot:
     """One environment at one epoch. `types` holds every type of the table, also the empty ones.
 
     `unknown` are the words of types that are not in the table: a later version publishes them, and serves them.
+    `kinds` are the kinds of clients from which anything is withheld: they alone are told apart (`audience`).
     """
 
     environment: str
@@ -144,6 +179,17 @@ class Snapshot:
     access: AccessTable
     types: Mapping[str, TypeState] = field(default_factory=dict)
     unknown: frozenset[str] = frozenset()
+    kinds: frozenset[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        partly = (entry for state in self.types.values() for entry in state.partly.values())
+        object.__setattr__(self, "kinds", frozenset(kind for entry in partly for kind in entry.kinds))
+
+    def audience(self, client: ClientFacts) -> Audience:
+        """What this client is to the rules of this snapshot, and to what is withheld from kinds of clients."""
+        audience = self.access.audience(self.environment, client)
+        kind = str(client.kind)
+        return replace(audience, kind=kind) if kind in self.kinds else audience
 
     def type_state(self, kind: ResourceType) -> TypeState:
         """What is known of one type."""
@@ -160,7 +206,7 @@ def snapshot_from_entries(
 ) -> Snapshot:
     """A snapshot of these entries; those of unknown types are left out, the others served (architecture.md law 1)."""
     served: dict[str, dict[str, Served]] = {kind.word: {} for kind in RESOURCE_TYPES}
-    withheld: dict[str, dict[str, str]] = {kind.word: {} for kind in RESOURCE_TYPES}
+    withheld: dict[str, dict[str, WithheldName]] = {kind.word: {} for kind in RESOURCE_TYPES}
     removed: dict[str, set[str]] = {kind.word: set() for kind in RESOURCE_TYPES}
     unreadable: dict[str, dict[str, str]] = {kind.word: {} for kind in RESOURCE_TYPES}
     unknown: set[str] = set()
@@ -171,8 +217,8 @@ def snapshot_from_entries(
         match entry:
             case Served():
                 served[word][name] = entry
-            case WithheldName(reason=reason):
-                withheld[word][name] = reason
+            case WithheldName():
+                withheld[word][name] = entry
             case RemovedName():
                 removed[word].add(name)
             case UnreadableName(reason=reason):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from xdscore.nacktext import envoy, grpc_core, grpc_go, grpc_java, grpc_node, unknown
+from xdscore.nacktext import envoy, grpc_core, grpc_go, grpc_java, grpc_node, grpc_rust, numbered, unknown
 from xdscore.nacktext.reading import Nack, Reader
 
 
@@ -18,6 +18,7 @@ class Dialect(StrEnum):
     GRPC_GO = "grpc-go"
     GRPC_JAVA = "grpc-java"
     GRPC_NODE = "grpc-node"
+    GRPC_RUST = "grpc-rust"
     ENVOY = "envoy"
     UNKNOWN = "unknown"
 
@@ -40,9 +41,10 @@ class Attribution:
     complete: bool
 
 
-# The order matters for the two clients that share a header: C-core is recognised by what it says, Node by the rest.
-# `unknown`, the last, recognises every text.
+# The order matters. Rust's texts start with a name, which may look like any other dialect. Of the two clients that
+# share a header, C-core is recognised by what it says, Node by the rest. `unknown`, the last, recognises every text.
 _READERS: tuple[tuple[Dialect, Reader], ...] = (
+    (Dialect.GRPC_RUST, grpc_rust),
     (Dialect.GRPC_CORE, grpc_core),
     (Dialect.GRPC_NODE, grpc_node),
     (Dialect.GRPC_GO, grpc_go),
@@ -60,13 +62,16 @@ def attribute(message: str, *, type_url: str, names: Sequence[str]) -> Attributi
     text.
 
     A response with a single resource leaves only that one to blame: it is blamed even when the text names nobody, and
-    `complete` is False because the text did not say it (clients.md section 4, design consequences).
+    `complete` is False because the text did not say it (clients.md section 4, design consequences). Not so where the
+    text is about an error entry (xRFC TP3), which blames no resource, or was cut before it says that it is not.
+
+    A text may have been cut anywhere, with a mark or without: what is left blames nobody whom the whole text does not.
     """
     nack = Nack.of(message, type_url=type_url, names=names)
-    dialect, reader = next((dialect, reader) for dialect, reader in _READERS if reader.recognises(nack))
+    dialect, reader = _dialect_of(nack)
     reading = reader.read(nack)
     slots, complete = reading.slots, reading.complete and not nack.by_name.exhausted
-    if not slots and not reading.elsewhere:
+    if not slots and not reading.elsewhere and not numbered.stops_before_subject(nack):
         slots, complete = nack.only_resource(), False
     named = (nack.names[slot] for slot in slots)
     return Attribution(
@@ -75,3 +80,9 @@ def attribute(message: str, *, type_url: str, names: Sequence[str]) -> Attributi
         dialect=dialect,
         complete=complete,
     )
+
+
+def _dialect_of(nack: Nack) -> tuple[Dialect, Reader]:
+    if grpc_rust.may_stop_inside_name(nack):
+        return Dialect.UNKNOWN, unknown
+    return next((dialect, reader) for dialect, reader in _READERS if reader.recognises(nack))

@@ -19,6 +19,13 @@ _MISMATCH = re.compile(
     r"(?:type URL )?(?P<type>\S{1,256}) (?:embedded in an individual Any )?"
     r"does not match the message-wide type URL \S{1,256} in (?:Delta)?DiscoveryResponse "
 )
+# A line of a dump that would read like an entry of a listener named, say, `address`. Where the text ends, the value may
+# have been cut.
+_LINE = re.compile(
+    r'[a-z][a-z0-9_]{0,127}: (?:"|-?[0-9]|(?:[A-Z0-9_]{2,127}|true|false|inf|nan)$'
+    r"|(?:-|[A-Z]|t|tr|tru|f|fa|fal|fals|i|in|n|na)?\Z)",
+    re.MULTILINE,
+)
 _TYPE_LINE = re.compile(r' +(?:\[([^\]\s]{1,256})\] \{|type_url: "([^"\\\n]{1,256})")$')
 
 # A dump that was cut does not say what it is a dump of. CDS and LDS check parts of a resource only where they say the
@@ -42,6 +49,11 @@ def is_of_resource(nack: Nack) -> bool:
 def is_of_response(nack: Nack) -> bool:
     """Whether the text is about a resource of another type, and dumps the response."""
     return _MISMATCH.match(nack.text) is not None
+
+
+def is_line(text: str, start: int) -> bool:
+    """Whether a field of the outermost message of a dump stands at `start`, which starts a line."""
+    return _LINE.match(text, start) is not None
 
 
 def read_resource(nack: Nack) -> Reading:

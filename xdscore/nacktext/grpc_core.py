@@ -2,8 +2,7 @@
 
 NAME is raw and may be missing: a resource that cannot be decoded and is not wrapped has none, and errors found before
 decoding leave it out. `resource_errors index N: NAME: TEXT` is a complaint about an error entry of xRFC TP3 and blames
-no resource. C-core walks the resources in order, with at most one error for each, then the error entries (clients.md
-sections 1 and 4).
+no resource. C-core walks the resources in order, then the error entries (clients.md sections 1 and 4).
 """
 
 import re
@@ -30,7 +29,7 @@ def recognises(nack: Nack) -> bool:
     first = numbered.first_entry(nack)
     if not first.found or _NODE_WRONG_TYPE.match(nack.text, first.body):
         return False
-    return _fits(nack, first)
+    return first.stops_inside_name or _fits(nack, first)
 
 
 def read(nack: Nack) -> Reading:

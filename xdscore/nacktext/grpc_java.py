@@ -34,7 +34,10 @@ def read(nack: Nack) -> Reading:
     complete, elsewhere = not nack.cut, False
     position = 0
     while (head := _HEAD.search(nack.text, position)) is not None:
-        said = _said(nack, head)
+        terminator = _TERMINATORS.get(head.lastgroup or "", "")
+        if terminator and nack.by_name.stops_inside(nack.text, head.end(), terminator):
+            return Reading(blamed.slots, complete=False, elsewhere=elsewhere)
+        said = nack.by_name.longest_at(nack.text, head.end(), terminator) if terminator else ""
         if head["index"] and int(head["index"]) < len(nack.names):
             blamed.by_slots((int(head["index"]),))
         elif not blamed.by_name(said):
@@ -42,9 +45,3 @@ def read(nack: Nack) -> Reading:
         # Nothing inside the name counts, not even a line end.
         position = head.end() + len(said)
     return Reading(blamed.slots, complete, elsewhere)
-
-
-def _said(nack: Nack, head: re.Match[str]) -> str:
-    """The name that a line says, if it says one of the response."""
-    terminator = _TERMINATORS.get(head.lastgroup or "", "")
-    return nack.by_name.longest_at(nack.text, head.end(), terminator, cut=nack.cut) if terminator else ""

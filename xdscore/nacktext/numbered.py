@@ -1,7 +1,11 @@
 """The list that gRPC C-core and gRPC-Node write: `xDS response validation errors: [resource index N: TEXT; …]`.
 
-`; resource index 3: ` inside a name or a text is no entry. So a name is skipped whole, and an entry counts only if its
-index is that of a resource and above the one before, and if what follows fits the dialect.
+`; resource index 3: ` inside a name or a text is no entry. So a name is skipped whole, also where the text was cut
+inside it, and an entry counts only if its index is that of a resource and not below the one before, and if what follows
+fits the dialect.
+
+C-core also complains about error entries of xRFC TP3: `resource_errors index N: NAME: TEXT`. NAME is then what the
+server said an error about, and no culprit, even where the response holds a resource of that name.
 """
 
 import re
@@ -14,6 +18,8 @@ _HEADER = "xDS response validation errors: ["
 # Nine digits are more than any response has resources, and few enough to be a number cheaply.
 _ENTRY = re.compile(r"resource(_errors)? index ([0-9]{1,9}): ")
 _SEPARATOR = re.compile(r"; (?=resource(?:_errors)? index [0-9]{1,9}: )")
+_ERRORS_OPENING = _HEADER + "resource_errors index "
+_CUT_INDEX = re.compile(r"[0-9]{0,9}:?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +27,9 @@ class Entry:
     """One numbered entry.
 
     `slot`: the index it says. `body`: where its text starts, behind the index. `name`: the name of the resource there,
-    if `body` starts with it. `about_errors`: it is about an error entry and blames no resource.
+    if `body` starts with it. `about_errors`: it is about an error entry and blames no resource. `end_of_name`: where
+    the search for the next entry may start, for nothing inside a name counts. `stops_inside_name`: the text ends before
+    the name that it began has ended.
     """
 
     found: bool
@@ -29,11 +37,18 @@ class Entry:
     slot: int = -1
     body: int = 0
     name: str = ""
+    end_of_name: int = 0
+    stops_inside_name: bool = False
 
-    @property
-    def end_of_name(self) -> int:
-        """Where the search for the next entry may start: nothing inside a name counts."""
-        return self.body + len(self.name)
+
+def stops_before_subject(nack: Nack) -> bool:
+    """Whether a list was cut so early that it may be about an error entry as well as about a resource.
+
+    Such a text blames nobody, not even the only resource of the response. An empty one is such a text.
+    """
+    if nack.text.startswith(_ERRORS_OPENING):
+        return _CUT_INDEX.fullmatch(nack.text, len(_ERRORS_OPENING)) is not None
+    return _ERRORS_OPENING.startswith(nack.text)
 
 
 def first_entry(nack: Nack) -> Entry:
@@ -55,6 +70,9 @@ def read(nack: Nack, fits: Callable[[Nack, Entry], bool]) -> Reading:
     while (separator := _SEPARATOR.search(nack.text, position)) is not None:
         following = _entry_at(nack, separator.end())
         position = separator.end()
+        if following.stops_inside_name:
+            complete = False
+            break
         if fits(nack, following) and walk.take(following):
             position = following.end_of_name
         else:
@@ -79,9 +97,11 @@ class _Walk:
         if entry.slot >= self.resources:
             self.elsewhere = True
             return False
-        if self.in_errors or (self.slots and entry.slot <= self.slots[-1]):
+        if self.in_errors or (self.slots and entry.slot < self.slots[-1]):
             return False
-        self.slots.append(entry.slot)
+        # C-core says twice what can neither be decoded nor named (source: xds_client.cc, ParseResource).
+        if not self.slots or entry.slot > self.slots[-1]:
+            self.slots.append(entry.slot)
         return True
 
 
@@ -91,7 +111,13 @@ def _entry_at(nack: Nack, position: int) -> Entry:
         return Entry(found=False)
     slot, body = int(head[2]), head.end()
     if head[1]:
-        return Entry(found=True, about_errors=True, body=body)
+        return Entry(found=True, about_errors=True, body=body, end_of_name=body)
     name = nack.names[slot] if slot < len(nack.names) else ""
-    named = name != "" and nack.text.startswith(name + ": ", body)
-    return Entry(found=True, slot=slot, body=body, name=name if named else "")
+    if name == "":
+        return Entry(found=True, slot=slot, body=body, end_of_name=body)
+    if nack.text.startswith(name + ": ", body):
+        return Entry(found=True, slot=slot, body=body, name=name, end_of_name=body + len(name))
+    stops = body < len(nack.text) <= body + len(name) + 1 and (name + ": ").startswith(nack.text[body:])
+    return Entry(
+        found=True, slot=slot, body=body, end_of_name=len(nack.text) if stops else body, stops_inside_name=stops
+    )

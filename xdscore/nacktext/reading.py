@@ -18,8 +18,11 @@ from xdscore.names import canonical
 # its end, and counts as cut.
 MAX_TEXT_CHARS = 65_536
 
-# What Envoy 1.40 appends to a text it has cut (clients.md section 3).
+# What Envoy 1.40 appends to a text it has cut (clients.md section 3), and what Parley appends when it keeps a text that
+# is too long.
 TRUNCATED_SUFFIX = "...(truncated)"
+# How much of the suffix tells that a text was cut inside it.
+_MIN_SUFFIX_CHARS = len("...(")
 
 # A text of MAX_TEXT_CHARS from a real client holds at most some 2,000 entries (of 30 characters), and each asks for a
 # name once. Twice as many stop only texts that were made to be slow.
@@ -89,21 +92,17 @@ class Names:
         """Whether a text made `longest_at` give up; it finds nothing from then on."""
         return self._probes > MAX_NAME_PROBES
 
-    def longest_at(self, text: str, position: int, terminator: str, *, cut: bool) -> str:
+    def longest_at(self, text: str, position: int, terminator: str) -> str:
         """The longest given name that stands in `text` at `position`, followed by `terminator`; empty when none does.
 
-        In a `cut` text a name is not taken where a longer one may have stood before the cut.
+        A name is not taken where the text may have been cut inside a longer one; no text says that it is whole.
         """
         if self.exhausted or text.find(terminator, position, position + self.longest + len(terminator)) < 0:
             return ""
-        if not self._ordered:
-            self._order()
-        tail = text[position : position + self.longest]
-        at = bisect_right(self._ordered, tail)
-        reaches_end = position + len(tail) == len(text)
-        if cut and reaches_end and at < len(self._ordered) and self._ordered[at].startswith(tail):
+        if self.stops_inside(text, position, terminator):
             return ""
-        at -= 1
+        tail = text[position : position + self.longest]
+        at = bisect_right(self._in_order(), tail) - 1
         self._probes += 1
         # A name that starts `tail` is the last name not above `tail` in order, or one that starts that name.
         while at >= 0 and not self.exhausted:
@@ -113,6 +112,31 @@ class Names:
             at = self._starts[at]
             self._probes += 1
         return ""
+
+    def stops_inside(self, text: str, position: int, terminator: str) -> bool:
+        """Whether `text` ends before a given name that may start at `position` has ended, with its `terminator`.
+
+        The rest of the text then blames nobody: all of it may be part of that name.
+        """
+        rest = len(text) - position
+        if rest < 0 or rest >= self.longest + len(terminator):
+            return False
+        tail = text[position:]
+        if tail in self._slots:
+            return True
+        ordered = self._in_order()
+        following = bisect_right(ordered, tail)
+        if following < len(ordered) and ordered[following].startswith(tail):
+            return True
+        return any(
+            tail.endswith(terminator[:said]) and tail[:-said] in self._slots for said in range(1, len(terminator))
+        )
+
+    def _in_order(self) -> list[str]:
+        """The names, sorted, when they are first asked for; most texts are read without."""
+        if not self._ordered:
+            self._order()
+        return self._ordered
 
     def _order(self) -> None:
         """Sort the names, and note for each the place of the longest other name that starts it (-1 for none)."""
@@ -127,7 +151,10 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Nack:
-    """What every reader is given: the text without the mark of a cut, whether it was cut, and its response."""
+    """What every reader is given: the text without the mark of a cut, whether it surely was cut, and its response.
+
+    Who cuts a text need not say so: where a text ends inside what may be a name, no reader may take it for whole.
+    """
 
     text: str
     cut: bool
@@ -138,10 +165,9 @@ class Nack:
     @classmethod
     def of(cls, message: str, *, type_url: str, names: Sequence[str]) -> Self:
         """A NACK with this message, of which at most MAX_TEXT_CHARS are read."""
-        text = message[:MAX_TEXT_CHARS]
-        cut = len(message) > MAX_TEXT_CHARS or text.endswith(TRUNCATED_SUFFIX)
+        text, marked = _without_mark(message[:MAX_TEXT_CHARS])
         given = tuple(names)
-        return cls(text.removesuffix(TRUNCATED_SUFFIX), cut, type_url, given, Names(given))
+        return cls(text, marked or len(message) > MAX_TEXT_CHARS, type_url, given, Names(given))
 
     def blame(self, name: str) -> Reading:
         """The reading of a text that says exactly one name."""
@@ -161,6 +187,25 @@ class Nack:
         """Every place of the response when all hold one and the same resource, else none."""
         alone = len(self.names) == 1 or (len(set(self.names)) == 1 and self.names[0] != "")
         return tuple(range(len(self.names))) if alone else ()
+
+
+def _without_mark(text: str) -> tuple[str, bool]:
+    """`text` without the mark of a cut, and whether it had one.
+
+    Who cuts a marked text again leaves a part of its mark, and may mark it once more.
+    """
+    kept = text
+    for _ in range(2):
+        said = next(
+            (
+                length
+                for length in range(len(TRUNCATED_SUFFIX), _MIN_SUFFIX_CHARS - 1, -1)
+                if kept.endswith(TRUNCATED_SUFFIX[:length])
+            ),
+            0,
+        )
+        kept = kept[: len(kept) - said]
+    return kept, len(kept) < len(text)
 
 
 class Reader(Protocol):

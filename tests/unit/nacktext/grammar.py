@@ -24,6 +24,30 @@ _PARTS = (
 
 nasty_names = st.lists(st.sampled_from(_PARTS), min_size=1, max_size=4).map("".join)
 
+# How one name holds another: as its beginning, and as the entry that a client would write about it.
+_HOLDING = (
+    *("VICTIM-1", "x, VICTIM: y", "VICTIM, VICTIM: y", "VICTIM: x", "x\nVICTIM: y", "x; VICTIM: y"),
+    *(
+        "x; resource index 0: VICTIM: INVALID_ARGUMENT: y",
+        "x; resource index 1: VICTIM: Cannot parse xDS resource name",
+    ),
+    *("x; resource index 2: VICTIM: INVALID_ARGUMENT: y", "x; resource index 3: VICTIM: INVALID_ARGUMENT: y"),
+    *("VICTIM; resource_errors index 0: VICTIM: y", 'x;\nresource "VICTIM": y', 'resource "VICTIM": y'),
+    *("x\nLDS response Listener 'VICTIM' validation error: y", "VICTIM' validation error: y"),
+    *("Unsupported resource name: VICTIM for type: LDS", "VICTIM for type: LDS", "VICTIM - VICTIM: y"),
+    *("x; VICTIM: resource validation failed: y", "VICTIM: resource validation failed: y", "'VICTIM'"),
+    *("VICTIM found among added/updated resources", 'x"\nname: "VICTIM"', "Error adding/updating cluster(s) VICTIM: y"),
+)
+
+
+@st.composite
+def _held_names(draw: st.DrawFn) -> list[str]:
+    """Some names, and others that hold them."""
+    names = draw(st.lists(nasty_names, min_size=1, max_size=4))
+    for held in draw(st.lists(st.sampled_from(_HOLDING), min_size=1, max_size=4)):
+        names.insert(draw(st.integers(0, len(names))), held.replace("VICTIM", draw(st.sampled_from(names))))
+    return names
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -37,6 +61,15 @@ class Case:
     def culprit_names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self.names[culprit] for culprit in self.culprits if self.names[culprit]))
 
+    @property
+    def may_be_cut(self) -> bool:
+        """Whether this whole text may as well be a cut one about another name, which holds all of its end."""
+        heads = ("Unsupported resource name: ", "duplicate name ")
+        return any(
+            name.startswith(self.message) or any(self.message.endswith(head + name) for head in heads)
+            for name in self.names
+        )
+
 
 @st.composite
 def responses(
@@ -44,7 +77,8 @@ def responses(
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """The names of a response, and at least one place to blame, ascending."""
     name = st.one_of(nasty_names, st.just("")) if unnamed else nasty_names
-    names = draw(st.lists(name, min_size=1, max_size=8, unique=unique))
+    names = draw(st.one_of(st.lists(name, min_size=1, max_size=8, unique=unique), _held_names()))
+    names = list(dict.fromkeys(names)) if unique else names
     culprits = draw(st.sets(st.integers(0, len(names) - 1), min_size=1))
     return tuple(names), tuple(sorted(culprits))
 
@@ -79,6 +113,19 @@ def core_cases(draw: st.DrawFn) -> Case:
     for index, name in enumerate(draw(st.lists(st.sampled_from(("zz", "a: b", "a, b")), max_size=2))):
         entries.append(f"resource_errors index {index}: {name}: error_detail must be non-OK")
     return Case(f"xDS response validation errors: [{'; '.join(entries)}]", names, culprits)
+
+
+@st.composite
+def core_error_entry_cases(draw: st.DrawFn) -> Case:
+    """C-core, of error entries only: nobody is to blame, whatever names of the response the entries say."""
+    names, said = draw(responses(unique=False))
+    texts = ("error_detail must be non-OK", "Cannot parse xDS resource name")
+    entries = [
+        f"resource_errors index {index}: {names[place]}: {draw(st.sampled_from(texts))}"
+        for index, place in enumerate(said)
+    ]
+    entries.append(f"resource_errors index {len(said)}: resource_name unset")
+    return Case(f"xDS response validation errors: [{'; '.join(entries)}]", names, ())
 
 
 _NODE_TEXTS = (
@@ -166,6 +213,33 @@ def envoy_list_cases(draw: st.DrawFn, header: str, separator: str, end: str) -> 
     assume(separator != "\n" or not any(name.startswith("\n") for name in names))
     entries = [f"{names[culprit]}: {_pick(draw, _ENVOY_TEXTS, names[culprit])}" for culprit in culprits]
     return Case(header + separator.join(entries) + end, names, culprits)
+
+
+_RUST_TEXTS = (
+    "unsupported load balancing policy: 5",
+    "route configuration 'NAME' has no virtual hosts",
+    "virtual host 'a' has no domains",
+)
+
+
+@st.composite
+def rust_cases(draw: st.DrawFn) -> Case:
+    """gRPC-Rust: raw names in order, no header."""
+    names, culprits = draw(responses())
+    entries = [
+        f"{names[culprit]}: resource validation failed: {_pick(draw, _RUST_TEXTS, names[culprit])}"
+        for culprit in culprits
+    ]
+    return Case("; ".join(entries), names, culprits)
+
+
+@st.composite
+def on_demand_cases(draw: st.DrawFn) -> Case:
+    """Envoy: a cluster that was asked for on demand."""
+    names, culprits = draw(responses())
+    name = names[culprits[0]]
+    text = _pick(draw, _ENVOY_TEXTS, name)
+    return Case(f"Error adding/updating cluster {name} - {name}: {text}", names, (culprits[0],))
 
 
 cluster_lists = envoy_list_cases("Error adding/updating cluster(s) ", ", ", "")

@@ -45,7 +45,7 @@ def test_attribute__empty_response__blames_nobody() -> None:
 def test_attribute__dialect__is_the_plain_word_of_the_interface() -> None:
     words = {str(dialect) for dialect in Dialect}
 
-    assert words == {"grpc-core", "grpc-go", "grpc-java", "grpc-node", "envoy", "unknown"}
+    assert words == {"grpc-core", "grpc-go", "grpc-java", "grpc-node", "grpc-rust", "envoy", "unknown"}
     assert attribute("x", type_url="", names=[]).dialect == "unknown"
 
 
@@ -69,7 +69,7 @@ def test_names__text_made_to_be_slow__is_given_up_and_called_incomplete() -> Non
     text = "a: " * (MAX_NAME_PROBES + 1)
 
     for place in range(MAX_NAME_PROBES + 1):
-        names.longest_at(text, 3 * place, ": ", cut=False)
+        names.longest_at(text, 3 * place, ": ")
 
     assert names.exhausted
     found = attribute(_CLUSTERS + "x: bad" + ", abc2: " * (MAX_NAME_PROBES + 1), type_url=CDS, names=["x", "abc1"])

@@ -90,6 +90,53 @@ def test_list__first_entry_of_a_stranger__blames_only_whom_it_names() -> None:
     assert not found.complete
 
 
+@pytest.mark.parametrize("mark", ["", "...(truncated)", "...(trunc"])
+def test_list__cut_inside_a_name_that_holds_an_entry__does_not_blame_whom_it_holds(mark: str) -> None:
+    forger = "x, victim: y"
+
+    assert _names(_CLUSTERS + "x, victim: " + mark, [forger, "victim"]) == ()
+    assert _names(_CLUSTERS + f"{forger}: bad, x, victim: " + mark, [forger, f"{forger}2", "victim"]) == (forger,)
+
+
+def test_list__cut_inside_a_mention_of_a_name_that_holds_an_entry__does_not_blame_whom_it_holds() -> None:
+    forger = "x, victim: y"
+    message = _CLUSTERS + f"{forger}: cluster provided LB specified but cluster 'x, victim: "
+
+    assert _names(message, [forger, "victim"]) == (forger,)
+
+
+@pytest.mark.parametrize("value", ["", "S", "tr", "-"])
+def test_list__dump_cut_inside_a_value__is_no_entry_of_the_field(value: str) -> None:
+    message = _LISTENERS + f'l1: goo.gle/debugstr   \nname: "l2"\ntype: {value}'
+
+    assert _names(message, ["l1", "type"], LDS) == ("l1",)
+
+
+def test_list__without_the_line_end_that_ends_it__is_incomplete() -> None:
+    whole = attribute(_LISTENERS + "l1: missing ): (\n", type_url=LDS, names=["l1", "l2"])
+    cut = attribute(_LISTENERS + "l1: missing ): (", type_url=LDS, names=["l1", "l2"])
+
+    assert (whole.names, whole.complete) == (("l1",), True)
+    assert (cut.names, cut.complete) == (("l1",), False)
+
+
+def test_on_demand_cluster__name_that_holds_the_dash__is_exact() -> None:
+    message = "Error adding/updating cluster a - b - a - b: malformed IP address: x"
+
+    found = attribute(message, type_url=CDS, names=["a", "a - b"])
+
+    assert (found.names, found.complete, found.dialect) == (("a - b",), True, Dialect.ENVOY)
+    assert _names("Error adding/updating cluster stranger - stranger: x", ["a"]) == ()
+    assert _names("Error adding/updating cluster a - b...(truncated)", ["a", "a - b"]) == ()
+
+
+def test_line_of_envoys_log_about_a_rejected_resource__is_no_nack_and_blames_nobody() -> None:
+    # Envoy 1.40 logs it (envoyproxy/envoy#44664); a NACK with such a text is not Envoy's.
+    found = attribute("cds: cluster 'b' config rejected: malformed IP address: x", type_url=CDS, names=["a", "b"])
+
+    assert (found.names, found.indexes, found.dialect) == ((), (), Dialect.UNKNOWN)
+
+
 def _dump(fields: str, rule: str) -> str:
     return f"goo.gle/debugproto    \n{fields}\n: Proto constraint validation failed ({rule}: value is bad)"
 

@@ -3,7 +3,18 @@
 import pytest
 
 from tests.unit.nacktext.grammar import CDS, LDS
-from xdscore.nacktext import Attribution, Dialect, attribute, envoy, grpc_core, grpc_go, grpc_java, grpc_node, unknown
+from xdscore.nacktext import (
+    Attribution,
+    Dialect,
+    attribute,
+    envoy,
+    grpc_core,
+    grpc_go,
+    grpc_java,
+    grpc_node,
+    grpc_rust,
+    unknown,
+)
 from xdscore.nacktext.reading import Nack, Reader
 
 _LIST = "xDS response validation errors: "
@@ -83,6 +94,57 @@ def test_core__digits_without_end__are_no_index() -> None:
     assert found.indexes == ()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "xDS response valida",
+        _LIST,
+        _LIST + "[resou",
+        _LIST + "[resource_errors ind",
+        _LIST + "[resource_errors index 12",
+        _LIST + "[resource_errors index 0: c1: Cannot par",
+        _LIST + "[resource_errors index 0: resource_na",
+    ],
+)
+@pytest.mark.parametrize("mark", ["", "...(truncated)"])
+def test_core__cut_where_it_may_be_about_an_error_entry__blames_not_even_the_only_resource(
+    text: str, mark: str
+) -> None:
+    found = attribute(text + mark, type_url=CDS, names=["c1"])
+
+    assert (found.names, found.indexes, found.complete) == ((), (), False)
+
+
+def test_core__cut_behind_the_word_that_tells__blames_the_only_resource() -> None:
+    assert attribute(_LIST + "[resource ind", type_url=CDS, names=["c1"]).names == ("c1",)
+
+
+def test_core__resource_that_is_said_twice__is_blamed_once_and_the_list_is_complete() -> None:
+    text = _LIST + (
+        "[resource index 1: xdstp:x: INVALID_ARGUMENT: y; resource index 1: xdstp:x: Cannot parse xDS resource name]"
+    )
+
+    assert attribute(text, type_url=CDS, names=["a", "xdstp:x"]) == _found(("xdstp:x",), (1,), Dialect.GRPC_CORE)
+
+
+def test_core__cut_inside_a_name_that_holds_an_entry__blames_its_owner_only() -> None:
+    forger = "x; resource index 1: victim: INVALID_ARGUMENT: y"
+    text = _LIST + f"[resource index 0: {forger}"
+
+    found = attribute(text[:-3], type_url=LDS, names=[forger, "victim"])
+
+    assert found == _found((forger,), (0,), Dialect.GRPC_CORE, complete=False)
+
+
+def test_core__later_entry_cut_inside_a_name_that_holds_an_entry__ends_the_list() -> None:
+    forger = "x; resource index 2: victim: INVALID_ARGUMENT: y"
+    text = _LIST + f"[resource index 0: a: INVALID_ARGUMENT: z; resource index 1: {forger}"
+
+    found = attribute(text[:-3], type_url=LDS, names=["a", forger, "victim"])
+
+    assert found == _found(("a",), (0,), Dialect.GRPC_CORE, complete=False)
+
+
 def test_node__wrong_type__is_told_from_c_core_by_the_type_url() -> None:
     wrong = 'resource index 1: incorrect resource type "undefined" (should be "{}envoy.config.cluster.v3.Cluster")'
 
@@ -118,7 +180,7 @@ def test_go__stranger_among_the_top_level_errors__is_text() -> None:
     assert found == _found(("a",), (0,), Dialect.GRPC_GO, complete=False)
 
 
-@pytest.mark.parametrize("reader", [grpc_go, grpc_java, grpc_core, grpc_node, envoy, unknown])
+@pytest.mark.parametrize("reader", [grpc_go, grpc_java, grpc_core, grpc_node, grpc_rust, envoy, unknown])
 def test_readers__text_of_another_dialect__blame_nobody(reader: Reader) -> None:
     assert reader.read(Nack.of("something else", type_url=CDS, names=["a", "b"])).slots == ()
 
@@ -187,3 +249,61 @@ def test_java__index_beyond_the_response__blames_nobody() -> None:
     found = attribute("LDS response Resource index 3 - can't decode Listener: x", type_url=LDS, names=["a"])
 
     assert found == _found((), (), Dialect.GRPC_JAVA, complete=False)
+
+
+def test_java__cut_inside_a_name_that_holds_a_line_of_java__blames_nobody() -> None:
+    forger = "x\nLDS response Listener 'victim' validation error: y"
+    text = f"LDS response Listener '{forger}"
+
+    found = attribute(text[:-1], type_url=LDS, names=["victim", forger])
+
+    assert found == _found((), (), Dialect.GRPC_JAVA, complete=False)
+
+
+_INVALID = "resource validation failed: unsupported load balancing policy: 5"
+
+
+def test_rust__several_entries__blames_each_in_order() -> None:
+    text = f"pay: {_INVALID}; pay-eu: {_INVALID}; a: b: {_INVALID}"
+
+    found = attribute(text, type_url=CDS, names=["p", "pay", "pay-eu", "a", "a: b"])
+
+    assert found == _found(("pay", "pay-eu", "a: b"), (1, 2, 4), Dialect.GRPC_RUST)
+
+
+def test_rust__name_that_holds_entries_and_is_mentioned__blames_its_owner_only() -> None:
+    forger = f"x; victim: {_INVALID}"
+    text = f"{forger}: resource validation failed: route configuration '{forger}' has no virtual hosts"
+
+    found = attribute(text, type_url=CDS, names=[forger, "victim"])
+
+    assert found == _found((forger,), (0,), Dialect.GRPC_RUST)
+    cut = attribute(text[:-30], type_url=CDS, names=[forger, "victim"])
+    assert cut.names == (forger,)
+
+
+@pytest.mark.parametrize(
+    "header", ["Error adding/updating cluster(s) victim: x", "CDS response 'victim' unexpected error: "]
+)
+def test_rust__name_that_starts_like_another_dialect__is_the_one_blamed(header: str) -> None:
+    found = attribute(f"{header}: {_INVALID}", type_url=CDS, names=["victim", header])
+
+    assert found == _found((header,), (1,), Dialect.GRPC_RUST)
+    cut = attribute(f"{header}: resource valida", type_url=CDS, names=["victim", header])
+    assert cut == _found((), (), Dialect.UNKNOWN, complete=False)
+
+
+def test_rust__top_level_errors__blame_nobody_by_themselves_and_are_incomplete() -> None:
+    top = "top level errors: decode error: failed to decode Protobuf message: invalid tag value: 0"
+
+    several = attribute(f"{top}; b: {_INVALID}", type_url=CDS, names=["a", "b", ""])
+
+    assert several == _found(("b",), (1,), Dialect.GRPC_RUST, complete=False)
+    assert attribute(top, type_url=CDS, names=["a", "b"]).indexes == ()
+    assert attribute(top, type_url=CDS, names=["a"]).indexes == (0,)
+
+
+def test_rust__resource_whose_name_is_empty__blames_nobody_with_a_name() -> None:
+    text = ": resource validation failed: cluster name is empty"
+
+    assert attribute(text, type_url=CDS, names=["a", ""]) == _found((), (), Dialect.GRPC_RUST, complete=False)

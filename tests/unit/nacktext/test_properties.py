@@ -4,7 +4,7 @@ No deadlines: what a text may cost is measured in test_attribution.py.
 """
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.nacktext import grammar
@@ -13,6 +13,7 @@ from xdscore.nacktext import Dialect, attribute
 
 _IN_GRAMMAR = {
     "core": (grammar.core_cases(), LDS, Dialect.GRPC_CORE),
+    "rust": (grammar.rust_cases(), CDS, Dialect.GRPC_RUST),
     "node": (grammar.node_cases(), LDS, Dialect.GRPC_NODE),
     "go": (grammar.go_cases(), CDS, Dialect.GRPC_GO),
     "java": (grammar.java_cases(), LDS, Dialect.GRPC_JAVA),
@@ -20,7 +21,10 @@ _IN_GRAMMAR = {
     "envoy listeners": (grammar.listener_lists, LDS, Dialect.ENVOY),
     "envoy rules": (grammar.broken_rule_cases(), CDS, Dialect.ENVOY),
     "envoy duplicates": (grammar.duplicate_cases(), CDS, Dialect.ENVOY),
+    "envoy on demand": (grammar.on_demand_cases(), CDS, Dialect.ENVOY),
 }
+# How a text is cut: by nobody knows whom, by Envoy or Parley, by one after the other.
+_CUTS = ("", "...(truncated)", "...(trunc", "...(trunca...(truncated)")
 
 
 @pytest.mark.parametrize("form", _IN_GRAMMAR)
@@ -29,6 +33,7 @@ _IN_GRAMMAR = {
 def test_attribute__text_in_the_grammar_of_a_client_and_nasty_names__is_exact(form: str, data: st.DataObject) -> None:
     cases, type_url, dialect = _IN_GRAMMAR[form]
     case = data.draw(cases)
+    assume(not case.may_be_cut)
 
     attribution = attribute(case.message, type_url=type_url, names=case.names)
 
@@ -45,12 +50,28 @@ def test_attribute__text_cut_anywhere__blames_only_culprits_and_is_incomplete(fo
     cases, type_url, _ = _IN_GRAMMAR[form]
     case = data.draw(cases)
     kept = data.draw(st.integers(0, len(case.message)))
+    mark = data.draw(st.sampled_from(_CUTS))
 
-    attribution = attribute(case.message[:kept] + "...(truncated)", type_url=type_url, names=case.names)
+    attribution = attribute(case.message[:kept] + mark, type_url=type_url, names=case.names)
 
-    assert not attribution.complete
+    assert mark == "" or not attribution.complete
+    assert set(attribution.names) <= set(case.culprit_names)
     if len(set(case.names)) > 1:
         assert set(attribution.indexes) <= set(case.culprits)
+
+
+@settings(deadline=None)
+@given(data=st.data(), case=grammar.core_error_entry_cases(), mark=st.sampled_from(_CUTS))
+def test_attribute__text_about_error_entries_cut_anywhere__blames_nobody(
+    data: st.DataObject, case: Case, mark: str
+) -> None:
+    kept = data.draw(st.integers(0, len(case.message)))
+
+    attribution = attribute(case.message[:kept] + mark, type_url=LDS, names=case.names)
+
+    assert (attribution.names, attribution.indexes) == ((), ())
+    # The whole text says all there is to say: that no resource is to blame.
+    assert attribution.complete == (kept == len(case.message) and mark == "")
 
 
 _anything = st.text(max_size=200)

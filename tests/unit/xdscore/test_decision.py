@@ -1,11 +1,26 @@
 """The one decision: who gets what, and what a client reads when it does not."""
 
+import json
+import zlib
+
 import pytest
 
 from xdscore.access import AccessTable, Audience, Effect, Rule
-from xdscore.decision import Denied, Missing, Serve, Undecided, Withheld, client_view, decide
+from xdscore.chunks import decode_chunk, encode_chunk
+from xdscore.decision import (
+    Collection,
+    Denied,
+    Missing,
+    Serve,
+    Undecided,
+    Withheld,
+    client_view,
+    decide,
+    decide_collection,
+)
 from xdscore.resource_types import CLUSTER, LISTENER
 from xdscore.snapshot import Content, RemovedName, Served, Snapshot, WithheldName, snapshot_from_entries
+from xdscore.xdstp import glob_of
 
 AUDIENCE = Audience("prod")
 PAY = Served(Content(b"\1" * 16, "v1", 10), proven=Content(b"\2" * 16, "v0", 9))
@@ -102,3 +117,62 @@ def test_client_view__rules_that_refuse_nothing_of_the_type__shares_the_mapping(
     )
 
     assert client_view(AUDIENCE, CLUSTER, published) is published.type_state(CLUSTER).served
+
+
+SOME = WithheldName("rejected by clients of this kind", Content(b"\3" * 16, "v2", 8), ("grpc-core 1.85",), ("mark",))
+NOBODY = WithheldName("rejected by clients", Content(b"\4" * 16, "v3", 8), (), ("mark",))
+MEMBER = "xdstp://shop/envoy.config.cluster.v3.Cluster/d/c"
+
+
+def partly(effect: Effect = Effect.ALLOW) -> Snapshot:
+    entries = ((("cluster", "some"), SOME), (("cluster", "nobody"), NOBODY), (("cluster", MEMBER), SOME))
+    return snapshot_from_entries(environment="prod", lineage="l", epoch=1, access=AccessTable(effect), entries=entries)
+
+
+@pytest.mark.parametrize(
+    ("audience", "some", "nobody"),
+    [
+        (AUDIENCE, True, False),
+        (Audience("prod", kind="envoy 1.40"), True, False),
+        (Audience("prod", kind="grpc-core 1.85"), False, False),
+        (Audience("prod", kind="grpc-core 1.85", probes=frozenset({("cluster", "some", "v2")})), True, False),
+        (Audience("prod", probes=frozenset({("cluster", "nobody", "v3")})), True, True),
+        # Another revision than the one that it was let try.
+        (Audience("prod", probes=frozenset({("cluster", "nobody", "v2")})), True, False),
+    ],
+)
+def test_decide__withheld_from_some__by_kind_and_by_what_is_probed_and_the_view_alike(
+    audience: Audience, some: bool, nobody: bool
+) -> None:
+    snapshot = partly()
+
+    found = {name: decide(audience, CLUSTER, name, snapshot) for name in ("some", "nobody", MEMBER)}
+
+    assert isinstance(found["some"], Serve if some else Withheld)
+    assert isinstance(found["nobody"], Serve if nobody else Withheld)
+    served = {name for name, each in found.items() if isinstance(each, Serve)}
+    assert client_view(audience, CLUSTER, snapshot).keys() == served
+    glob = glob_of("xdstp://shop/envoy.config.cluster.v3.Cluster/d/*")
+    assert glob is not None
+    collection = decide_collection(audience, CLUSTER, glob, snapshot)
+    held = isinstance(found[MEMBER], Withheld)
+    assert held is (audience.kind == "grpc-core 1.85")
+    assert collection == (Collection((), (MEMBER,)) if held else Collection((MEMBER,), ()))
+
+
+def test_decide__withheld_from_others_and_denied__is_denied() -> None:
+    snapshot = partly(Effect.DENY)
+
+    assert decide(AUDIENCE, CLUSTER, "some", snapshot) == Denied(0, "")
+    assert client_view(AUDIENCE, CLUSTER, snapshot) == {}
+
+
+def test_chunk__of_partly_withheld_names__says_the_reason_to_a_process_of_the_version_before() -> None:
+    entries = ((("cluster", "nobody"), NOBODY), (("cluster", "some"), SOME))
+
+    data = encode_chunk(entries)
+
+    assert decode_chunk(data) == entries
+    # What that version reads of a withheld row: its fourth column.
+    rows = json.loads(zlib.decompress(data[1:]))
+    assert [(row[2], row[3]) for row in rows] == [("w", NOBODY.reason), ("w", SOME.reason)]

@@ -1,0 +1,64 @@
+"""What a client does with what it had, once it refused an update of that. Pure; docs/reference/after-a-nack.md has the
+table, and the tests that hold it.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from xdscore.client_kinds import ClientFamily
+from xdscore.resource_types import ResourceType
+
+
+class AfterNack(Enum):
+    """What became of the content that a client had acknowledged; the value is how sentences say it."""
+
+    KEEPS = "goes on with what it had"
+    KEEPS_WHERE_IN_USE = "goes on with what it had where that is in use, and refuses what newly refers to it"
+    MAY_DROP = "may have dropped it"
+
+
+def after_nack(family: ClientFamily, kind: ResourceType, *, drops: bool | None) -> AfterNack:
+    """What a client of this family does after it refused an update of this type.
+
+    `drops`: whether its bootstrap switches `fail_on_data_errors` on; None where nobody knows. A family that does not
+    read the feature keeps what it had whatever its bootstrap says (clients.md section 1), or, as grpc-rust, does not.
+    """
+    if family.may_drop_refused and (drops is not False or family is ClientFamily.GRPC_RUST):
+        return AfterNack.MAY_DROP
+    if family is ClientFamily.ENVOY and kind.remembers_refused:
+        # Measured: what uses the secret goes on; a cluster or listener that is new or changed is refused with it.
+        return AfterNack.KEEPS_WHERE_IN_USE
+    return AfterNack.KEEPS
+
+
+@dataclass(frozen=True, slots=True)
+class NowRuns:
+    """What is known of a client that refused something newer: how a sentence about it goes on, as in "It refused r8 and
+    goes on with r7". `sure`: it has that content, and the name works for it.
+    """
+
+    words: str
+    sure: bool
+
+    def __str__(self) -> str:
+        """The words."""
+        return self.words
+
+
+def now_runs(after: AfterNack, kept: str, *, healed: bool) -> NowRuns:
+    """What a client has after it refused an update.
+
+    `kept`: what it had acknowledged of the name on the same stream, such as `r7`; empty where that was nothing.
+    `healed`: it was sent that again (protocol.md F17a).
+    """
+    if not kept:
+        return NowRuns("had acknowledged nothing else of it on this stream", sure=False)
+    if healed:
+        return NowRuns(f"was given {kept} again", sure=True)
+    match after:
+        case AfterNack.KEEPS:
+            return NowRuns(f"goes on with {kept}", sure=True)
+        case AfterNack.KEEPS_WHERE_IN_USE:
+            return NowRuns(f"goes on with {kept} where that is in use", sure=True)
+        case AfterNack.MAY_DROP:
+            return NowRuns(f"may have dropped {kept}", sure=False)
