@@ -134,7 +134,7 @@ class Hub:
                 await self._fan_out(key)
 
     async def _fan_out(self, key: str) -> None:
-        pace = _Pace(self._slice_s)
+        pace = Pace(self._slice_s)
         for stream in tuple(self._streams.get(key, ())):
             # Looked up each time: a newer publication that arrives between two slices reaches the rest at once.
             publication = self._publications.get(key)
@@ -144,7 +144,7 @@ class Hub:
             await pace.breathe()
 
     async def _move_streams(self) -> None:
-        pace = _Pace(self._slice_s)
+        pace = Pace(self._slice_s)
         for key, members in tuple(self._streams.items()):
             for stream in tuple(members):
                 if self.choose(stream.client) != key or not self.takes(stream.client, key):
@@ -152,7 +152,7 @@ class Hub:
                 await pace.breathe()
 
 
-class _Pace:
+class Pace:
     """Gives the loop back whenever a slice of time is used up, so that new requests are answered in between.
 
     Waking a stream costs little, and what it then writes much: so few are woken at once that they, too, are done

@@ -149,6 +149,12 @@ class Metrics:
         responses = Counter("parley_ads_responses", "Responses that were sent.", ["variant", "type"], registry=registry)
         acks = Counter("parley_ads_acks", "Responses that clients acknowledged.", ["type"], registry=registry)
         nacks = Counter("parley_ads_nacks", "Responses that clients rejected.", ["type"], registry=registry)
+        heals = Counter(
+            "parley_ads_heals",
+            "NACKs after which a client was sent again what it may have dropped.",
+            ["type"],
+            registry=registry,
+        )
         unblamed = Counter(
             "parley_ads_nacks_without_content",
             "Responses without any resource that clients rejected: the fault is this server's.",
@@ -170,6 +176,7 @@ class Metrics:
         tallies = (self.requests, self.responses, self.acks, self.errors)
         self._tallies = (self.bytes_sent, *(tally for some in tallies for tally in some.values()))
         self.nacks = {kind: nacks.labels(kind) for kind in _TYPES}
+        self.heals = {kind: heals.labels(kind) for kind in _TYPES}
         self.nacks_without_content = {kind: unblamed.labels(kind) for kind in _TYPES}
 
     def settle(self) -> None:

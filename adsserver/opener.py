@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from adsserver.ports import Contents, Directory, Facts, FleetStatus
+from adsserver.ports import ContentKeeper, Directory, Facts, FleetStatus
 
 
 class StoreStatus(Protocol):
@@ -29,7 +29,7 @@ class Store(Protocol):
     """The door to everything outside the streams (`adsserver.store`)."""
 
     @property
-    def contents(self) -> Contents:
+    def contents(self) -> ContentKeeper:
         """Content bytes."""
         ...
 

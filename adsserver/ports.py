@@ -68,6 +68,16 @@ class Contents(Protocol):
         ...
 
 
+class ContentKeeper(Contents, Protocol):
+    """Contents that come and go with the snapshots that hold them."""
+
+    def hold(self, addresses: frozenset[bytes]) -> None:
+        """From now on keep these, of what was here, also when no snapshot has them any more: a stream may be sent again
+        what it acknowledged (protocol.md F17, F17a).
+        """
+        ...
+
+
 class Facts(Protocol):
     """Where facts go. Every call returns at once and never raises: the stream path does not wait for a database."""
 

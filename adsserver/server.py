@@ -16,11 +16,11 @@ from adsserver.authorities import Authorities
 from adsserver.callers import Callers
 from adsserver.config import AdsConfig, AdsConfigError, AuthMode, host_and_port
 from adsserver.engine.settings import EngineSettings
-from adsserver.hub import Hub
+from adsserver.hub import Hub, Pace
 from adsserver.identity import NOBODY, identification
 from adsserver.limits import Admission, DeniedNames, LoopLag, MemoryBound, StreamCounts, resident_bytes
 from adsserver.metrics import Metrics
-from adsserver.ports import Contents, Directory, Facts, FleetStatus
+from adsserver.ports import ContentKeeper, Directory, Facts, FleetStatus
 from adsserver.servicers.csds import StatusServicer
 from adsserver.servicers.methods import method_table
 from adsserver.servicers.refusal_log import RefusalLog
@@ -41,6 +41,8 @@ _MAX_PENDING_STREAMS = 10_000
 # A signal for people: 5,000 streams take some 10 ms to look at.
 _ANSWERS_PERIOD_S = 5.0
 _LOOK_PERIOD_S = 1.0
+# Well before the loader forgets what was in no snapshot for a minute (`store.loader`).
+_HOLD_PERIOD_S = 10.0
 # C-core moves the age of each connection by up to 10 % on its own.
 _CORE_AGE_JITTER = 0.1
 
@@ -49,10 +51,11 @@ class AdsServer:
     """One gRPC server. Everything but `directory_changed`'s caller is on the event loop."""
 
     def __init__(
-        self, config: AdsConfig, contents: Contents, facts: Facts, fleet: FleetStatus, metrics: Metrics
+        self, config: AdsConfig, contents: ContentKeeper, facts: Facts, fleet: FleetStatus, metrics: Metrics
     ) -> None:
         limits = config.limits
         self._config = config
+        self._contents = contents
         self._metrics = metrics
         self._lag = LoopLag(metrics.loop_lag.observe)
         self._memory = MemoryBound(limits, resident_bytes, self._memory_changed)
@@ -144,6 +147,7 @@ class AdsServer:
             self._callers.run(),
             self._report_health(),
             self._watch_answers(),
+            self._hold_contents(),
             self._look_after(),
         )
         self._tasks = [asyncio.create_task(each) for each in work]
@@ -181,6 +185,17 @@ class AdsServer:
         log.warning(
             "memory.short" if short else "memory.well", resident_bytes=resident_bytes(), streams=self.open_streams
         )
+
+    async def _hold_contents(self) -> None:
+        """Say now and then which contents of earlier snapshots streams may still have to be sent."""
+        while True:
+            await asyncio.sleep(_HOLD_PERIOD_S)
+            needed: set[bytes] = set()
+            pace = Pace(self._shared.limits.fan_out_slice_ms / 1000)
+            for stream in tuple(self._shared.open):
+                needed.update(content.blob for content in stream.needed())
+                await pace.breathe()
+            self._contents.hold(frozenset(needed))
 
     async def _watch_answers(self) -> None:
         """Count the streams whose clients leave a response without an answer: a signal, no action (B13, I3a)."""

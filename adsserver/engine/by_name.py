@@ -5,7 +5,7 @@ have something to tell, what of it goes into the next response, and what an answ
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from adsserver.engine.change import Change, fitting, members_of
 from adsserver.engine.client_view import ClientView, Step
@@ -30,13 +30,15 @@ class ByName(SubStream):
     The variants differ in what a loss and a version look like on the wire.
     """
 
-    __slots__ = ("_more", "_owed", "_refusals", "_standing", "_waiting")
+    __slots__ = ("_keeps", "_more", "_owed", "_refusals", "_standing", "_waiting")
 
-    def __init__(self, kind: ResourceType, settings: EngineSettings) -> None:
-        super().__init__(kind, settings)
+    def __init__(self, kind: ResourceType, settings: EngineSettings, *, heals: bool) -> None:
+        super().__init__(kind, settings, heals=heals)
         self._standing = Standing(settings.public_url)
         self._refusals = Refusals(settings.limits.isolation_resends, reverts=kind.remembers_refused)
         self._waiting = Waiting()
+        # Under a wildcard: what is withheld now and the client has a copy of.
+        self._keeps: set[str] = set()
         # The wildcard waits for an answer, even an empty one; and an answer goes on in another response.
         self._owed = False
         self._more = False
@@ -76,8 +78,11 @@ class ByName(SubStream):
             standing.stand_on_nothing({name: self._told(name) for name in known})
             self._owed = True
         if not current.wildcard:
-            added = (subscription.names - current.names) | standing.members_of(subscription.globs - current.globs)
-            standing.behind.update({name: self._told(name) for name in added})
+            members = standing.members_of(subscription.globs - current.globs)
+            added = {name: self._told(name) for name in (subscription.names - current.names) | members}
+            standing.behind.update(added)
+            # C1, C6: what the client knows of a member by its own name is an answer about the collection, too.
+            asked |= {name for name in members if not isinstance(added[name], Absent)}
             # What is on its way to the client arrives after it subscribed again, and counts for it.
             on_the_way = {name for entry in self.ledger.outstanding for name in entry.contents}
             standing.behind.update(
@@ -236,6 +241,7 @@ class ByName(SubStream):
         losses = [change for change in sent_now if not isinstance(change.now, Content)]
         sent = {change.name for change in sent_now}
         entry = self._entry(view, gains, losses, push=push)
+        entry.heal = bool(gains) and not losses and all(self._is_healed_by(entry, gain) for gain in gains)
         self._waiting.settle(sent)
         self._owed = False
         self._more = len(sent_now) < len(chosen)
@@ -260,14 +266,15 @@ class ByName(SubStream):
     def _stand_in(self, view: ClientView, gains: list[Change]) -> None:
         """Keep in mind which of this content is not the view's own; what the client gets anew is no longer refused."""
         for gain in gains:
-            if same(gain.now, view.named[gain.name].content):
+            member = view.named.get(gain.name)
+            if member is not None and same(gain.now, member.content):
                 self._refusals.versions.pop(gain.name, None)
             else:
                 self._standing.behind[gain.name] = gain.now
 
     def _advance(self, view: ClientView, untold: Iterable[Change]) -> None:
-        """The client was told everything of `view` but these, and but what it refused."""
-        self._standing.advance(view, untold, self._refusals.versions)
+        """The client was told everything of `view` but these, but what it refused, and but what it keeps."""
+        self._standing.advance(view, untold, self._refusals.versions.keys() | self._keeps)
 
     # What there is to tell.
 
@@ -275,21 +282,45 @@ class ByName(SubStream):
         """Every name about which the client has to be told something, by name."""
         changes = []
         waiting = self._waiting.names
+        self._keeps = set()
         for name in sorted(self._standing.differing(view, self.subscription) | waiting):
             forced = name in waiting
             before = self._told(name)
             now = view.shown(name, self.subscription, self.settings.public_url)
+            copy = self._copy(name, before) if isinstance(now, Absent) else ABSENT
+            if isinstance(copy, Content) and any(view.withheld_of((name,))):
+                # F18a: it goes on with its copy, and a wildcard is told nothing (F22). Who asks what becomes of the
+                # name (C7) is sent that copy again, where it is known.
+                if name not in self._waiting.asked:
+                    self._standing.behind[name] = copy
+                    self._keeps.add(name)
+                    self._waiting.settle((name,))
+                    continue
+                now = copy if copy.blob else now
+            farewell = self._farewell(view, name, before) if isinstance(now, Absent) else ABSENT
+            if isinstance(farewell, ResourceError):
+                now = farewell
             if isinstance(now, Absent) and not self.says_gone(name, before):
                 self._void(name, before)
                 continue
             if isinstance(now, Absent) and isinstance(before, ResourceError):
                 before = ABSENT
             if name in self._refusals.versions:
-                now = self._unless_refused(view, name, before, now)
-                forced = forced and (name in self._waiting.asked or now is not before)
+                now, forced = self._unless_refused(view, name, before, now)
             if forced or not same(before, now):
-                changes.append(Change(name, before, now, forced))
+                changes.append(Change(name, before, now, forced, farewell is not ABSENT))
         return changes
+
+    def _copy(self, name: str, before: Told) -> Told:  # noqa: ARG002  delta knows more
+        """What the client has of a name of which it was told `before` last."""
+        return before
+
+    def _farewell(self, view: ClientView, name: str, before: Told) -> Told:
+        """What a client that was told of a member of its collection hears, once, when it is none any more (F19)."""
+        if isinstance(before, Absent):
+            return ABSENT
+        farewell = view.farewell(name, self.subscription, self.settings.public_url)
+        return ABSENT if same(farewell, before) else farewell
 
     def _void(self, name: str, before: Told) -> None:
         """What was told of a name is over, without a word: of an old error, and of what cannot be said (D1)."""
@@ -298,28 +329,44 @@ class ByName(SubStream):
         if not isinstance(before, Absent):
             self._standing.behind[name] = ABSENT
 
-    def _unless_refused(self, view: ClientView, name: str, before: Told, now: Told) -> Told:
-        """What is told of a name of which the client refused some content.
+    def _unless_refused(self, view: ClientView, name: str, before: Told, now: Told) -> tuple[Told, bool]:
+        """What is told of a name of which the client refused some content, and whether even if it is the same.
 
-        Refused content is not sent again (B7, N3): the last proven content stands in when the client needs something.
-        Only who asks for the name itself gets it once more where nothing was proven, for every name asked for is
-        answered (C1, C6, T1).
+        Refused content is not sent again (B7, N3): when the client needs something, other content stands in (F17). Only
+        who asks for the name itself gets it once more where there is none, for every name asked for is answered (C1,
+        C6, T1).
         """
         refused = self._refusals.versions[name]
         if not isinstance(now, Content) or now.version not in refused:
             del self._refusals.versions[name]
-            return now
+            return now, name in self._waiting.names
         if name not in self._waiting.names:
-            return before
-        proven = view.proven(name)
-        if isinstance(proven, Content) and proven.version not in refused:
-            return proven
+            return before, False
+        # What this client has, or had, comes before what others have.
+        for content in (self._refusals.acknowledged.get(name, ABSENT), before, view.proven(name)):
+            # Of some copies nothing but the version is known, or not even that: they cannot be sent.
+            if isinstance(content, Content) and content.blob and content.version not in refused:
+                return content, True
         if name in self._waiting.asked:
-            return now
+            return now, True
         self._waiting.settle((name,))
-        return before
+        return before, False
+
+    def _is_healed_by(self, entry: Entry, gain: Change) -> bool:
+        """Whether the client is sent again what it had acknowledged of a name before it refused something newer."""
+        return gain.name in self._refusals.versions and same(entry.before.get(gain.name, ABSENT), gain.now)
 
     # Answers to responses.
+
+    def needed(self) -> Iterator[Content]:
+        """See the base."""
+        view, standing = self.view, self._standing
+        copies: list[Iterable[Told]] = [entry.before.values() for entry in self.ledger.outstanding]
+        copies += (standing.behind.values(), self._refusals.acknowledged.values())
+        if isinstance(view, ClientView) and isinstance(standing.view, ClientView) and view is not standing.view:
+            copies.append(view.step_from(standing.view).held.values())
+        # Of some copies nothing but the version is known.
+        return (copy for some in copies for copy in some if isinstance(copy, Content) and copy.blob)
 
     def _acknowledged_copies(self, told: Mapping[str, Told]) -> dict[str, Content]:
         """Of the names about to be sent, told this before: the content this client acknowledged last, where it did."""
@@ -360,17 +407,37 @@ class ByName(SubStream):
         if entry.resources:
             # B12: whether removals and errors were taken in is not known; they are said again, by themselves. Where
             # there was nothing else to reject, they are what was rejected, and saying them again would not help (F8).
-            gone = [name for name in entry.removed if self.subscription.covers(name)]
+            said = [*entry.removed, *(e.name for e in entry.errors if isinstance(self._told(e.name), Absent))]
+            gone = [name for name in said if self.subscription.covers(name)]
             self._standing.behind.update((n, UNKNOWN_COPY) for n in gone if not isinstance(self._told(n), Content))
             self._waiting.mend |= {error.name for error in entry.errors if same(self._told(error.name), error)}
-        apart = self._refusals.plan(entry, changed, suspects)
-        # F17: who has no copy of its own is given the last proven content, if there is any; who has one goes on with
-        # it.
-        refused = self._refusals.versions
-        self._waiting.mend |= {
-            m.name for m in suspects if m.name not in entry.before and m.name not in apart and m.name in refused
-        }
+        self._refusals.plan(entry, changed, suspects)
+        self._waiting.mend |= self._lacking()
         return suspects
+
+    def _lacking(self) -> set[str]:
+        """Names of which other content has to stand in for what the client was sent last and refused (F17, F17a).
+
+        Who has a copy of its own goes on with it, unless its kind may have dropped it. Suspects that are still to be
+        told apart come again by themselves.
+        """
+        refusals = self._refusals
+        awaited = refusals.resends.awaited
+        return {
+            name
+            for name, refused in refusals.versions.items()
+            if name not in awaited
+            and isinstance(told := self._told(name), Content)
+            and told.version in refused
+            and (self.heals or not isinstance(refusals.acknowledged.get(name, ABSENT), Content))
+        }
+
+    def _had(self, entry: Entry, name: str) -> Told:
+        return entry.before.get(name, ABSENT)
+
+    @property
+    def _heals_next(self) -> bool:
+        return self.heals and bool(self._waiting.mend & self._refusals.versions.keys())
 
     def _stands_on(self, member: NamedContent) -> bool:
         """Whether this is what the client was told last of a name it still asks for."""

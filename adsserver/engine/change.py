@@ -12,17 +12,23 @@ from xdscore.snapshot import Content
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What the client was told of a name before, and what it is to be told now. `forced`: even if it is the same."""
+    """What the client was told of a name before, and what it is to be told now.
+
+    `forced`: even if it is the same. `farewell`: it is the last word of a member that is gone, of which nothing is
+    remembered once it was said (F19).
+    """
 
     name: str
     before: Told
     now: Told
     forced: bool
+    farewell: bool = False
 
 
 def members_of(view: ClientView, gains: list[Change]) -> tuple[NamedContent, ...]:
     """The resources to send; the shared tuple of the view unless some content only stands in."""
-    if all(gain.now is view.named[gain.name].content for gain in gains):
+    named = view.named
+    if all((member := named.get(gain.name)) is not None and gain.now is member.content for gain in gains):
         return view.bundle(tuple(gain.name for gain in gains))
     return tuple(NamedContent(gain.name, gain.now) for gain in gains if isinstance(gain.now, Content))
 

@@ -5,7 +5,7 @@ wildcard, the resources of a name set, the errors, and the step from another vie
 that whoever writes them may share bytes (performance.md laws 2 and 3). Nothing in here belongs to a stream.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -199,6 +199,20 @@ class ClientView:
             return self.error(name, public_url)
         return ABSENT
 
+    def farewell(self, name: str, subscription: Subscription, public_url: str) -> Told:
+        """Why a member that the client was told of is none any more (F19, TP3).
+
+        Nothing for who asks for the name itself, and where the collection is refused: its own entry says that of all
+        its members. Not to be said to who was never told of the member: that another name is absent or refused is a
+        secret (T11).
+        """
+        if name in self.named or name in subscription.names:
+            return ABSENT
+        collections = [self.collection(glob) for glob in subscription.globs if glob.contains(name)]
+        if all(isinstance(each, Denied) or (isinstance(each, Missing) and each.hidden) for each in collections):
+            return ABSENT
+        return self.error(name, public_url)
+
     def error(self, name: str, public_url: str) -> Told:
         """Why there is no content for `name`; nothing for a collection that has members."""
         known = self._errors.get((name, public_url))
@@ -223,6 +237,11 @@ class ClientView:
         """The last content of this name that any client acknowledged, where the audience may read the name at all."""
         served = self.served.get(name)
         return served.proven if served is not None and served.proven is not None else ABSENT
+
+    def withheld_of(self, names: Container[str]) -> Iterator[str]:
+        """Those of these names that exist and may be read, but of which there is nothing to serve to this audience."""
+        state = self.snapshot.type_state(self.kind)
+        return (name for name in state.withheld if name in names and isinstance(self.decision(name), Withheld))
 
     def lets_go_gently(self, name: str) -> bool:
         """Whether a name that is no longer served may stay with a client until whatever refers to it is gone (I4, D14).
@@ -274,9 +293,10 @@ class ClientView:
             if isinstance(stand_in, Absent):
                 # F17: the client refused it and nothing was ever proven; no entry is sent, the client knows why.
                 named.pop(name, None)
-            elif name in named:
+            else:
                 named[name] = NamedContent(name, stand_in)
-        return body_of(named, errors)
+        # F3: of what the client goes on with although it is withheld (F18a), there is no error in a full state.
+        return body_of(named, tuple(error for error in errors if error.name not in named))
 
     def _compare(self, earlier: "ClientView") -> Step:
         gains = tuple(self.named[name] for name in sorted(_changed(self.named, earlier.named)))

@@ -1,6 +1,6 @@
 """Incremental xDS: how a DeltaDiscoveryRequest is read, and what a loss looks like."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from adsserver.engine.by_name import ByName
 from adsserver.engine.change import Change
@@ -20,30 +20,40 @@ class DeltaByName(ByName):
 
     __slots__ = ("_kept",)
 
-    def __init__(self, kind: ResourceType, settings: EngineSettings) -> None:
-        super().__init__(kind, settings)
-        # Names that the client holds although it was told an error of them that passes by itself.
-        self._kept: set[str] = set()
+    def __init__(self, kind: ResourceType, settings: EngineSettings, *, heals: bool) -> None:
+        super().__init__(kind, settings, heals=heals)
+        # By name, what the client holds although it was told an error of it after which it keeps its copy (F2).
+        self._kept: dict[str, Content] = {}
 
     def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
         """See the base."""
         super().subscribe(subscription, asked)
-        self._kept = {name for name in self._kept if subscription.covers(name)}
+        self._kept = {name: copy for name, copy in self._kept.items() if subscription.covers(name)}
 
     def removed_by(self, losses: Iterable[Change]) -> tuple[str, ...]:
         """What the client holds of ours, and what it asked for and cannot have.
 
-        The latter only where the type allows it (E2, F12, F13, T10). What passes by itself takes nothing away (F14).
+        The latter only where the type allows it (E2, F12, F13, T10). What passes by itself takes nothing away (F14),
+        and what is withheld nothing from a client that has a copy: after INTERNAL it goes on with that (TP3, F18a).
         """
         removed = []
         for loss in losses:
             held = isinstance(loss.before, Content) or loss.name in self._kept
-            if isinstance(loss.now, ResourceError) and loss.now.code is StatusCode.UNAVAILABLE:
-                self._kept |= {loss.name} if held else set()
+            code = loss.now.code if isinstance(loss.now, ResourceError) else None
+            if code is StatusCode.UNAVAILABLE or (code is StatusCode.INTERNAL and held):
+                self._kept |= {loss.name: loss.before} if isinstance(loss.before, Content) else {}
             elif held or isinstance(loss.now, Absent) or self._is_answered_so(loss):
-                self._kept.discard(loss.name)
+                self._kept.pop(loss.name, None)
                 removed.append(loss.name)
         return tuple(removed)
+
+    def _copy(self, name: str, before: Told) -> Told:
+        return before if isinstance(before, Content) else self._kept.get(name, before)
+
+    def needed(self) -> Iterator[Content]:
+        """See the base."""
+        yield from super().needed()
+        yield from (copy for copy in self._kept.values() if copy.blob)
 
     def _is_answered_so(self, loss: Change) -> bool:
         both = self.kind.delta_missing is DeltaMissing.ENTRY_AND_REMOVAL

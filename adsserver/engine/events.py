@@ -91,7 +91,12 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """The client acknowledged a response: it held exactly these resources, removals and errors."""
+    """The client acknowledged a response: it held exactly these resources, removals and errors.
+
+    `heal`: it held nothing but what the client had acknowledged before it refused something newer, sent again (F17a):
+    the ACK proves nothing, and the client still refuses what it refused (B11). `probed`: of the resources, those that
+    are withheld from others and that it was let try (F18a).
+    """
 
     kind: ResourceType
     nonce: str
@@ -99,6 +104,8 @@ class Acknowledged:
     resources: tuple[NamedContent, ...]
     errors: tuple[ResourceError, ...]
     removed: tuple[str, ...]
+    heal: bool = False
+    probed: tuple[NamedContent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,9 @@ class Rejected:
     """The client rejected a response. `resources` are what it held, in order; `suspects` are those that changed since
     this client's last ACK of the type, narrowed by the text where it names some of them (reliability N2); never a name
     that was not in it. `evidence`: on which ground they are suspected.
+
+    `kept`: of the suspects of which this client had acknowledged other content on this stream, that content: what it
+    goes on with. `healing`: what it may have dropped of that is sent to it again (F17a).
     """
 
     kind: ResourceType
@@ -115,6 +125,8 @@ class Rejected:
     resources: tuple[NamedContent, ...]
     suspects: tuple[NamedContent, ...]
     evidence: Evidence = Evidence.TEXT
+    kept: tuple[NamedContent, ...] = ()
+    healing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,10 @@ Suspects are told apart like elsewhere (resolutions C8), by full states in which
 stands in for the rest.
 """
 
-from adsserver.engine.body import EMPTY_BODY, Body, Overlay
+from collections.abc import Iterator
+from operator import itemgetter
+
+from adsserver.engine.body import EMPTY_BODY, Body, Overlay, marks_of
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import Nack, NamedContent
 from adsserver.engine.ledger import Entry
@@ -17,7 +20,9 @@ from adsserver.engine.rejection import Group, Resends, halves, named_by
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import WILDCARD, Subscription
 from adsserver.engine.substream import NOTHING, Later, SubStream
-from adsserver.engine.told import ABSENT, Absent, same
+from adsserver.engine.told import ABSENT, Absent, Told, same
+from adsserver.engine.versions import version_with
+from xdscore.errors import ResourceError
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content
 
@@ -29,6 +34,7 @@ class FullState(SubStream):
         "_acknowledged_body",
         "_asked",
         "_guessed",
+        "_heal_due",
         "_loose",
         "_refused",
         "_resends",
@@ -37,8 +43,8 @@ class FullState(SubStream):
         "_unsure",
     )
 
-    def __init__(self, kind: ResourceType, settings: EngineSettings) -> None:
-        super().__init__(kind, settings)
+    def __init__(self, kind: ResourceType, settings: EngineSettings, *, heals: bool) -> None:
+        super().__init__(kind, settings, heals=heals)
         self._told_view: ClientView | Absent = ABSENT
         self._told: Body = EMPTY_BODY
         self._acknowledged_body: Body = EMPTY_BODY
@@ -47,6 +53,8 @@ class FullState(SubStream):
         # What the client has of a rejected response is unknown (B12): a state has to be sent, even one that was sent
         # before.
         self._unsure = False
+        # The client may have dropped what it had acknowledged of what it refused: that is due to be sent again (F17a).
+        self._heal_due = False
         # Names of rejected responses that the client may hold, although it acknowledged nothing of them (B12).
         self._loose: set[str] = set()
         # By name: versions this client refused, remembered while the view still shows one of them.
@@ -58,7 +66,7 @@ class FullState(SubStream):
     @property
     def dirty(self) -> bool:
         """Whether there may be something to write."""
-        return self._told_view is not self.view or bool(self._asked) or self._unsure or bool(self._resends)
+        return self._told_view is not self.view or bool(self._asked) or self._must_send or bool(self._resends)
 
     def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
         """See the base. Any added name is answered with the full state (C1, D4), even when it is empty (D3)."""
@@ -88,7 +96,7 @@ class FullState(SubStream):
         target = desired.transition_from(self._told, view.lets_go_gently).gentle if gently else desired
         if not self._fits(target):
             return NOTHING
-        if not self._asked and not self._unsure and target.version == self._told.version:
+        if not self._asked and not self._must_send and target.version == self._told.version:
             if desired.version == target.version:
                 self._told, self._told_view = desired, view
                 return self._resend_group(view)
@@ -111,6 +119,11 @@ class FullState(SubStream):
             return Later(due_s)
         return self._respond(view, desired, settled=True)
 
+    @property
+    def _must_send(self) -> bool:
+        """Whether a state is due although the client was told it before."""
+        return self._unsure or self._heal_due
+
     def _fits(self, body: Body) -> bool:
         """Whether clients can read it: gRPC refuses larger messages, and a full state cannot be split (F23, F24).
 
@@ -125,20 +138,39 @@ class FullState(SubStream):
     def _respond(self, view: ClientView, body: Body, *, settled: bool) -> Entry:
         # F9: gRPC C-core takes an error that is not repeated for a deletion.
         known = () if self.settings.repeat_errors else self._told.errors
+        farewells = self._farewells(view, body)
+        errors = tuple(error for error in body.errors if error not in known) if known else body.errors
         entry = Entry(
-            version=body.version,
+            version=version_with(body.version, marks_of(farewells)) if farewells else body.version,
             resources=body.resources,
             changed=self._changed_by(body, view),
-            errors=tuple(error for error in body.errors if error not in known) if known else body.errors,
+            errors=(*errors, *farewells) if farewells else errors,
             push=not self._asked,
+            heal=self._heal_due and body.version == self._acknowledged_body.version,
             body=body,
         )
         self._asked = frozenset()
-        self._unsure = False
+        self._unsure = self._heal_due = False
         self._told = body
         if settled:
             self._told_view = view
         return entry
+
+    def _farewells(self, view: ClientView, body: Body) -> tuple[ResourceError, ...]:
+        """Why members that the client was told of are not in this state: once, in the response that lets them go (F19).
+
+        Their absence alone would end a resource, but not an error (TP3: remembered until something else is said).
+        """
+        if not self.subscription.globs:
+            return ()
+        gone = {*self._told.named, *(error.name for error in self._told.errors)} - body.named.keys()
+        url = self.settings.public_url
+        said = (
+            view.farewell(name, self.subscription, url)
+            for name in sorted(gone - {error.name for error in body.errors})
+            if self.subscription.in_collection(name)
+        )
+        return tuple(error for error in said if isinstance(error, ResourceError))
 
     def _changed_by(self, body: Body, view: ClientView) -> tuple[NamedContent, ...]:
         """What the client may take for new or different: also what it rejected, whichever part of that it applied."""
@@ -150,7 +182,7 @@ class FullState(SubStream):
 
     def _overlay(self, view: ClientView) -> Overlay:
         """What stands in for content this client refused, as long as the view still shows that content (F17)."""
-        overlay = []
+        overlay: list[tuple[str, Content | Absent]] = []
         for name, refused in sorted(self._refused.items()):
             member = view.named.get(name)
             if member is None or member.content.version not in refused:
@@ -163,7 +195,17 @@ class FullState(SubStream):
             held = _content(self._acknowledged_body.named.get(name)), _content(self._told.named.get(name))
             usable = (c for c in (*held, view.proven(name)) if isinstance(c, Content) and c.version not in refused)
             overlay.append((name, next(usable, ABSENT)))
-        return tuple(overlay)
+        # What the client acknowledged it keeps until there is something newer, or it must not have it (F18a): absence
+        # would delete it (D1).
+        copies = self._acknowledged_body.named
+        overlay += [(name, copies[name].content) for name in view.withheld_of(copies)]
+        return tuple(sorted(overlay, key=itemgetter(0)))
+
+    def needed(self) -> Iterator[Content]:
+        """See the base."""
+        at_rest = self.ledger.idle and not self._refused and self._told_view is self.view
+        members = () if at_rest else self._acknowledged_body.resources
+        return (member.content for member in members)
 
     def _acknowledged(self, entry: Entry) -> None:
         if not entry.passed:
@@ -201,10 +243,19 @@ class FullState(SubStream):
             gone = acknowledged.keys() - entry.body.named.keys()
             self._told = self._acknowledged_body
             self._told_view = ABSENT
+            had = any(member.name in acknowledged for member in suspects)
+            self._heal_due = self.heals and had and not self._resends.awaited
             # The innocent of the response may not have been applied; after a decode failure nothing is (law 1).
             self._unsure = any(member.name not in guilty for member in changed) or bool(gone)
             self._loose |= {member.name for member in changed}
         return suspects
+
+    def _had(self, entry: Entry, name: str) -> Told:  # noqa: ARG002  a response is the whole state
+        return _content(self._acknowledged_body.named.get(name))
+
+    @property
+    def _heals_next(self) -> bool:
+        return self._heal_due
 
     def _unproven(self, changed: tuple[NamedContent, ...]) -> tuple[NamedContent, ...]:
         """What no client ever acknowledged is suspected before what others use.

@@ -23,6 +23,7 @@ class Entry:
     `push`: nobody asked for it. `isolating`: it re-sends suspects of a NACK. `before`: of names whose copy the client
     had acknowledged, that copy (absent: it never acknowledged any). `body`: the full state, where the type has one.
     `changed`: resources whose content this client was not told before. `passed`: the client answered a later response.
+    `heal`: it holds nothing but acknowledged content in place of what the client refused (F17a).
     """
 
     version: str
@@ -32,6 +33,7 @@ class Entry:
     removed: tuple[str, ...] = ()
     push: bool = False
     isolating: bool = False
+    heal: bool = False
     before: dict[str, Content] = field(default_factory=dict)
     body: Body = EMPTY_BODY
     nonce: str = ""

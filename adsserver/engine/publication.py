@@ -4,13 +4,16 @@ Called by the shell once per snapshot; sessions ask it for views. A view that sh
 publication's very object, so that a stream finds out by one comparison of identities whether a publish concerns it.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from weakref import WeakValueDictionary
 
 from adsserver.engine.client_view import ClientView
 from xdscore.access import Audience
+from xdscore.decision import Withheld, decide
 from xdscore.resource_types import ResourceType
 from xdscore.selectors import ClientFacts
-from xdscore.snapshot import Snapshot
+from xdscore.snapshot import MAX_REFUSERS, Snapshot, client_mark
 
 # A view of these takes some 10 ms; a slice of the loop is 5 ms (reliability (e)).
 _MANY_NAMES = 5_000
@@ -24,11 +27,13 @@ class Publication:
     Holds no earlier publication: an earlier view lives as long as some stream still stands on it.
     """
 
-    __slots__ = ("_audiences", "made", "recent", "snapshot")
+    __slots__ = ("_audiences", "_probed", "made", "recent", "snapshot")
 
     def __init__(self, snapshot: Snapshot, previous: "Publication | None" = None) -> None:
         self.snapshot = snapshot
         self._audiences: dict[Audience, Audience] = {}
+        # What a newcomer was let probe in this epoch: (type word, name).
+        self._probed: set[tuple[str, str]] = set()
         self.made: dict[_ViewKey, ClientView] = {}
         # Weak: what no stream and no current publication holds is forgotten, however many publications follow each
         # other.
@@ -40,7 +45,42 @@ class Publication:
 
     def audience(self, client: ClientFacts) -> Audience:
         """What this client is to the rules of this snapshot; equal audiences are one object."""
-        audience = self.snapshot.access.audience(self.snapshot.environment, client)
+        return self._same(self.snapshot.audience(client))
+
+    def probing(
+        self, client: ClientFacts, audience: Audience, kind: ResourceType, covers: Callable[[str], bool]
+    ) -> Audience:
+        """The audience of a newcomer to a type, which is let probe what of it is withheld and nobody probed yet.
+
+        One newcomer for each name and publication, and none of those who refused it (protocol.md F18a).
+        """
+        granted = set()
+        for name, entry in self.snapshot.type_state(kind).partly.items():
+            if (
+                entry.content is not None
+                and 0 < len(entry.refusers) < MAX_REFUSERS
+                and (kind.word, name) not in self._probed
+                and covers(name)
+                and isinstance(decide(audience, kind, name, self.snapshot), Withheld)
+                and client_mark(client) not in entry.refusers
+            ):
+                self._probed.add((kind.word, name))
+                granted.add((kind.word, name, entry.content.version))
+        return self._same(replace(audience, probes=audience.probes | granted)) if granted else audience
+
+    def still_probing(self, audience: Audience, probes: frozenset[tuple[str, str, str]]) -> Audience:
+        """The same audience with those of these probes that are still withheld."""
+        types = self.snapshot.types
+        withheld = {
+            (word, name, version)
+            for word, name, version in probes
+            if (entry := types[word].partly.get(name)) is not None
+            and entry.content is not None
+            and entry.content.version == version
+        }
+        return self._same(replace(audience, probes=frozenset(withheld)))
+
+    def _same(self, audience: Audience) -> Audience:
         return self._audiences.setdefault(audience, audience)
 
     def view(self, audience: Audience, kind: ResourceType) -> ClientView:

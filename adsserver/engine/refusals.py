@@ -35,14 +35,12 @@ class Refusals:
         self.versions[member.name] = self.versions.get(member.name, frozenset()) | {member.content.version}
         self.acknowledged[member.name] = before
 
-    def plan(self, entry: Entry, changed: tuple[NamedContent, ...], suspects: tuple[NamedContent, ...]) -> set[str]:
-        """Which of the content new in a rejected response is to be sent again, apart (resolutions C8); its names."""
+    def plan(self, entry: Entry, changed: tuple[NamedContent, ...], suspects: tuple[NamedContent, ...]) -> None:
+        """Plan which of the content new in a rejected response is to be sent again, apart (resolutions C8)."""
         groups = groups_to_resend(changed, suspects)
         self.resends.plan(groups, isolating=entry.isolating)
-        apart = {name for group in groups for name in group}
         if self._reverts:
-            self._to_revert |= apart & entry.before.keys()
-        return apart
+            self._to_revert |= {name for group in groups for name in group} & entry.before.keys()
 
     def forget_unless(self, covers: Callable[[str], bool]) -> None:
         """Of names no longer asked for there is nothing to remember."""

@@ -42,6 +42,11 @@ class Resends:
             self._left = self._limit
         self._groups = groups + self._groups
 
+    @property
+    def awaited(self) -> frozenset[str]:
+        """The names that are still to be sent again; none of them once the limit is reached."""
+        return frozenset(name for group in self._groups for name in group) if self._left else frozenset()
+
     def next_group(self) -> Group:
         """The group that comes next; empty when there is none. What the limit does not allow is given up."""
         if not self._left:

@@ -5,13 +5,24 @@ before break (I1): first, in push order, every answer and everything that is add
 everything that goes away.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from math import inf
 
 from adsserver.engine import delta, sotw, spelling
 from adsserver.engine.delta import DeltaByName
-from adsserver.engine.events import DeltaRequest, Fact, NamedContent, Request, Respond, SotwRequest, Variant, Violated
+from adsserver.engine.events import (
+    Acknowledged,
+    DeltaRequest,
+    Fact,
+    NamedContent,
+    Request,
+    Respond,
+    SotwRequest,
+    Variant,
+    Violated,
+)
 from adsserver.engine.full_state import FullState
 from adsserver.engine.ledger import Entry
 from adsserver.engine.publication import Publication
@@ -19,8 +30,10 @@ from adsserver.engine.settings import EngineSettings
 from adsserver.engine.sotw import SotwByName
 from adsserver.engine.substream import SubStream
 from xdscore.access import Audience
+from xdscore.after_nack import AfterNack, after_nack
 from xdscore.resource_types import ENDPOINT, ResourceType
 from xdscore.selectors import ClientFacts
+from xdscore.snapshot import Content
 
 __all__ = ["EngineSettings", "Session"]
 
@@ -80,6 +93,7 @@ class Session:
     def receive(self, request: Request, now: float) -> tuple[Fact, ...]:
         """Take a request in and say what it means. What it asks for is answered by `compose`."""
         request, spelled = spelling.read(request)
+        newcomer = request.kind not in self._streams
         match request, self._stream(request.kind):
             case SotwRequest(), FullState() | SotwByName() as stream:
                 facts = sotw.receive(stream, request, now)
@@ -87,6 +101,10 @@ class Session:
                 facts = delta.receive(stream, request)
             case _:
                 return (Violated("A1", f"a request of the other variant on a {self._variant.value} stream"),)
+        if newcomer:
+            self._let_probe(stream)
+        if self._audience.probes:
+            facts = tuple(map(self._with_probed, facts))
         if spelled or stream.spelled:
             names = stream.subscription.names
             stream.spelled = {name: words for name, words in {**stream.spelled, **spelled}.items() if name in names}
@@ -94,9 +112,13 @@ class Session:
 
     def offer(self, publication: Publication, now: float) -> bool:  # noqa: ARG002  like every event, it has a time
         """Take in what is current from now on; whether it may lead to something to write."""
-        if self._publication is None or publication.snapshot.access is not self._publication.snapshot.access:
+        before = self._publication.snapshot if self._publication is not None else None
+        snapshot, probes = publication.snapshot, self._audience.probes
+        if before is None or snapshot.access is not before.access or snapshot.kinds != before.kinds or probes:
             # U18: group membership counts at once.
             self._audience = publication.audience(self._client)
+            if probes:
+                self._audience = publication.still_probing(self._audience, probes)
         self._publication = publication
         for stream in self._streams.values():
             stream.view = publication.view(self._audience, stream.kind)
@@ -137,19 +159,44 @@ class Session:
         """When the oldest response was sent that the client has not answered; inf when it answered all."""
         return min((stream.ledger.oldest_sent_s for stream in self._streams.values()), default=inf)
 
+    def needed(self) -> Iterator[Content]:
+        """Content that this stream may have to be sent again although no snapshot has it any more (F17, F17a)."""
+        return (content for stream in self._streams.values() for content in stream.needed())
+
     def too_large(self) -> dict[ResourceType, int]:
         """Types whose state is too large to be sent, with its bytes (F24). As of the last `compose`."""
         return {kind: stream.too_large_bytes for kind, stream in self._streams.items() if stream.too_large_bytes}
 
+    def _with_probed(self, fact: Fact) -> Fact:
+        """The fact, saying what of an acknowledged response the client was let try."""
+        if not isinstance(fact, Acknowledged):
+            return fact
+        probes, word = self._audience.probes, fact.kind.word
+        probed = tuple(each for each in fact.resources if (word, each.name, each.content.version) in probes)
+        return replace(fact, probed=probed) if probed else fact
+
+    def _let_probe(self, stream: SubStream) -> None:
+        """Who asks for a type for the first time may be let try what is withheld (F18a)."""
+        publication, covers = self._publication, stream.subscription.covers
+        if publication is None or not publication.snapshot.type_state(stream.kind).partly:
+            return
+        audience = publication.probing(self._client, self._audience, stream.kind, covers)
+        if audience is not self._audience:
+            self._audience = audience
+            for each in self._streams.values():
+                each.view = publication.view(audience, each.kind)
+
     def _stream(self, kind: ResourceType) -> SubStream:
         stream = self._streams.get(kind)
         if stream is None:
+            # F17a: not where a client of its family surely goes on with what it had.
+            heals = after_nack(self._client.kind.family, kind, drops=None) is not AfterNack.KEEPS
             if self._variant is Variant.DELTA:
-                stream = DeltaByName(kind, self._settings)
+                stream = DeltaByName(kind, self._settings, heals=heals)
             elif kind.full_state:
-                stream = FullState(kind, self._settings)
+                stream = FullState(kind, self._settings, heals=heals)
             else:
-                stream = SotwByName(kind, self._settings)
+                stream = SotwByName(kind, self._settings, heals=heals)
             if self._publication is not None:
                 stream.view = self._publication.view(self._audience, kind)
             streams = {**self._streams, kind: stream}

@@ -1,6 +1,6 @@
 """State of the world: how a DiscoveryRequest is read, and what a response of a type that comes in parts looks like."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from math import inf
 
 from adsserver.engine.by_name import ByName
@@ -27,8 +27,8 @@ class SotwByName(ByName):
 
     __slots__ = ("_last_repeat_s", "_repeat_due_s", "_repeated", "_total")
 
-    def __init__(self, kind: ResourceType, settings: EngineSettings) -> None:
-        super().__init__(kind, settings)
+    def __init__(self, kind: ResourceType, settings: EngineSettings, *, heals: bool) -> None:
+        super().__init__(kind, settings, heals=heals)
         # The sum of the marks of all this client was told: the version of its state, also of what a response leaves out
         # (B8).
         self._total = 0
@@ -41,9 +41,13 @@ class SotwByName(ByName):
         return ()
 
     def version_after(self, changes: Iterable[Change], _view: ClientView) -> str:
-        """The version of everything this client was told."""
-        self._total += sum(mark(change.name, change.now) - mark(change.name, change.before) for change in changes)
-        return version_text(self._total)
+        """The version of everything this client was told; of a farewell, only in the response that says it (F7)."""
+        farewells = 0
+        for change in changes:
+            now = mark(change.name, change.now)
+            farewells += now if change.farewell else 0
+            self._total += (0 if change.farewell else now) - mark(change.name, change.before)
+        return version_text(self._total + farewells)
 
     def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
         """See the base."""
@@ -63,7 +67,9 @@ class SotwByName(ByName):
 
     def ask_again(self, now: float) -> None:
         """The client repeats a request that it had acknowledged: it waits for the resources again (B7)."""
-        self._repeated = self.subscription.names
+        # A collection that has members is answered by them.
+        members = frozenset(self._standing.members_of(self.subscription.globs))
+        self._repeated = self._unsaid(self.subscription.names, members) | members
         self._repeat_due_s = min(self._repeat_due_s, max(now, self._last_repeat_s + REPEAT_PAUSE_S))
 
     @property
@@ -81,9 +87,16 @@ class SotwByName(ByName):
             return Later(min(response.due_s, self._repeat_due_s))
         if self._repeat_due_s < inf:
             # What is sent meanwhile need not be sent once more for it.
-            self._repeated -= response.contents.keys() | {error.name for error in response.errors}
+            said = response.contents.keys() | {error.name for error in response.errors}
+            self._repeated = self._unsaid(self._repeated, said)
             self._repeat_due_s = self._repeat_due_s if self._repeated else inf
         return response
+
+    def _unsaid(self, names: frozenset[str], said: Collection[str]) -> frozenset[str]:
+        """What is left of `names`, names of collections included, once these were `said`."""
+        globs = self.subscription.globs
+        answered = {glob.name for glob in globs if not self._standing.members_of((glob,)).isdisjoint(said)}
+        return names.difference(said, answered)
 
 
 def receive(stream: SubStream, request: SotwRequest, now: float) -> tuple[Fact, ...]:

@@ -5,7 +5,7 @@ written, from what is current then, so that nothing queues and publishes coalesc
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 
@@ -15,8 +15,9 @@ from adsserver.engine.ledger import Entry, Ledger
 from adsserver.engine.rejection import evidence_of
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import Subscription
-from adsserver.engine.told import ABSENT, Absent
+from adsserver.engine.told import ABSENT, Absent, Told
 from xdscore.resource_types import ResourceType
+from xdscore.snapshot import Content
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,13 @@ class SubStream(ABC):
     """The part of a stream that concerns one type.
 
     `view` is what is current, which the client may not have been told yet. `too_large_bytes`: of a state that is not
-    sent because no client could read it (F24); 0 at all other times.
+    sent because no client could read it (F24); 0 at all other times. `heals`: the client may have dropped what it
+    refused, and is sent again what it had acknowledged before (F17a).
     """
 
     __slots__ = (
         "asked_before",
+        "heals",
         "kind",
         "ledger",
         "losing_since_s",
@@ -48,9 +51,10 @@ class SubStream(ABC):
         "view",
     )
 
-    def __init__(self, kind: ResourceType, settings: EngineSettings) -> None:
+    def __init__(self, kind: ResourceType, settings: EngineSettings, *, heals: bool) -> None:
         self.kind = kind
         self.settings = settings
+        self.heals = heals
         self.subscription = Subscription()
         # H1: by canonical name, how the client writes it, where it writes it otherwise.
         self.spelled: Mapping[str, str] = {}
@@ -85,6 +89,12 @@ class SubStream(ABC):
         """Send these names once more although the client was told them (I3, B7); not what it refused."""
 
     @abstractmethod
+    def needed(self) -> Iterator[Content]:
+        """Content that the client acknowledged and may be sent again, whether or not a snapshot still has it: what it
+        had of names that it was, or is about to be, sent anew (F17, F17a).
+        """
+
+    @abstractmethod
     def _acknowledged(self, entry: Entry) -> None:
         """The client acknowledged this response."""
 
@@ -95,6 +105,15 @@ class SubStream(ABC):
     @abstractmethod
     def _rejected(self, entry: Entry, nack: Nack, changed: tuple[NamedContent, ...]) -> tuple[NamedContent, ...]:
         """The client rejected this response, of which `changed` was new to it; gives back whom the NACK blames."""
+
+    @abstractmethod
+    def _had(self, entry: Entry, name: str) -> Told:
+        """What the client had acknowledged of this name before this response, on this stream."""
+
+    @property
+    @abstractmethod
+    def _heals_next(self) -> bool:
+        """Whether something that the client refused is about to be replaced by what it had acknowledged (F17a)."""
 
     def answered(self, nonce: str, nack: Nack | None) -> tuple[Fact, ...]:
         """The client answers a response: an ACK or, only with an error, a NACK (B2). Versions prove nothing."""
@@ -108,8 +127,30 @@ class SubStream(ABC):
             )
         if nack is None:
             self._acknowledged(entry)
-            return (Acknowledged(self.kind, nonce, entry.version, entry.resources, entry.errors, entry.removed),)
+            return (
+                Acknowledged(
+                    self.kind, nonce, entry.version, entry.resources, entry.errors, entry.removed, heal=entry.heal
+                ),
+            )
         changed = self._new_to_client(entry)
         evidence = evidence_of(entry, changed)
+        before = {member.name: self._had(entry, member.name) for member in changed}
         suspects = self._rejected(entry, nack, changed)
-        return (Rejected(self.kind, nonce, entry.version, nack, entry.resources, suspects, evidence),)
+        kept = tuple(
+            NamedContent(member.name, content)
+            for member in suspects
+            if isinstance(content := before.get(member.name, ABSENT), Content) and content.blob
+        )
+        return (
+            Rejected(
+                self.kind,
+                nonce,
+                entry.version,
+                nack,
+                entry.resources,
+                suspects,
+                evidence,
+                kept=kept,
+                healing=bool(kept) and self._heals_next,
+            ),
+        )

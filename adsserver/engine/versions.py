@@ -44,6 +44,11 @@ def remember_marks(snapshot: Snapshot, before: Snapshot | None) -> None:
                 mark(name, entry.content)
 
 
+def version_with(version: str, marks: int) -> str:
+    """The version of a state that shows this much more."""
+    return version_text(int(version, base=16) + marks)
+
+
 def version_text(total: int) -> str:
     """The version on the wire for this sum; never empty (F7)."""
     return f"{total % _MODULUS:032x}"

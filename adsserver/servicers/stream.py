@@ -10,7 +10,7 @@ import math
 import os
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
@@ -51,10 +51,12 @@ from adsserver.wire import (
     UnknownTypeRequest,
     decode,
 )
+from xdscore.client_kinds import kind_of
 from xdscore.errors import StatusCode
 from xdscore.limits import Limits
 from xdscore.resource_types import ResourceType
 from xdscore.selectors import ClientFacts
+from xdscore.snapshot import Content
 from xdscore.token_bucket import TokenBucket
 
 _Result = TypeVar("_Result")
@@ -161,6 +163,10 @@ class Stream:
     def unanswered_since(self) -> float:
         """When the oldest response was sent that the client has not answered, by the loop's clock; inf for none."""
         return self._begun.session.unanswered_since() if self._begun is not None else math.inf
+
+    def needed(self) -> Iterator[Content]:
+        """Content that the client may have to be sent again although no snapshot has it any more."""
+        return self._begun.session.needed() if self._begun is not None else iter(())
 
     def offer(self, publication: Publication) -> None:
         """Something newer is published: look whether this stream must be told."""
@@ -306,7 +312,8 @@ class Stream:
         # Without a directory nobody can say which environment this is: silence, then UNAVAILABLE (resolutions C4).
         if not await shared.hub.wait_loaded(shared.limits.first_snapshot_wait_ms / 1000):
             raise StreamEndError(NOTHING_LOADED)
-        client = ClientFacts(identity, node.id, node.cluster, node.metadata)
+        kind = kind_of(node.user_agent, node.user_agent_version)
+        client = ClientFacts(identity, node.id, node.cluster, node.metadata, kind)
         environment = shared.hub.choose(client)
         if self._caller.environment not in {"", environment} or not shared.hub.takes(client, environment):
             raise StreamEndError(NOT_HERE)
@@ -358,6 +365,8 @@ class Stream:
                 metrics.acks[fact.kind.word].inc()
             case Rejected():
                 metrics.nacks[fact.kind.word].inc()
+                if fact.healing:
+                    metrics.heals[fact.kind.word].inc()
                 if not fact.resources:
                     # reliability T7: no content is to blame, so that nobody but us can have made the mistake.
                     metrics.nacks_without_content[fact.kind.word].inc()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from django.conf import settings
 
-from adsserver.ports import Contents, Directory, Facts, FleetStatus
+from adsserver.ports import ContentKeeper, Directory, Facts, FleetStatus
 from adsserver.store.contents import ContentMemory
 from adsserver.store.facts import FactBuffer
 from adsserver.store.fleet import Fleet
@@ -25,7 +25,7 @@ from controlplane.home import Home
 class Store:
     """Everything ADS has from, and gives to, the control plane. Threads run between `start` and `stop`."""
 
-    contents: Contents
+    contents: ContentKeeper
     facts: Facts
     fleet: FleetStatus
     _loader: Loader = field(repr=False)

@@ -15,6 +15,7 @@ class ContentMemory:
     def __init__(self) -> None:
         self._plain: Mapping[bytes, bytes] = MappingProxyType({})
         self._sealed: Mapping[bytes, bytes] = MappingProxyType({})
+        self._held: frozenset[bytes] = frozenset()
 
     def any_bytes(self, content: Content) -> bytes:
         """The serialised Any. Raises KeyError for content of no loaded snapshot, SealError for a secret it cannot
@@ -53,7 +54,12 @@ class ContentMemory:
         self._plain = MappingProxyType({**self._plain, **plain})
         self._sealed = MappingProxyType({**self._sealed, **sealed})
 
+    def hold(self, addresses: frozenset[bytes]) -> None:
+        """Keep these whatever `keep` is told; in place of those of the last call."""
+        self._held = addresses
+
     def keep(self, addresses: frozenset[bytes]) -> None:
-        """Let go of everything else."""
+        """Let go of everything that is neither one of these nor held."""
+        addresses |= self._held
         self._plain = MappingProxyType({key: data for key, data in self._plain.items() if key in addresses})
         self._sealed = MappingProxyType({key: data for key, data in self._sealed.items() if key in addresses})

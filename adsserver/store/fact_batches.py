@@ -7,7 +7,7 @@ one per (stream, type), NACKs and streams that came and went meanwhile give way,
 """
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -22,6 +22,7 @@ from controlplane.clients.facts import (
     FactBatch,
     Interned,
     NackFact,
+    ProbeFact,
     ReplicaFact,
     StreamEnd,
     StreamFact,
@@ -31,9 +32,9 @@ from controlplane.clients.facts import (
     intern_contents,
     intern_names,
 )
-from controlplane.clients.families import family_of
 from controlplane.clients.foreign_text import nack_text, one_line
 from controlplane.clients.identity import client_id
+from xdscore.client_kinds import family_of
 from xdscore.evidence import Evidence
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType
 
@@ -46,6 +47,7 @@ MAX_NACKS = 10_000
 MAX_GONE = 10_000
 # Two contents for each name of the largest environment.
 MAX_PROVEN = 200_000
+MAX_PROBES = 1_000
 
 _MAX_NAME_SETS = 256
 _MAX_CONTENT_LISTS = 64
@@ -100,6 +102,8 @@ class Refusal:
     suspects: tuple[NamedContent, ...]
     at: float
     evidence: Evidence
+    kept: tuple[NamedContent, ...] = ()
+    healing: bool = False
     repeats: int = 1
 
     @property
@@ -125,6 +129,7 @@ class Learnt:
     substreams: dict[tuple[str, str], Substream] = field(default_factory=dict)
     refusals: deque[Refusal] = field(default_factory=lambda: deque(maxlen=MAX_NACKS))
     acknowledged: list[Acknowledgement] = field(default_factory=list)
+    probed: list[tuple[Opened, str, NamedContent]] = field(default_factory=list)
 
 
 class Pending:
@@ -140,6 +145,7 @@ class Pending:
         self._substreams: dict[tuple[str, str], Substream] = {}
         self._refusals: dict[tuple[str, str, str, int, str], Refusal] = {}
         self._proven: dict[ProvenContent, None] = {}
+        self._probes: dict[ProbeFact, Opened] = {}
         self._reported: _Recent[tuple[str, str, str], str] = _Recent(MAX_PROVEN)
         self._name_sets: _Recent[frozenset[str], Interned] = _Recent(_MAX_NAME_SETS)
         self._content_lists: _Recent[int, tuple[tuple[NamedContent, ...], Interned]] = _Recent(_MAX_CONTENT_LISTS)
@@ -148,7 +154,7 @@ class Pending:
 
     def __bool__(self) -> bool:
         """Whether anything waits."""
-        return bool(self._opened or self._ended or self._substreams or self._refusals or self._proven)
+        return bool(self._opened or self._ended or self._substreams or self._refusals or self._proven or self._probes)
 
     def add(self, learnt: Learnt) -> None:
         """Take in what is newer than everything here."""
@@ -160,6 +166,8 @@ class Pending:
             self._refusals[refusal.key] = refusal if known is None else replace(refusal, repeats=known.repeats + 1)
         for acknowledgement in learnt.acknowledged:
             self._add_proven(acknowledgement)
+        for opened, word, member in learnt.probed:
+            self._probes[ProbeFact(opened.client, word, member.name, member.content.version)] = opened
         self._bound()
 
     def batch(self, replica: ReplicaFact, now: float, room: int) -> FactBatch:
@@ -173,9 +181,15 @@ class Pending:
         refusals = list(islice(self._refusals.values(), room))
         room -= len(refusals)
         proven = tuple(islice(self._proven, room))
+        room -= len(proven)
+        probes = tuple(islice(self._probes, room))
         name_sets = {names: self._names(names) for names in {substream.names for _, substream in substreams}}
-        refused = [(self._contents(refusal.resources), self._contents(refusal.suspects)) for refusal in refusals]
-        clients = {each.client: _client(each, now) for each in (*opened, *(refusal.opened for refusal in refusals))}
+        refused = [
+            tuple(self._contents(contents) for contents in (refusal.resources, refusal.suspects, refusal.kept))
+            for refusal in refusals
+        ]
+        named = (*opened, *(refusal.opened for refusal in refusals), *(self._probes[probe] for probe in probes))
+        clients = {each.client: _client(each, now) for each in named}
         return FactBatch(
             replica=replica,
             clients=tuple(clients.values()),
@@ -185,12 +199,13 @@ class Pending:
             ),
             name_sets=_once(name_sets.values()),
             subscriptions=tuple(_subscriptions(substreams, name_sets, now)),
-            content_lists=_once(each for pair in refused for each in pair),
+            content_lists=_once(each for lists in refused for each in lists),
             nacks=tuple(
-                self._nack(refusal, resources.id, suspects.id, now)
-                for refusal, (resources, suspects) in zip(refusals, refused, strict=True)
+                _nack(refusal, lists, self._max_nack_bytes, now)
+                for refusal, lists in zip(refusals, refused, strict=True)
             ),
             proven=proven,
+            probes=probes,
         )
 
     def forget(self, batch: FactBatch) -> None:
@@ -205,6 +220,8 @@ class Pending:
             del self._refusals[key]
         for content in batch.proven:
             del self._proven[content]
+        for probe in batch.probes:
+            del self._probes[probe]
 
     def _add_proven(self, acknowledgement: Acknowledgement) -> None:
         """Report a content when it is not the one reported last for its name.
@@ -225,6 +242,8 @@ class Pending:
             self.nacks_dropped += 1
         for content in list(islice(self._proven, max(len(self._proven) - MAX_PROVEN, 0))):
             del self._proven[content]
+        for probe in list(islice(self._probes, max(len(self._probes) - MAX_PROBES, 0))):
+            del self._probes[probe]
         over = len(self._ended) - MAX_GONE
         # Only what the database never heard of: the end of a stream that it knows must reach it.
         unheard = (stream for stream in self._ended if stream in self._opened)
@@ -246,21 +265,6 @@ class Pending:
             interned = intern_contents((member.name, member.content.version) for member in resources)
             known = self._content_lists.put(id(resources), (resources, interned))
         return known[1]
-
-    def _nack(self, refusal: Refusal, resources: str, suspects: str, now: float) -> NackFact:
-        return NackFact(
-            client=refusal.opened.client,
-            stream=refusal.opened.stream.id,
-            word=refusal.kind.word,
-            version=refusal.version,
-            code=refusal.code,
-            text=nack_text(refusal.message, secret=refusal.kind.secret, max_bytes=self._max_nack_bytes),
-            resources=resources,
-            suspects=suspects,
-            repeats=refusal.repeats,
-            age_s=now - refusal.at,
-            evidence=refusal.evidence,
-        )
 
 
 class _Recent(Generic[K, V]):
@@ -302,6 +306,26 @@ def _client(opened: Opened, now: float) -> ClientFact:
         user_agent=user_agent,
         user_agent_version=one_line(stream.user_agent_version, max_chars=100),
         age_s=now - opened.at,
+    )
+
+
+def _nack(refusal: Refusal, lists: Sequence[Interned], max_text_bytes: int, now: float) -> NackFact:
+    """The fact of a NACK; `lists` are what its response held, the suspects, and what the client had of these."""
+    resources, suspects, kept = (each.id for each in lists)
+    return NackFact(
+        client=refusal.opened.client,
+        stream=refusal.opened.stream.id,
+        word=refusal.kind.word,
+        version=refusal.version,
+        code=refusal.code,
+        text=nack_text(refusal.message, secret=refusal.kind.secret, max_bytes=max_text_bytes),
+        resources=resources,
+        suspects=suspects,
+        kept=kept,
+        repeats=refusal.repeats,
+        age_s=now - refusal.at,
+        evidence=refusal.evidence,
+        healing=refusal.healing,
     )
 
 

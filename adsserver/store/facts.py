@@ -218,11 +218,13 @@ class FactBuffer:
         each = known.substream(fact.kind.word)
         # An answer to an older response does not say what the client makes of the newest one.
         if fact.nonce == each.nonce:
-            each.state = _ACKED
+            # Who takes back what it had goes on refusing what is newer (B11, F17a).
+            each.state = SubscriptionState.NACKED if fact.heal else _ACKED
         each.acked, each.acked_at = fact.version, now
         self._changed[each] = None
+        self._learnt.probed.extend((known.opened, fact.kind.word, member) for member in fact.probed)
         environment = known.opened.stream.environment
-        if fact.resources and self._remembered.is_new(environment, fact.resources):
+        if fact.resources and not fact.heal and self._remembered.is_new(environment, fact.resources):
             self._learnt.acknowledged.append(Acknowledgement(environment, fact.kind.word, fact.resources))
 
     def _rejected(self, known: _OpenStream, fact: Rejected, now: float) -> None:
@@ -246,6 +248,8 @@ class FactBuffer:
                 fact.suspects,
                 now,
                 fact.evidence,
+                fact.kept,
+                fact.healing,
             )
         )
 

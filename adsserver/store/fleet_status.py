@@ -13,7 +13,7 @@ from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import Variant
 from adsserver.engine.shared import Shared
 from adsserver.engine.subscription import subscription_to
-from adsserver.engine.told import ABSENT, Absent
+from adsserver.engine.told import ABSENT, Absent, reported
 from adsserver.engine.versions import mark, version_text
 from adsserver.ports import FleetClient, ResourceStatus, SyncState
 from adsserver.store.fleet_past import Past, Timeline, timeline
@@ -21,6 +21,8 @@ from controlplane.clients.facts import SubscriptionState
 from controlplane.clients.fleet_selectors import StreamNack, StreamSubscription
 from controlplane.incidents.attribution import blame
 from xdscore.access import Audience, Effect
+from xdscore.after_nack import after_nack, now_runs
+from xdscore.client_kinds import ClientFamily, family_of, kind_of
 from xdscore.errors import ResourceError
 from xdscore.resource_types import ResourceType, by_word
 from xdscore.selectors import ClientFacts
@@ -70,8 +72,9 @@ class Published:
         """What this client is to the rules; absent where that depends on what the facts do not keep."""
         if self._by_metadata:
             return ABSENT
-        facts = ClientFacts(client.identity, client.node_id, client.node_cluster)
-        return self.past.snapshot.access.audience(self.past.snapshot.environment, facts)
+        kind = kind_of(client.user_agent, client.user_agent_version)
+        facts = ClientFacts(client.identity, client.node_id, client.node_cluster, kind=kind)
+        return self.past.snapshot.audience(facts)
 
     def view(self, audience: Audience, kind: ResourceType) -> ClientView:
         """What clients of an audience are shown of a type."""
@@ -109,17 +112,21 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class _Rejection:
-    """A content that the client rejected; `among`: one of so many, nobody knows which."""
+    """A content that the client rejected; `among`: one of so many, nobody knows which. `kept`: the version of what it
+    had acknowledged of the name; `now`: what it has since, in words, where that is known.
+    """
 
     version: str
     text: str
     at: datetime
     among: int
+    kept: str = ""
+    now: str = ""
 
     @property
     def details(self) -> str:
         if self.among == 1:
-            return self.text
+            return f"{self.text}. It {self.now}." if self.now else self.text
         return f"One of {self.among} changed resources was rejected, and it is not known which: {self.text}"
 
 
@@ -132,9 +139,11 @@ def client_resources(
     """
     found: dict[tuple[int, str], list[ResourceStatus]] = {}
     audience = published.audience(client) if published is not None else ABSENT
+    family = family_of(client.user_agent)
     for subscription in subscriptions:
         kind = by_word[subscription.type]
-        for status in _statuses(subscription, kind, published, audience, show):
+        rejected = rejections(kind, family, subscription.nacks)
+        for status in _statuses(subscription, kind, published, audience, rejected, show):
             found.setdefault((kind.push_order, status.name), []).append(status)
     return tuple(_together(found[key]) for key in sorted(found))
 
@@ -152,6 +161,7 @@ def _statuses(
     kind: ResourceType,
     published: Published | None,
     audience: Audience | Absent,
+    rejected: Mapping[str, _Rejection],
     show: Show,
 ) -> Iterable[ResourceStatus]:
     names = frozenset(subscription.names)
@@ -163,7 +173,7 @@ def _statuses(
         )
         return [ResourceStatus(kind, name, SyncState.UNKNOWN, details=BY_METADATA) for name in sorted(candidates)]
     view = published.view(audience, kind)
-    rejected = _still_rejected(subscription, view, rejections(kind, subscription.nacks))
+    rejected = _still_rejected(subscription, view, rejected)
     told = _Told(subscription, published.state(view, subscription.variant, wildcard=subscription.wildcard, names=names))
     told.add_stand_ins(view, rejected)
     statuses = []
@@ -205,8 +215,10 @@ class _Told:
             return
         self._rejected = frozenset(rejected)
         steps = []
-        for name in rejected:
+        for name, rejection in rejected.items():
             usable = {0}
+            if rejection.kept:
+                usable.add(mark(name, reported(rejection.kept)))
             proven = view.proven(name)
             if not isinstance(proven, Absent):
                 usable.add(mark(name, proven))
@@ -276,7 +288,7 @@ def _still_rejected(
     return still
 
 
-def rejections(kind: ResourceType, nacks: Iterable[StreamNack]) -> dict[str, _Rejection]:
+def rejections(kind: ResourceType, family: ClientFamily, nacks: Iterable[StreamNack]) -> dict[str, _Rejection]:
     """By name, what the NACKs of one stream, oldest first, blame last.
 
     Once one resource is blamed for sure, those that were only suspected together with it no longer are: the stream
@@ -290,7 +302,8 @@ def rejections(kind: ResourceType, nacks: Iterable[StreamNack]) -> dict[str, _Re
             for group in suspected:
                 if guilty in group:
                     _clear(found, group)
-            found[guilty[0]] = _Rejection(guilty[1], nack.text, nack.at, 1)
+            kept, now = _now_of(kind, family, nack, guilty[0])
+            found[guilty[0]] = _Rejection(guilty[1], nack.text, nack.at, 1, kept, now)
         for name, version in verdict.suspects:
             known = found.get(name)
             if known is None or known.version != version or known.among > 1:
@@ -298,6 +311,15 @@ def rejections(kind: ResourceType, nacks: Iterable[StreamNack]) -> dict[str, _Re
         if verdict.suspects:
             suspected.append(verdict.suspects)
     return found
+
+
+def _now_of(kind: ResourceType, family: ClientFamily, nack: StreamNack, name: str) -> tuple[str, str]:
+    """The version of what the client had of a name that it refused, and what it has since, in words."""
+    if nack.kept is None:
+        return "", ""
+    kept = dict(nack.kept).get(name, "")
+    after = after_nack(family, kind, drops=None)
+    return kept, str(now_runs(after, f"version {kept}" if kept else "", healed=nack.healing))
 
 
 def _clear(found: dict[str, _Rejection], group: tuple[tuple[str, str], ...]) -> None:

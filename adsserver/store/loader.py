@@ -36,11 +36,13 @@ from xdscore.chunks import Chunk, ChunkError, changed_entries, decode_access, de
 from xdscore.resource_types import by_word
 from xdscore.selectors import EnvironmentChoice
 from xdscore.snapshot import (
+    Content,
     Entry,
     EntryKey,
     Served,
     Snapshot,
     UnreadableName,
+    WithheldName,
     snapshot_after,
     snapshot_from_entries,
 )
@@ -350,9 +352,9 @@ class Loader:
             content.blob
             for snapshot in snapshots.values()
             for state in snapshot.types.values()
-            for entry in state.served.values()
-            for content in (entry.content, entry.proven)
-            if content is not None
+            for entries in (state.served, state.partly)
+            for entry in entries.values()
+            for content in _contents_in(entry)
         )
         self._contents.keep(in_use | self._in_use_before | self._fetched)
         self._in_use_before, self._fetched = in_use, frozenset()
@@ -398,16 +400,26 @@ def _went_back(head: SnapshotHead | None, held: SnapshotHead) -> bool:
 
 
 def _contents_of(entries: Iterable[tuple[EntryKey, Entry]]) -> set[bytes]:
-    served = [entry for _, entry in entries if isinstance(entry, Served)]
-    return {entry.content.blob for entry in served} | {
-        entry.proven.blob for entry in served if entry.proven is not None
-    }
+    return {content.blob for _, entry in entries for content in _contents_in(entry)}
+
+
+def _contents_in(entry: Entry) -> tuple[Content, ...]:
+    """Every content that somebody may be sent of it."""
+    match entry:
+        case Served(content=content, proven=None) | WithheldName(content=Content() as content):
+            return (content,)
+        case Served(content=content, proven=Content() as proven):
+            return (content, proven)
+        case _:
+            return ()
 
 
 def _readable(
     key: EntryKey, entry: Entry, current: Snapshot | None, unreadable: Mapping[bytes, str]
 ) -> tuple[EntryKey, Entry | UnreadableName]:
     """The entry as this process can serve it: without its content, the last one it served of the name (F14)."""
+    if isinstance(entry, WithheldName) and entry.content is not None and entry.content.blob in unreadable:
+        return key, WithheldName(entry.reason)
     if not unreadable or not isinstance(entry, Served):
         return key, entry
     proven = entry.proven if entry.proven is not None and entry.proven.blob not in unreadable else None

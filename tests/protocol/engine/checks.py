@@ -5,7 +5,7 @@ the engine.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from adsserver.engine.events import (
     NamedContent,
@@ -14,7 +14,8 @@ from adsserver.engine.events import (
     Variant,
 )
 from adsserver.engine.session import Session
-from tests.protocol.engine.world import AUDIENCE, URL, World, names_of, versions_of
+from tests.protocol.engine.world import URL, World, names_of, versions_of
+from xdscore.access import Audience
 from xdscore.decision import (
     Collection,
     Decision,
@@ -28,11 +29,17 @@ from xdscore.decision import (
 )
 from xdscore.errors import StatusCode, error_of
 from xdscore.resource_types import CLUSTER, ENDPOINT, DeltaMissing, ResourceType
+from xdscore.selectors import ClientFacts
 from xdscore.xdstp import Glob, glob_of
 
 
 def is_error(told: str) -> bool:
     return told.startswith(tuple(code.name for code in StatusCode))
+
+
+def passes(error: str) -> bool:
+    """Whether it is an error that says nothing against the name itself (TP3: transient)."""
+    return error.startswith((StatusCode.INTERNAL.name, StatusCode.UNAVAILABLE.name))
 
 
 @dataclass
@@ -63,6 +70,8 @@ class Half:
     # Of this stream: what it rejected and what it acknowledged.
     rejected: dict[str, set[str]] = field(default_factory=dict)
     acknowledged: dict[str, str] = field(default_factory=dict)
+    # Names of `acknowledged` of which the server knows the version alone: the client said that it has them (E5).
+    reported: set[str] = field(default_factory=set)
     # As `rejected`, but only while it is what is published: what changed and came back may be sent again.
     still_rejected: dict[str, set[str]] = field(default_factory=dict)
     accused: dict[str, str] = field(default_factory=dict)
@@ -73,6 +82,8 @@ class Half:
     kept: set[str] = field(default_factory=set)
     ever_acknowledged: bool = False
     lost_errors: set[str] = field(default_factory=set)
+    # Members that it asked for by name, too, was told it cannot have, and no longer asks for by name.
+    left: set[str] = field(default_factory=set)
 
     def rejects(self, member: NamedContent) -> None:
         self.rejected.setdefault(member.name, set()).add(member.content.version)
@@ -101,6 +112,7 @@ class Checker:
     names_culprits: bool
     reads_errors: bool
     drops_refused: bool
+    client: ClientFacts
     halves: dict[ResourceType, Half]
     nonces: set[str]
     version_of: dict[object, str]
@@ -110,17 +122,23 @@ class Checker:
         return half.kind.full_state and self.variant is Variant.SOTW
 
     def decision(self, kind: ResourceType, name: str) -> Decision:
-        return decide(AUDIENCE, kind, name, self.world.published)
+        return decide(self.audience, kind, name, self.world.published)
+
+    @property
+    def audience(self) -> Audience:
+        """Whom the client counts as; what it was let probe is the session's choice (F18a)."""
+        return replace(self.world.published.audience(self.client), probes=self.session.audience.probes)
 
     def served(self, half: Half) -> Iterable[tuple[str, Serve]]:
         """What this half covers and may have, by the published world."""
-        for name in sorted(self.world.published.type_state(half.kind).served):
+        state = self.world.published.type_state(half.kind)
+        for name in sorted({*state.served, *state.partly}):
             decision = self.decision(half.kind, name)
             if half.covers(name) and isinstance(decision, Serve):
                 yield name, decision
 
     def collection(self, kind: ResourceType, glob: Glob) -> Collection | Missing | Denied:
-        return decide_collection(AUDIENCE, kind, glob, self.world.published)
+        return decide_collection(self.audience, kind, glob, self.world.published)
 
     def error_text(self, kind: ResourceType, name: str) -> str:
         glob = glob_of(name)
@@ -150,11 +168,35 @@ class Checker:
                 half.again.discard(glob.name)
 
     def _forget_void(self, half: Half) -> None:
-        """What ended without a word: the error of a collection that has members again, and whatever is no member."""
+        """What ended without a word: the error of a collection that has members again, and members of one that is
+        refused, of which its own entry speaks.
+        """
         for name in [name for name in half.sent if name not in half.names or glob_of(name) is not None]:
             over = is_error(half.sent[name]) or self.variant is Variant.SOTW
-            if over and not self.error_text_of_member(half, name) and not self.serves(half.kind, name):
+            if over and self._is_void(half, name) and not self.takes_leave(half, name):
                 del half.sent[name]
+
+    def _is_void(self, half: Half, name: str) -> bool:
+        return not self.error_text_of_member(half, name) and not self.serves(half.kind, name)
+
+    def takes_leave(self, half: Half, name: str) -> bool:
+        """Whether a client that was told of this member has to be told that it is none any more (F19)."""
+        if name in half.names or not self._is_void(half, name):
+            return False
+        collections = [self.collection(half.kind, glob) for glob in half.globs if glob.contains(name)]
+        return not all(isinstance(each, Denied) or each == Missing(hidden=True) for each in collections)
+
+    def _check_farewells(self, half: Half, response: Respond) -> None:
+        """That a member is gone is told to who was told of it, and once (F19, T11)."""
+        for error in response.errors:
+            if self.takes_leave(half, error.name):
+                known = half.sent.keys() | half.held.keys() | half.lost_errors | half.left
+                assert error.name in known, "T11: another name of the directory says nothing"
+        told = {error.name for error in response.errors}
+        for name in response.removed:
+            # C7: who leaves a name under a wildcard hears of it in any case.
+            explained = name in told or name in half.asked
+            assert explained or not self.takes_leave(half, name), "F19: a member goes with its reason"
 
     def serves(self, kind: ResourceType, name: str) -> bool:
         return glob_of(name) is None and isinstance(self.decision(kind, name), Serve)
@@ -182,6 +224,7 @@ class Checker:
             assert error.text.isprintable(), "T3"
             assert error.text == self.error_text(response.kind, error.name), "T6: told from the current snapshot"
         assert self.variant is Variant.DELTA or not removed, "D1"
+        self._check_farewells(half, response)
         if self._is_full_state(half):
             self._check_full_state(half, response)
         else:
@@ -192,6 +235,10 @@ class Checker:
         self._note(half, response)
         if self.variant is not Variant.DELTA:
             self._check_version(half, response)
+        for error in response.errors:
+            if self.takes_leave(half, error.name):
+                half.sent.pop(error.name)
+                half.left.discard(error.name)
 
     def _check_full_state(self, half: Half, response: Respond) -> None:
         got = versions_of(response)
@@ -202,7 +249,7 @@ class Checker:
             assert decision.content.version in refused, "I4, D1: every covered resource that exists"
             assert decision.fallback is None or decision.fallback.version in refused, "D13: proven content stands in"
             assert half.acknowledged.get(name, "") in {"", *refused}, "D13: a working copy never vanishes"
-        told = {error.name for error in response.errors}
+        told = {error.name for error in response.errors if not self.takes_leave(half, error.name)}
         assert told == self.due_errors(half) - got.keys(), "T4, F6: every response repeats every error"
         for name, version in got.items():
             current = self.decision(half.kind, name)
@@ -215,7 +262,8 @@ class Checker:
                 assert version in {half.sent.get(name), half.acknowledged.get(name)}, (
                     "D14: only what was told stays a little longer"
                 )
-                assert current == Missing(removed=True) or current == Missing() or isinstance(current, Withheld), "S4"
+                gentle = isinstance(current, Withheld | Undecided)
+                assert gentle or current in {Missing(removed=True), Missing()}, "S4"
         again = [n for n, v in got.items() if n not in half.asked and v in half.still_rejected.get(n, ())]
         if again:
             assert half.resends_left > 0, (
@@ -226,13 +274,18 @@ class Checker:
     def _check_parts(self, half: Half, response: Respond) -> None:
         for name, version in versions_of(response).items():
             decision = self.decision(half.kind, name)
+            if isinstance(decision, Withheld) and name in half.asked:
+                assert version in {half.sent.get(name), half.acknowledged.get(name)}, "C7, F18a: its own copy"
+                continue
             assert isinstance(decision, Serve), "T6, S4: only what may be served"
             asked = name in half.asked | half.again | half.tolerated or half.asked_all
             if version != decision.content.version:
-                assert decision.fallback is not None, "F17"
-                assert version == decision.fallback.version, "F17"
+                own = half.acknowledged.get(name)
+                others = decision.fallback.version if decision.fallback is not None else own
+                assert version in {own, others}, "F17, F17a"
                 assert decision.content.version in half.rejected.get(name, ()), "F17"
-                assert asked or name not in half.acknowledged, "F17: who has a copy keeps it"
+                dropped = self.drops_refused and version == own
+                assert asked or own is None or dropped, "F17: who has a copy keeps it"
             resent = half.sent.get(name) == version and not asked
             if resent:
                 # N3: sent again only while suspects are told apart.
@@ -255,6 +308,10 @@ class Checker:
         told = {error.name for error in response.errors}
         for name in response.removed:
             assert not isinstance(self.decision(half.kind, name), Serve), "E1"
+            withheld = isinstance(self.decision(half.kind, name), Withheld)
+            # Who asks what becomes of a name (C7) of which the server knows the version alone can only be told this.
+            untold = name in half.asked and name in half.reported
+            assert untold or not (withheld and self._has(half, name)), "F18a: what it acknowledged it keeps"
             assert name in told or name not in half.names, "T10, F12: with its error"
         if self.variant is Variant.SOTW:
             return
@@ -262,12 +319,19 @@ class Checker:
             if error.code is StatusCode.UNAVAILABLE:
                 assert error.name not in response.removed, "F14: what passes by itself takes nothing away"
                 continue
-            held = error.name in half.kept or (error.name in half.sent and not is_error(half.sent[error.name]))
+            held = self._has(half, error.name)
+            if error.code is StatusCode.INTERNAL and held:
+                assert error.name not in response.removed, "F18a: after INTERNAL it goes on with what it has (TP3)"
+                continue
             both = half.kind.delta_missing is DeltaMissing.ENTRY_AND_REMOVAL and error.name in half.asked
             if held or both:
                 assert error.name in response.removed, "E2, T10: what was delivered is removed"
             if half.kind.delta_missing is DeltaMissing.ENTRY_ONLY and error.name not in half.ever_sent:
                 assert error.name not in response.removed, "E2: Envoy waits forever for a route it never had"
+
+    def _has(self, half: Half, name: str) -> bool:
+        """Whether the client has something of ours, by what it was sent."""
+        return name in half.kept or (name in half.sent and not is_error(half.sent[name]))
 
     def _check_nothing_breaks_early(self, half: Half, response: Respond) -> None:
         lost = set(response.removed) & {name for name, told in half.sent.items() if not is_error(told)}
@@ -315,7 +379,8 @@ class Checker:
             half.sent.pop(name, None)
         half.kept -= {*response.removed, *names_of(response)}
         for error in response.errors:
-            if error.code is StatusCode.UNAVAILABLE and not is_error(half.sent.get(error.name, error.text)):
+            passes = error.code in {StatusCode.UNAVAILABLE, StatusCode.INTERNAL}
+            if passes and not is_error(half.sent.get(error.name, error.text)):
                 half.kept.add(error.name)
             half.sent[error.name] = error.text
         touched = {*names_of(response), *(e.name for e in response.errors), *response.removed}
@@ -368,9 +433,18 @@ class Checker:
     def _all_refused(self, half: Half) -> bool:
         return not half.asked and not half.asked_all and all(name in half.rejected for name in half.again)
 
+    def _check_members_left(self, half: Half) -> None:
+        for name in half.sent:
+            assert not self.takes_leave(half, name), f"F19: {half.kind.word} {name} is gone without a word"
+        for name, text in half.errors.items() if self.reads_errors else ():
+            refused = self._is_void(half, name) and not self.takes_leave(half, name)
+            due = refused or name in self.due_errors(half)
+            assert due or not passes(text), "F19: no error outlives what it is about"
+
     def _check_converged(self, half: Half) -> None:
-        served = self.world.published.type_state(half.kind).served.keys()
-        for name in sorted(served | half.names | half.held.keys()):
+        self._check_members_left(half)
+        state = self.world.published.type_state(half.kind)
+        for name in sorted(state.served.keys() | state.partly.keys() | half.names | half.held.keys()):
             if not half.covers(name):
                 assert name not in half.held
                 continue
@@ -382,22 +456,38 @@ class Checker:
                 if isinstance(decision, Undecided) and self.variant is Variant.DELTA:
                     # F14: the client is told an error, and keeps what it has.
                     gone = not half.explains(name)
+                copy = half.acknowledged.get(name, "") if isinstance(decision, Withheld) else ""
+                if copy:
+                    assert self._lost(half, name) or half.held.get(name) == copy, f"F18a: {name} is kept"
+                    gone = False
+                if isinstance(decision, Withheld) and self.variant is Variant.DELTA:
+                    gone = False
                 assert not gone or name not in half.held, f"I7: {name} is gone"
-                if self.reads_errors and name in self.due_errors(half):
+                told = not (copy and self._is_full_state(half))
+                if self.reads_errors and told and name in self.due_errors(half):
                     assert half.errors.get(name) == self.error_text(half.kind, name), (
                         f"T1, T5: why {name} is not served"
                     )
                 continue
             version = decision.content.version
             if version in self.poison:
-                if not self.drops_refused:
-                    self._check_stand_in(half, name, decision)
+                self._check_stand_in(half, name, decision)
                 continue
             assert name not in half.errors, "T5, F11"
             assert half.held.get(name) == version, f"I7, N5: {half.kind.word} {name} has its content"
 
+    def _lost(self, half: Half, name: str) -> bool:
+        """Whether it dropped a copy of which the server knows the version alone (E5)."""
+        return self.drops_refused and name in half.reported
+
     def _check_stand_in(self, half: Half, name: str, decision: Serve) -> None:
-        """Law 1, F17: a client that refuses what is current keeps what it had, or is given what others use."""
+        """Law 1, F17, F17a: a client that refuses what is current goes on with what it had, or is given what others
+        use.
+        """
+        had = half.acknowledged.get(name, "")
+        if had and had not in self.poison and not self._lost(half, name):
+            assert half.held.get(name) == had, f"F17a: {half.kind.word} {name} is what it was before it was refused"
+            return
         fallback = decision.fallback.version if decision.fallback is not None else ""
         if self._is_full_state(half) and fallback and fallback not in self.poison:
             assert name in half.held, "D13: last proven content stands in"

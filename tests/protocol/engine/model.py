@@ -15,9 +15,10 @@ from adsserver.engine.events import (
     SotwRequest,
     Variant,
 )
-from tests.protocol.engine.checks import Checker, Half
-from tests.protocol.engine.world import World, session_of, versions_of
+from tests.protocol.engine.checks import Checker, Half, is_error, passes
+from tests.protocol.engine.world import CLIENT, GRPC_CLIENT, World, session_of, versions_of
 from xdscore.decision import Serve
+from xdscore.errors import StatusCode
 from xdscore.resource_types import ResourceType
 from xdscore.xdstp import glob_of
 
@@ -26,20 +27,24 @@ class ModelClient(Checker):
     """One client on one stream after another.
 
     `poison`: the versions it cannot use; `names_culprits`: whether its NACKs say which. `reads_errors`: clients from
-    before TP3 do not (T9). `drops_refused`: it has no copy left of what it refuses (A88, fail_on_data_errors).
+    before TP3 do not (T9). `drops_refused`: it has no copy left of what it refuses (A88, fail_on_data_errors), and says
+    that it is of a family of which that is known.
     `legacy_wildcard`: it asks for everything by an empty list, where that is possible (C2, C5).
     """
 
-    def __init__(self, world: World, variant: Variant, kinds: Iterable[ResourceType]) -> None:
+    def __init__(
+        self, world: World, variant: Variant, kinds: Iterable[ResourceType], *, drops_refused: bool = False
+    ) -> None:
         self.world = world
         self.variant = variant
+        self.client = GRPC_CLIENT if drops_refused else CLIENT
+        self.drops_refused = drops_refused
         self.now = 0.0
         self.poison: set[str] = set()
         self.accepted: set[str] = set()
         self.names_culprits = True
         self.uses_valid_part = True
         self.reads_errors = True
-        self.drops_refused = False
         self.legacy_wildcard = False
         self.halves = {kind: Half(kind) for kind in kinds}
         self.nonces: set[str] = set()
@@ -48,7 +53,7 @@ class ModelClient(Checker):
         # I8, over all streams of the client: what was shown, and the version it had.
         self.version_of: dict[object, str] = {}
         self.shown_by: dict[tuple[str, str], object] = {}
-        self.session = session_of(world, variant)
+        self.session = session_of(world, variant, client=self.client)
 
     # The client acts.
 
@@ -120,10 +125,15 @@ class ModelClient(Checker):
                 del table[name]
         for name in [name for name in half.errors if not half.explains(name)]:
             del half.errors[name]
+        # Why it cannot have a name was said to who asked for that very name; members are another matter (F19).
+        for name in [n for n, told in half.sent.items() if n not in names and is_error(told) and not passes(told)]:
+            del half.sent[name]
+            half.left.add(name)
         # C7: only a delta client hears what becomes of a name that it leaves under a wildcard.
         leaves_loudly = wildcard and self.variant is Variant.DELTA
         half.asked = {name for name in half.asked if name in names or (leaves_loudly and glob_of(name) is None)}
-        half.again &= names
+        # Of a member of a collection that is not there, nothing can be said again.
+        half.again = {n for n in half.again if n in names or (half.covers(n) and self.serves(half.kind, n))}
         half.kept = {name for name in half.kept if half.covers(name)}
 
     def read(self) -> None:
@@ -152,7 +162,10 @@ class ModelClient(Checker):
             if self._is_full_state(half):
                 half.acknowledged = {}
             half.acknowledged.update((n, v) for n, v in versions_of(response).items() if half.covers(n))
-            for name in [*response.removed, *(error.name for error in response.errors)]:
+            half.reported -= versions_of(response).keys()
+            # After INTERNAL and UNAVAILABLE it goes on with what it has (TP3).
+            over = (e.name for e in response.errors if e.code in {StatusCode.NOT_FOUND, StatusCode.PERMISSION_DENIED})
+            for name in [*response.removed, *over]:
                 half.acknowledged.pop(name, None)
             self.accepted.update(versions_of(response).values())
             for name, version in versions_of(response).items():
@@ -189,6 +202,8 @@ class ModelClient(Checker):
     def _forget_errors(self, half: Half, response: Respond) -> None:
         # B12: whether the errors of a rejected response were read, the server cannot know.
         half.lost_errors |= {error.name for error in response.errors}
+        # What it said was removed may be said again, with the reason.
+        half.left |= set(response.removed)
 
     def _only_resends(self, half: Half, response: Respond) -> bool:
         new = [m for m in response.resources if m.content.version != half.acknowledged.get(m.name)]
@@ -221,7 +236,7 @@ class ModelClient(Checker):
         """End the stream and start another with what is held (A4)."""
         self.in_flight.clear()
         self.nonces.clear()
-        self.session = session_of(self.world, self.variant)
+        self.session = session_of(self.world, self.variant, client=self.client)
         for half in self.halves.values():
             fresh = Half(half.kind, half.names, half.wildcard, half.wish, held=dict(half.held))
             self.halves[half.kind] = fresh
@@ -240,6 +255,7 @@ class ModelClient(Checker):
             fresh.sent = dict(held)
             fresh.ever_sent = set(held)
             fresh.acknowledged = dict(held)
+            fresh.reported = set(held)
             fresh.asked -= held.keys()
             self._send(DeltaRequest(half.kind, self._first_list(fresh), initial_versions=held))
 

@@ -2,16 +2,23 @@
 
 from adsserver.engine.events import DeltaRequest, Fact, Nack, Respond, SotwRequest, Variant
 from adsserver.engine.session import EngineSettings
-from tests.protocol.engine.world import SETTINGS, World, session_of
+from tests.protocol.engine.world import CLIENT, SETTINGS, World, session_of
 from xdscore.resource_types import ResourceType
+from xdscore.selectors import ClientFacts
 
 
 class Wire:
     """The client's end of one stream. `now` is moved by the test."""
 
-    def __init__(self, world: World, variant: Variant, settings: EngineSettings = SETTINGS) -> None:
+    def __init__(
+        self,
+        world: World,
+        variant: Variant,
+        settings: EngineSettings = SETTINGS,
+        client: ClientFacts = CLIENT,
+    ) -> None:
         self.world = world
-        self.session = session_of(world, variant, settings)
+        self.session = session_of(world, variant, settings, client)
         self.now = 100.0
         self.facts: tuple[Fact, ...] = ()
 

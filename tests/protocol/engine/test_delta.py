@@ -105,7 +105,7 @@ def test_compose__name_never_delivered__error_and_removal_by_the_table(
     assert errors_of(response) == {"x": "NOT_FOUND" if effect is Effect.ALLOW else "PERMISSION_DENIED"}
 
 
-@pytest.mark.parametrize("how", ["remove", "deny", "withhold"])
+@pytest.mark.parametrize("how", ["remove", "deny"])
 def test_compose__delivered_route_goes__is_removed_with_its_error(wire: Wire, world: World, how: str) -> None:
     wire.delta(ROUTE, "r")
     wire.delta(ROUTE, nonce="1")

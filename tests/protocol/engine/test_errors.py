@@ -106,7 +106,7 @@ def test_withheld__name_asked_for__is_internal_with_its_reason(world: World, var
 @pytest.mark.parametrize("kind", [CLUSTER, ENDPOINT, LISTENER, ROUTE])
 @pytest.mark.parametrize(
     ("how", "code"),
-    [("remove", "NOT_FOUND"), ("deny", "PERMISSION_DENIED"), ("hide", "NOT_FOUND"), ("withhold", "INTERNAL")],
+    [("remove", "NOT_FOUND"), ("deny", "PERMISSION_DENIED"), ("hide", "NOT_FOUND")],
 )
 def test_lost__how_it_is_told_by_variant_and_type(
     world: World, variant: Variant, kind: ResourceType, how: str, code: str

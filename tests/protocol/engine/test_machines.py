@@ -13,11 +13,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from adsserver.engine.events import Variant
 from tests.protocol.engine.model import ModelClient
 from tests.protocol.engine.profile import EXAMPLES
-from tests.protocol.engine.world import World
+from tests.protocol.engine.world import CLIENT, GRPC_CLIENT, World
 from xdscore.access import Effect
+from xdscore.client_kinds import ClientKind
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, ResourceType, by_word
 
 KINDS = (CLUSTER, ENDPOINT, LISTENER, ROUTE)
+ENVOY, GRPC = CLIENT.kind, GRPC_CLIENT.kind
 MEMBERS = ("xdstp://x/t/d/c", "xdstp://x/t/d/d")
 NAMES = ("a", "b", *MEMBERS)
 
@@ -52,9 +54,8 @@ class Stream(RuleBasedStateMachine):
             self.world.serve(by_word[word], name, f"{word}-{name}-{version}")
         for word, name in known:
             self.world.remove(by_word[word], name)
-        self.client = ModelClient(self.world, self.variant, KINDS)
+        self.client = ModelClient(self.world, self.variant, KINDS, drops_refused=drops)
         self.client.reads_errors, self.client.legacy_wildcard = not before_tp3, legacy
-        self.client.drops_refused = drops
 
     @rule(word=words, wanted=name_sets, star=st.booleans())
     def subscribe(self, word: str, wanted: frozenset[str], star: bool) -> None:
@@ -74,6 +75,10 @@ class Stream(RuleBasedStateMachine):
     def lose(self, word: str, name: str, how: str) -> None:
         lose: Callable[[ResourceType, str], None] = getattr(self.world, how)
         lose(by_word[word], name)
+
+    @rule(word=words, name=names, version=versions, kinds=st.sampled_from([(), (ENVOY,), (GRPC,), (ENVOY, GRPC)]))
+    def withhold_partly(self, word: str, name: str, version: str, kinds: tuple[ClientKind, ...]) -> None:
+        self.world.withhold_partly(by_word[word], name, f"{word}-{name}-{version}", *kinds)
 
     @rule(word=words, name=names, effect=st.sampled_from(Effect))
     def permit(self, word: str, name: str, effect: Effect) -> None:

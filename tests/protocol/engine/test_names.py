@@ -1,8 +1,10 @@
 """Names of the xdstp form: one name in several spellings, and glob collections (protocol.md H, F19)."""
 
+from collections.abc import Callable
+
 import pytest
 
-from adsserver.engine.events import Acknowledged, Rejected, Subscribed, Variant
+from adsserver.engine.events import Acknowledged, Rejected, Respond, Subscribed, Variant
 from tests.protocol.engine.scenario import Wire
 from tests.protocol.engine.world import World, errors_of, names_of, versions_of
 from xdscore.access import Effect
@@ -178,8 +180,8 @@ def test_glob__members_come_and_go__are_told_by_their_own_names(world: World, va
     gone = wire.publish()
 
     assert versions_of(came) == {name_of(ROUTE, "new"): "n1", name_of(ROUTE, "y"): "y2"}
-    # SotW cannot say that a member is gone (D1).
-    assert [r.removed for r in gone] == ([(name_of(ROUTE, "new"),)] if variant is Variant.DELTA else [])
+    assert [errors_of(r) for r in gone] == [{name_of(ROUTE, "new"): "NOT_FOUND"}]  # F19
+    assert [r.removed for r in gone] == [(name_of(ROUTE, "new"),) if variant is Variant.DELTA else ()]
 
 
 @pytest.mark.parametrize("variant", Variant)
@@ -227,7 +229,147 @@ def test_glob__first_member_appears__ends_the_error_of_the_collection(world: Wor
     (last,) = wire.publish()
 
     assert (names_of(first), errors_of(first), first.removed) == ([name_of(ROUTE, "e/one")], {}, ())
-    assert errors_of(last) == {glob[0]: "NOT_FOUND"}
+    assert errors_of(last) == {name_of(ROUTE, "e/one"): "NOT_FOUND", glob[0]: "NOT_FOUND"}
+
+
+# F19: members that go
+
+
+def lose(world: World, kind: ResourceType, name: str, how: str) -> None:
+    if how in {"deny", "hide"}:
+        world.rule(kind, name, Effect(how))
+    else:
+        getattr(world, how)(kind, name)
+
+
+def watching(world: World, variant: Variant, kind: ResourceType) -> tuple[Wire, Callable[[], list[Respond]]]:
+    """A client that asked for the collection and acknowledged it; and what publishes, and acknowledges all of it."""
+    wire = Wire(world, variant)
+    glob = name_of(kind, "*")
+    ack = (glob,) if variant is Variant.SOTW else ()
+    ask(wire, kind, glob)
+    ask(wire, kind, *ack, nonce="1")
+
+    def publish() -> list[Respond]:
+        written = wire.publish()
+        for response in written:
+            ask(wire, kind, *ack, nonce=response.nonce)
+        return written
+
+    return wire, publish
+
+
+@pytest.mark.parametrize("variant", Variant)
+@pytest.mark.parametrize("kind", [CLUSTER, ENDPOINT, ROUTE])
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("remove", ("NOT_FOUND", "XDS2102")),
+        ("forget", ("NOT_FOUND", "XDS2101")),
+        ("deny", ("PERMISSION_DENIED", "XDS2103")),
+        ("hide", ("NOT_FOUND", "XDS2101")),
+    ],
+)
+def test_member__gone__is_told_once_by_its_own_name_and_to_nobody_else(
+    world: World, variant: Variant, kind: ResourceType, how: str, told: tuple[str, str]
+) -> None:
+    _, publish = watching(world, variant, kind)
+    member, other = name_of(kind, "y"), name_of(kind, "x")
+    lose(world, kind, member, how)
+
+    (gone,) = publish()
+    world.serve(kind, other, "x2")
+    (later,) = publish()
+
+    assert [(e.name, e.code.name, e.xds_code) for e in gone.errors] == [(member, *told)]
+    assert gone.removed == ((member,) if variant is Variant.DELTA else ())
+    assert (names_of(later), later.errors, later.removed) == ([other], (), ())
+    assert ask(Wire(world, variant), kind, name_of(kind, "*")) == [f"{kind.title}:x"]  # T11
+
+
+@pytest.mark.parametrize("variant", Variant)
+@pytest.mark.parametrize("kind", [CLUSTER, ENDPOINT, ROUTE])
+def test_member__withheld_then_gone__the_error_does_not_outlive_it(
+    world: World, variant: Variant, kind: ResourceType
+) -> None:
+    member = name_of(kind, "y")
+    world.withhold(kind, member)
+    world.publish()
+    _, publish = watching(world, variant, kind)
+    world.remove(kind, member)
+
+    (gone,) = publish()
+
+    assert [(e.name, e.xds_code) for e in gone.errors] == [(member, "XDS2102")]
+    assert publish() == []
+
+
+@pytest.mark.parametrize("variant", Variant)
+@pytest.mark.parametrize("kind", [CLUSTER, ENDPOINT])
+def test_member__gone_and_back_with_equal_content__is_sent(world: World, variant: Variant, kind: ResourceType) -> None:
+    _, publish = watching(world, variant, kind)
+    member = name_of(kind, "y")
+    world.remove(kind, member)
+    publish()
+    world.serve(kind, member, "y1")
+
+    (back,) = publish()
+
+    assert versions_of(back)[member] == "y1"  # F11
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_member__gone_while_asked_for_by_name_too__is_an_error_of_that_name_that_stays(
+    world: World, variant: Variant
+) -> None:
+    wire = Wire(world, variant)
+    names = (name_of(CLUSTER, "*"), name_of(CLUSTER, "y"))
+    ask(wire, CLUSTER, *names)
+    ask(wire, CLUSTER, *(names if variant is Variant.SOTW else ()), nonce="1")
+    world.remove(CLUSTER, names[1])
+    (gone,) = wire.publish()
+    ask(wire, CLUSTER, *(names if variant is Variant.SOTW else ()), nonce="2")
+    world.serve(CLUSTER, name_of(CLUSTER, "x"), "x2")
+
+    (later,) = wire.publish()
+
+    assert errors_of(gone) == {names[1]: "NOT_FOUND"}
+    assert errors_of(later) == (errors_of(gone) if variant is Variant.SOTW else {})  # F9
+
+
+@pytest.mark.parametrize("kind", [CLUSTER, ENDPOINT])
+def test_member__gone__version_shows_it_in_that_response_alone(world: World, kind: ResourceType) -> None:
+    wire, publish = watching(world, Variant.SOTW, kind)
+    world.remove(kind, name_of(kind, "y"))
+
+    (gone,) = publish()
+    world.serve(kind, name_of(kind, "x"), "x2")
+    (later,) = publish()
+
+    (fresh,) = Wire(wire.world, Variant.SOTW).sotw(kind, name_of(kind, "*"))
+    assert later.version == fresh.version  # B8, I8: whoever was never told of the member is shown the same
+    world.serve(kind, name_of(kind, "x"), "x1")
+    (back,) = publish()
+    assert back.version != gone.version  # F7
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_member__gone_in_a_response_that_is_refused__is_told_again(world: World, variant: Variant) -> None:
+    wire, _ = watching(world, variant, ENDPOINT)
+    glob, (x, y) = name_of(ENDPOINT, "*"), (name_of(ENDPOINT, own) for own in "xy")
+    for version in ("1", "2"):
+        for member in (x, y):
+            world.serve(CLUSTER, f"of {member}", version, eds_name=member)
+        if version == "1":
+            world.publish()
+            ask(wire, CLUSTER, "*")
+    world.remove(ENDPOINT, y)
+
+    clusters, endpoints = wire.publish()
+    again = ask(wire, ENDPOINT, *((glob,) if variant is Variant.SOTW else ()), nonce=endpoints.nonce, nack="no")
+
+    assert (clusters.kind, names_of(endpoints), errors_of(endpoints)) == (CLUSTER, [x], {y: "NOT_FOUND"})  # I3
+    assert again[0] == "ClusterLoadAssignment:y=NOT_FOUND"  # B12
 
 
 def test_glob__subscribed_again__all_members_are_answered(world: World) -> None:
@@ -236,6 +378,20 @@ def test_glob__subscribed_again__all_members_are_answered(world: World) -> None:
     ask(wire, ROUTE, nonce="1")
 
     assert ask(wire, ROUTE, name_of(ROUTE, "*")) == ["RouteConfiguration:x", "RouteConfiguration:y"]  # C6
+
+
+@pytest.mark.parametrize("variant", Variant)
+@pytest.mark.parametrize("kind", [CLUSTER, ENDPOINT])
+def test_glob__members_known_by_their_names__are_answered_for_the_collection(
+    world: World, variant: Variant, kind: ResourceType
+) -> None:
+    wire = Wire(world, variant)
+    named, glob = (name_of(kind, "x"), name_of(kind, "y")), name_of(kind, "*")
+    ask(wire, kind, *named)
+
+    again = ask(wire, kind, *((*named, glob) if variant is Variant.SOTW else (glob,)), nonce="1")
+
+    assert again == [f"{kind.title}:x", f"{kind.title}:y"]  # C1, C6
 
 
 def test_glob__reconnect_with_what_is_current__gets_only_the_rest(world: World) -> None:
@@ -250,14 +406,14 @@ def test_glob__reconnect_with_what_is_current__gets_only_the_rest(world: World) 
     ]  # E5
 
 
-def test_glob__reconnect_with_a_member_that_is_withheld_now__is_told_why_and_to_drop_it(world: World) -> None:
+def test_glob__reconnect_with_a_member_that_is_withheld_now__is_told_why_and_keeps_it(world: World) -> None:
     world.withhold(ROUTE, name_of(ROUTE, "y"))
     world.publish()
     wire = Wire(world, Variant.DELTA)
 
     (response,) = wire.delta(ROUTE, name_of(ROUTE, "*"), has={name_of(ROUTE, own): f"{own}1" for own in "xy"})
 
-    assert (names_of(response), response.removed) == ([], (name_of(ROUTE, "y"),))
+    assert (names_of(response), response.removed) == ([], ())  # F18a
     assert errors_of(response) == {name_of(ROUTE, "y"): "INTERNAL"}  # E5, F19
 
 

@@ -308,6 +308,10 @@ def test_version__names_left_and_members_that_vanished__no_longer_count() -> Non
     world.forget(ROUTE, member)
     world.serve(ROUTE, "a", "a2")
 
+    (told,) = wire.publish()
+    (gone,) = wire.sotw(ROUTE, "a", "xdstp://x/t/d/*", nonce=told.nonce)
+    wire.sotw(ROUTE, "a", "xdstp://x/t/d/*", nonce=gone.nonce)
+    world.serve(ROUTE, "a", "a3")
     (push,) = wire.publish()
     fresh.publish()
     (same,) = fresh.sotw(ROUTE, "a", "xdstp://x/t/d/*")
@@ -331,3 +335,43 @@ def test_receive__repeated_ask_partly_served_by_a_push__brings_only_the_rest(wor
     wire.now += 1
 
     assert [names_of(r) for r in (push, *wire.written())] == [["a"], ["b", "c"]]
+
+
+@pytest.mark.parametrize(("before", "rest"), [("cd", ["d"]), ("", [])])
+def test_receive__repeated_ask_for_a_collection_partly_served_by_a_push__brings_only_the_rest(
+    world: World, before: str, rest: list[str]
+) -> None:
+    for name in before:
+        world.serve(ROUTE, f"xdstp://x/t/d/{name}", f"{name}1")
+    wire = Wire(world, Variant.SOTW)
+    wire.sotw(ROUTE, "xdstp://x/t/d/*")
+    wire.sotw(ROUTE, "xdstp://x/t/d/*", nonce="1")
+    (again,) = wire.sotw(ROUTE, "xdstp://x/t/d/*", nonce="1")
+    wire.sotw(ROUTE, "xdstp://x/t/d/*", nonce=again.nonce)
+    assert wire.sotw(ROUTE, "xdstp://x/t/d/*", nonce=again.nonce) == []  # D32: it waits for its second
+    world.serve(ROUTE, "xdstp://x/t/d/c", "c2")
+    (push,) = wire.publish()
+    wire.sotw(ROUTE, "xdstp://x/t/d/*", nonce=push.nonce)
+
+    wire.now += 1
+
+    assert versions_of(push) == {"xdstp://x/t/d/c": "c2"}
+    assert [name[-1] for response in wire.written() for name in names_of(response)] == rest
+
+
+def test_receive__repeated_ask_for_a_collection_that_is_not_there__is_answered_besides_a_name_of_it(
+    world: World,
+) -> None:
+    wire = Wire(world, Variant.SOTW)
+    wire.sotw(ROUTE, "xdstp://x/t/d/*")
+    wire.sotw(ROUTE, "xdstp://x/t/d/*", nonce="1")
+    (again,) = wire.sotw(ROUTE, "xdstp://x/t/d/*", nonce="1")
+    wire.sotw(ROUTE, "xdstp://x/t/d/*", nonce=again.nonce)
+    assert wire.sotw(ROUTE, "xdstp://x/t/d/*", nonce=again.nonce) == []  # D32: it waits for its second
+    (named,) = wire.sotw(ROUTE, "xdstp://x/t/d/*", "xdstp://x/t/d/c", nonce=again.nonce)
+    wire.sotw(ROUTE, "xdstp://x/t/d/*", "xdstp://x/t/d/c", nonce=named.nonce)
+
+    wire.now += 1
+
+    told = [[error.name for error in response.errors] for response in (named, *wire.written())]
+    assert told == [["xdstp://x/t/d/c"], ["xdstp://x/t/d/*"]]

@@ -10,6 +10,7 @@ from adsserver.engine.events import (
 from adsserver.engine.publication import Publication
 from adsserver.engine.session import EngineSettings, Session
 from xdscore.access import AccessTable, Audience, Effect, Rule
+from xdscore.client_kinds import ClientFamily, ClientKind
 from xdscore.resource_types import CLUSTER, ResourceType
 from xdscore.selectors import ClientFacts
 from xdscore.snapshot import (
@@ -20,11 +21,14 @@ from xdscore.snapshot import (
     Snapshot,
     UnreadableName,
     WithheldName,
+    client_mark,
     snapshot_from_entries,
 )
 
 AUDIENCE = Audience("default")
-CLIENT = ClientFacts(node_id="client-1")
+# Envoy keeps what it had when it refuses something; gRPC may have dropped it, and is sent it again (F17a).
+CLIENT = ClientFacts(node_id="client-1", kind=ClientKind(ClientFamily.ENVOY, "1.40"))
+GRPC_CLIENT = ClientFacts(node_id="client-1", kind=ClientKind(ClientFamily.GRPC_CORE, "1.85"))
 URL = "https://parley.example"
 SETTINGS = EngineSettings(public_url=URL)
 
@@ -68,6 +72,13 @@ class World:
     def withhold(self, kind: ResourceType, name: str, reason: str = "it does not parse") -> None:
         self.entries[kind.word, name] = WithheldName(reason)
 
+    def withhold_partly(self, kind: ResourceType, name: str, version: str, *kinds: ClientKind) -> None:
+        """Withhold this from these kinds of clients; from everybody but who may probe it, where there are none."""
+        what = content(version, eds_name=name if kind is CLUSTER else "")
+        refusers = (client_mark(ClientFacts(node_id="another")),)
+        kinds_shown = tuple(map(str, kinds))
+        self.entries[kind.word, name] = WithheldName("rejected by clients", what, kinds_shown, refusers)
+
     def unread(self, kind: ResourceType, name: str, reason: str = "its seal cannot be opened") -> None:
         self.entries[kind.word, name] = UnreadableName(reason)
 
@@ -97,8 +108,13 @@ class World:
         return self.publication
 
 
-def session_of(world: World, variant: Variant = Variant.SOTW, settings: EngineSettings = SETTINGS) -> Session:
-    return Session(variant, CLIENT, settings, world.publication or world.publish())
+def session_of(
+    world: World,
+    variant: Variant = Variant.SOTW,
+    settings: EngineSettings = SETTINGS,
+    client: ClientFacts = CLIENT,
+) -> Session:
+    return Session(variant, client, settings, world.publication or world.publish())
 
 
 def names_of(response: Respond) -> list[str]:

@@ -4,11 +4,13 @@ No client but this one reads `resource_errors` over delta, so this pair is where
 """
 
 from collections import deque
+from collections.abc import Iterator
 from math import inf
 
 from adsserver.engine import events as server
 from adsserver.engine.session import Session
 from tests.protocol.engine.world import AUDIENCE, URL, World, session_of
+from xdsclient.engine.collection import WILDCARD, is_collection
 from xdsclient.engine.engine import Engine, EngineSettings
 from xdsclient.engine.events import (
     Ambient,
@@ -16,8 +18,10 @@ from xdsclient.engine.events import (
     Deliver,
     Disconnect,
     Event,
+    Gone,
     Invalid,
     Nack,
+    News,
     ReportedError,
     Request,
     RequestWritten,
@@ -32,9 +36,18 @@ from xdsclient.engine.events import (
     WatchStopped,
 )
 from xdsclient.engine.values import OK, Absent, CacheState, Resource, ResourceKey, ServerFeature, Status, StatusCode
-from xdscore.decision import Serve, decide
+from xdscore.decision import (
+    Collection,
+    Decision,
+    Serve,
+    Withheld,
+    client_view,
+    decide,
+    decide_collection,
+)
 from xdscore.errors import error_of
 from xdscore.resource_types import ResourceType
+from xdscore.xdstp import glob_of
 
 LOST = Status(StatusCode.UNAVAILABLE, "the network broke")
 
@@ -48,6 +61,17 @@ class Watcher:
         self.news: Resource | Status | None = None
         self.ambient = OK
 
+    def hear(self, effect: News) -> None:
+        assert effect.name == self.name
+        match effect:
+            case Deliver(news=news):
+                self.news, self.ambient = news, OK
+            case Ambient(error=error):
+                assert isinstance(self.news, Resource), "an ambient error needs a resource"
+                self.ambient = error
+            case Gone():
+                raise AssertionError("who asks for a name itself is told what is wrong with it")
+
     @property
     def version(self) -> str:
         return self.news.version if isinstance(self.news, Resource) else ""
@@ -56,6 +80,29 @@ class Watcher:
     def trouble(self) -> str:
         """The error it would show: instead of the resource, or beside it."""
         return self.news.message if isinstance(self.news, Status) else self.ambient.message
+
+
+class CollectionWatcher:
+    """What the watch of a collection believes: its members, each as a watcher of its name would, and of the whole."""
+
+    def __init__(self, kind: ResourceType, name: str) -> None:
+        self.kind = kind
+        self.name = name
+        self.members: dict[str, Watcher] = {}
+        self.status: Status | None = None
+
+    def hear(self, effect: News) -> None:
+        match effect:
+            case Gone(name=name):
+                del self.members[name]
+            case Deliver(name=name, news=news) if name == self.name:
+                self.status = news if isinstance(news, Status) else OK
+            case Ambient(name=name, error=error) if name == self.name:
+                self.status = error
+            case Deliver(name=name):
+                self.members.setdefault(name, Watcher(self.kind, name)).hear(effect)
+            case Ambient(name=name):
+                self.members[name].hear(effect)
 
 
 class Pair:
@@ -74,7 +121,7 @@ class Pair:
         self.poison: set[str] = set()
         self.up: deque[Request] = deque()
         self.down: deque[server.Respond] = deque()
-        self.watchers: dict[int, Watcher] = {}
+        self.watchers: dict[int, Watcher | CollectionWatcher] = {}
         self.connect_at_s = inf
         self.reachable = True
         self._watch = 0
@@ -88,17 +135,14 @@ class Pair:
                     self.connect_at_s = self.now + after_s
                 case Disconnect():
                     self._drop()
-                case Deliver(watch=watch, news=news):
-                    self.watchers[watch].news = news
-                    self.watchers[watch].ambient = OK
-                case Ambient(watch=watch, error=error):
-                    assert isinstance(self.watchers[watch].news, Resource), "an ambient error needs a resource"
-                    self.watchers[watch].ambient = error
+                case Deliver() | Ambient() | Gone():
+                    self.watchers[effect.watch].hear(effect)
         self._check()
 
     def watch(self, kind: ResourceType, name: str) -> None:
         self._watch += 1
-        self.watchers[self._watch] = Watcher(kind, name)
+        watcher = CollectionWatcher(kind, name) if is_collection(kind, name) else Watcher(kind, name)
+        self.watchers[self._watch] = watcher
         self.do(WatchStarted(self._watch, kind, name))
 
     def unwatch(self, which: int) -> None:
@@ -194,6 +238,8 @@ class Pair:
             # A list, so that each of them is tried.
             moved = any([self.write_request(), self.read_request(), self.write_response(), self.read_response()])
             wake = self.session.wake_at() if self.session is not None else inf
+            # What a collection no longer has is known for sure only when nothing more is said of it for a while.
+            wake = min(wake, self.engine.deadline())
             if not moved and wake == inf:
                 return
             if not moved:
@@ -204,9 +250,16 @@ class Pair:
 
     def _check(self) -> None:
         entries = self.engine.entries()
-        assert {(w.kind, w.name) for w in self.watchers.values()} == {(key.kind, key.name) for key in entries}
+        resources = list(self._resource_watchers())
+        collections = [each for each in self.watchers.values() if isinstance(each, CollectionWatcher)]
+        silent = {(each.kind, each.name) for each in collections if each.status is None or not each.status.ok}
+        known = {(each.kind, each.name) for each in resources}
+        assert known <= {(key.kind, key.name) for key in entries} <= known | silent
+        for one in collections:
+            twins = [each for each in collections if (each.kind, each.name) == (one.kind, one.name)]
+            assert all(each.members.keys() == one.members.keys() for each in twins), "all of them know the same"
         by_key: dict[ResourceKey, Watcher] = {}
-        for watcher in self.watchers.values():
+        for watcher in resources:
             key = ResourceKey(watcher.kind, watcher.name)
             entry = entries[key]
             # A88: the data exposed to watchers is consistent with the cache.
@@ -233,6 +286,14 @@ class Pair:
                     data = entry.state is not CacheState.RECEIVED_ERROR or entry.error.is_data_error
                     assert not (fails and data and isinstance(entry.resource, Resource)), "A88: dropped"
 
+    def _resource_watchers(self) -> Iterator[Watcher]:
+        """Whoever watches a resource, by its own name or as a member of a collection."""
+        for watcher in self.watchers.values():
+            if isinstance(watcher, CollectionWatcher):
+                yield from watcher.members.values()
+            else:
+                yield watcher
+
     @staticmethod
     def _same_content(watcher: Watcher, resource: Resource) -> bool:
         return isinstance(watcher.news, Resource) and watcher.news.raw == resource.raw
@@ -241,11 +302,47 @@ class Pair:
 
     def check_converged(self) -> None:
         for watcher in self.watchers.values():
-            self._check_watcher(watcher)
+            if isinstance(watcher, CollectionWatcher):
+                self._check_collection(watcher)
+            else:
+                self._check_watcher(watcher)
+
+    def _check_collection(self, watcher: CollectionWatcher) -> None:
+        kind, glob = watcher.kind, glob_of(watcher.name)
+        snapshot = self.world.published
+        found = (
+            Collection(tuple(client_view(AUDIENCE, kind, snapshot)), ())
+            if glob is None
+            else decide_collection(AUDIENCE, kind, glob, snapshot)
+        )
+        assert watcher.status is not None, "a collection is answered"
+        if not isinstance(found, Collection):
+            error = error_of(found, kind=kind, name=watcher.name, environment="default", public_url=URL)
+            assert error is not None
+            assert watcher.status.message == error.text, "TP3: an error of the collection as a whole"
+            fails = ServerFeature.FAIL_ON_DATA_ERRORS in self.features
+            assert not (fails and watcher.members), "A88: whoever drops what is refused has no members left"
+            return
+        assert watcher.status.ok, (kind.short, watcher.name, watcher.status)
+        # What is refused may be left out of a full state (D13), as a neighbour of it may be (resolutions C8).
+        doubtful = {name for name in found.served if any(version.startswith(kind.word) for version in self.poison)}
+        members = watcher.members.keys() - self._kept(watcher)
+        assert {*found.served, *found.absent} - doubtful <= watcher.members.keys(), "every member is told"
+        assert members <= {*found.served, *found.absent}, "F19: no member outlives its end"
+        for name in members:
+            self._check_watcher(watcher.members[name])
+
+    def _kept(self, watcher: CollectionWatcher) -> set[str]:
+        """What it has of a wildcard although it is withheld: an error told to who asks for it otherwise keeps it."""
+        wildcard = watcher.name == WILDCARD
+        return {n for n in watcher.members if wildcard and isinstance(self._decision(watcher.kind, n), Withheld)}
+
+    def _decision(self, kind: ResourceType, name: str) -> Decision:
+        return decide(AUDIENCE, kind, name, self.world.published)
 
     def _check_watcher(self, watcher: Watcher) -> None:
         kind, name = watcher.kind, watcher.name
-        decision = decide(AUDIENCE, kind, name, self.world.published)
+        decision = self._decision(kind, name)
         entry = self.engine.entries()[ResourceKey(kind, name)]
         if not isinstance(decision, Serve):
             error = error_of(decision, kind=kind, name=name, environment="default", public_url=URL)

@@ -1,4 +1,5 @@
-"""Random worlds, watches, delays, lost streams, refusals and access changes: client and server always converge.
+"""Random worlds, watches of names and collections, delays, lost streams, refusals and access changes: client and
+server always converge.
 
 `Pair` checks after every event that watchers and cache agree and, at rest, that what they show is what `decide` says.
 """
@@ -16,7 +17,9 @@ from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, by_word
 
 KINDS = (LISTENER, ROUTE, CLUSTER, ENDPOINT)
 words = st.sampled_from([kind.word for kind in KINDS])
-names = st.sampled_from(["a", "b", "c"])
+GLOB = "xdstp://x/t/d/*"
+names = st.sampled_from(["a", "b", "c", "xdstp://x/t/d/a", "xdstp://x/t/d/b"])
+collections = st.sampled_from(["*", GLOB])
 versions = st.integers(1, 3)
 features = st.frozensets(
     st.sampled_from([ServerFeature.FAIL_ON_DATA_ERRORS, ServerFeature.RESOURCE_TIMER_IS_TRANSIENT_ERROR])
@@ -54,6 +57,16 @@ class Both(RuleBasedStateMachine):
     @rule(word=words, name=names)
     def watch(self, word: str, name: str) -> None:
         self.pair.watch(by_word[word], name)
+
+    @rule(word=words, name=collections)
+    def watch_collection(self, word: str, name: str) -> None:
+        kind = by_word[word]
+        self.pair.watch(kind, name if kind.wildcard else GLOB)
+
+    @rule(word=words, effect=st.sampled_from(Effect))
+    def permit_all(self, word: str, effect: Effect) -> None:
+        """A rule for the collection itself, whose pattern fits every member."""
+        self.pair.world.rule(by_word[word], GLOB, effect)
 
     @rule(which=st.integers(0, 20))
     def unwatch(self, which: int) -> None:

@@ -17,6 +17,8 @@ from tests.support.ports import free_ports
 from tests.support.xds_resources import api_listener, assignment, eds_cluster, route
 from xdsctl.app import app
 
+GLOB = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/d/*"
+MEMBER = GLOB.replace("*", "one")
 DONE, NO, USAGE, NO_ANSWER, _, UNDECIDED = range(6)
 
 
@@ -30,7 +32,7 @@ def ads() -> Iterator[str]:
         async with running() as run:
             run.publish(
                 eds_cluster("pay"), assignment("pay", 9000), api_listener("svc", "svc"), route("svc", "pay"),
-                api_listener("broken", "broken"), route("broken", "lost"),
+                api_listener("broken", "broken"), route("broken", "lost"), assignment(MEMBER, 1),
             )  # fmt: skip
             started.append(run)
             ready.set()
@@ -93,6 +95,33 @@ def test_watch__nack_drill__refuses_with_the_words_given(ads: str) -> None:
     assert result.exit_code == NO
     assert data(result)[0]["state"] == "nacked"
     assert "too blue" in data(result)[0]["error"]
+
+
+@pytest.mark.parametrize("variant", [(), ("--delta",)], ids=["sotw", "delta"])
+def test_watch__collections__shows_their_members_with_their_states(ads: str, variant: tuple[str, ...]) -> None:
+    everything = xdsctl("watch", "cluster", "*", "--ads", ads, "--once", "-o", "json", *variant)
+    glob = xdsctl("watch", "endpoint", GLOB, "--ads", ads, "--once", "-o", "json", *variant)
+
+    assert (everything.exit_code, glob.exit_code) == (DONE, DONE)
+    assert [(row["name"], row["state"]) for row in data(everything)] == [("pay", "acked")]
+    assert [(row["name"], row["state"]) for row in data(glob)] == [(MEMBER, "acked")]
+
+
+def test_watch__collections_that_cannot_be_asked_for__say_so_by_their_own_names(ads: str) -> None:
+    result = xdsctl("watch", "route", GLOB, "*", "--ads", ads, "--once", "-o", "json")
+
+    rows = {row["name"]: row for row in data(result)}
+    assert result.exit_code == NO
+    assert rows[GLOB]["state"] == rows["*"]["state"] == "refused"
+    assert "but a envoy.config.route.v3.RouteConfiguration is asked for" in rows[GLOB]["error"]
+    assert "only listeners and clusters have it" in rows["*"]["error"]
+
+
+def test_watch__collection_without_members__is_in_error(ads: str) -> None:
+    result = xdsctl("watch", "endpoint", GLOB.replace("/d/", "/e/"), "--ads", ads, "--once", "-o", "json")
+
+    (row,) = data(result)
+    assert (result.exit_code, row["state"], "XDS2101" in row["error"]) == (NO, "received_error", True)
 
 
 def test_watch__nobody_listens__is_no_answer() -> None:

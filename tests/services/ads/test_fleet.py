@@ -28,6 +28,7 @@ from tests.support.ads_client import cluster, endpoints
 from tests.support.facts import stream
 from xdscore.access import AccessTable, Effect, Rule
 from xdscore.client_groups import ClientGroup
+from xdscore.client_kinds import kind_of
 from xdscore.resource_types import CLUSTER, ENDPOINT, SECRET, ResourceType
 from xdscore.selectors import ClientFacts, Selector
 
@@ -81,7 +82,9 @@ class FactStream:
     def __init__(self, world: World, info: StreamInfo) -> None:
         self.info = info
         self._facts = world.facts
-        client = ClientFacts(info.identity, info.node_id, info.node_cluster)
+        client = ClientFacts(
+            info.identity, info.node_id, info.node_cluster, kind=kind_of(info.user_agent, info.user_agent_version)
+        )
         self._session = Session(info.variant, client, EngineSettings(public_url=URL), world.publication)
         self.unanswered: list[Respond] = []
         self._names: dict[ResourceType, tuple[str, ...]] = {}
@@ -159,13 +162,31 @@ def test_status__sent_acknowledged_and_changed__is_told_per_resource(world: Worl
 def test_status__rejected__is_an_error_with_the_client_s_words_and_its_neighbour_is_in_sync(world: World) -> None:
     world.publish(cluster("a"), cluster("b"))
     client = world.client().ask(CLUSTER).answer()
+    before = world.status(client.info)
     world.publish(cluster("a", 2), cluster("b"))
 
     client.answer(nack="no such thing")
     status = world.status(client.info)
 
-    assert (status["a"].state, status["a"].details) == (SyncState.ERROR, "no such thing")
+    had = before["a"].version
+    assert status["a"].state is SyncState.ERROR
+    assert status["a"].details == f"no such thing. It goes on with version {had}."
     assert status["b"].state is not SyncState.ERROR
+
+
+def test_status__rejected_by_a_client_that_is_healed__says_so_and_its_neighbours_are_in_sync(world: World) -> None:
+    world.publish(cluster("a"), cluster("b"))
+    client = world.client(user_agent="gRPC C-core linux Python").ask(CLUSTER).answer()
+    before = world.status(client.info)
+    world.publish(cluster("a", 2), cluster("b"))
+
+    client.answer(nack="no such thing").answer()
+    status = world.status(client.info)
+
+    had = before["a"].version
+    assert status["a"].state is SyncState.ERROR
+    assert status["a"].details == f"no such thing. It was given version {had} again."
+    assert status["b"].state is SyncState.SYNCED
 
 
 def test_status__two_streams_of_one_client__show_what_needs_attention(quick: World) -> None:

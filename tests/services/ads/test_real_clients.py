@@ -144,7 +144,7 @@ def rejections(run: Running) -> list[Rejected]:
 
 async def xds_call(run: Running, target: str) -> Outcome:
     """One call through `xds:///`, from another process."""
-    bootstrap = simple_bootstrap(ads_port=int(run.address.rpartition(":")[2]), node_id="grpc-1")
+    bootstrap = simple_bootstrap(ads_port=int(run.address.rpartition(":")[2]), node_id="grpc-1", features=())
     with grpc_client(bootstrap) as client:
         return await asyncio.to_thread(client.call, f"xds:///{target}")
 

@@ -14,7 +14,7 @@ import pytest
 from google.protobuf.message import Message
 
 from adsserver.config import AuthMode
-from controlplane.clients.bootstraps import Node, Variant, envoy_bootstrap, grpc_bootstrap
+from controlplane.clients.bootstraps import Node, Variant, envoy_bootstrap, grpc_bootstrap, grpc_variables
 from controlplane.config import Config, load
 from tests.services.ads.test_real_clients import http_get, until, web
 from tests.support.ads import Running, config, running
@@ -84,6 +84,21 @@ async def test_grpc__with_our_bootstrap__is_served_as_who_it_is(tmp_path: Path, 
         assert (result.code, result.text) == ("OK", "parley:hello")
         opened = run.facts.opened_streams[0]
         assert (opened.identity, opened.environment) == (PAY if mode is AuthMode.MTLS else "pay", "prod")
+
+
+async def test_grpc__token_in_the_file_but_its_variable_is_off__is_not_let_in(tmp_path: Path) -> None:
+    """A97: the field is guarded by a variable, which the guide and `xdsctl bootstrap` name."""
+    async with served(tmp_path, AuthMode.TOKEN) as (run, settings, authority):
+        token = run.catalogue.issue("pay", environment="prod")
+        bootstrap = installed(tmp_path, grpc_bootstrap(settings, Node("pay-1", "")), authority, token)
+        run.publish(*echo(1), environment="prod")
+        (variable,) = [name for name in grpc_variables(settings) if name.endswith("CALL_CREDS")]
+
+        with grpc_client(bootstrap, variables={variable: "false"}) as client:
+            result = await asyncio.to_thread(client.call, "xds:///echo", timeout_s=3)
+
+        assert "UNAUTHENTICATED" in result.text
+        assert run.facts.opened_streams == []
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)

@@ -1,0 +1,162 @@
+"""gRPC's own xDS client with the very files that Parley makes for it: what it does with each thing they may say.
+
+What gRPC does with tokens and certificates is in tests/services/ads/test_secure_clients.py.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import grpc
+import pytest
+from envoy.config.cluster.v3 import cluster_pb2
+from envoy.config.listener.v3 import listener_pb2
+from envoy.extensions.filters.http.ext_proc.v3 import ext_proc_pb2
+from envoy.extensions.filters.network.http_connection_manager.v3 import http_connection_manager_pb2
+from google.protobuf import json_format
+
+from controlplane.clients.bootstraps import Node, Tree, grpc_bootstrap
+from controlplane.config import load
+from tests.support.ads_thread import serving_ads
+from tests.support.backends import grpc_backend
+from tests.support.grpc_client import GrpcClient, Outcome, grpc_client
+from tests.support.scripted_ads import scripted_ads
+from tests.support.waiting import eventually
+from tests.support.xds_resources import api_listener, assignment, eds_cluster, route
+from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE
+from xdscore.server_features import BootstrapFeature
+
+pytestmark = [pytest.mark.xdist_group("grpc-bootstraps")]
+
+SOON_S = 2.0
+SIDE_CHANNEL = "dns:///127.0.0.1:1"  # nobody listens there, and nobody is asked
+
+
+def bootstrap(
+    address: str,
+    directory: Path,
+    *,
+    features: Collection[BootstrapFeature] = (),
+    allowed_services: Collection[str] = (),
+) -> Tree:
+    settings = load({"PARLEY_ADS_ADDRESS": address}, directory=directory)
+    return grpc_bootstrap(settings, Node("pay-1", "prod"), features=features, allowed_services=allowed_services)
+
+
+@asynccontextmanager
+async def refused_a_change(directory: Path, *features: BootstrapFeature) -> AsyncIterator[GrpcClient]:
+    """A client that was served, and then refused a change of its cluster, on a server that does nothing about it."""
+    async with scripted_ads() as ads:
+        made = bootstrap(ads.address, directory, features=features)
+        with grpc_backend("parley") as port, grpc_client(made) as client:
+            served = asyncio.create_task(called(client))
+            stream = await ads.stream("pay-1")
+            for kind, resource in (
+                (LISTENER, api_listener("web", "r")),
+                (ROUTE, route("r", "a")),
+                (CLUSTER, eds_cluster("a")),
+                (ENDPOINT, assignment("a", port)),
+            ):
+                await stream.request(kind)
+                stream.send(kind, resource)
+            assert (await served).code == "OK"
+
+            bad = eds_cluster("a")
+            bad.lb_policy = cluster_pb2.Cluster.MAGLEV  # which C-core does not have
+            answer = await stream.answered(CLUSTER, stream.send(CLUSTER, bad))
+            assert "LB policy is not supported" in answer.error_detail.message
+            yield client
+
+
+async def called(client: GrpcClient) -> Outcome:
+    return await asyncio.to_thread(client.call, "xds:///web")
+
+
+async def test_default_file__change_is_refused__no_rpc_fails(tmp_path: Path) -> None:
+    async with refused_a_change(tmp_path) as client:
+        codes = set()
+        for _ in range(40):
+            codes.add((await called(client)).code)
+            await asyncio.sleep(0.05)
+
+        believed = await asyncio.to_thread(client.status)
+
+    assert codes == {"OK"}
+    assert believed[CLUSTER.url, "a"].state == "NACKED"
+
+
+async def test_fail_on_data_errors__change_is_refused__rpcs_fail_as_long_as_nothing_else_comes(tmp_path: Path) -> None:
+    async with refused_a_change(tmp_path, BootstrapFeature.FAIL_ON_DATA_ERRORS) as client:
+        failed = await asyncio.to_thread(
+            eventually, partial(client.call, "xds:///web"), lambda got: got.code == "UNAVAILABLE", within_s=SOON_S
+        )
+        await asyncio.sleep(1)
+        later = await called(client)
+
+    assert "CDS resource a" in failed.text
+    assert later.code == "UNAVAILABLE"
+
+
+@pytest.mark.parametrize(("features", "authority"), [((), "web"), ((BootstrapFeature.TRUSTED_XDS_SERVER,), "inner")])
+def test_trusted_xds_server__route_that_rewrites_the_authority__is_obeyed_with_it_alone(
+    tmp_path: Path, features: Collection[BootstrapFeature], authority: str
+) -> None:
+    """gRFC A81."""
+    rewriting = route("r", "a")
+    rewriting.virtual_hosts[0].routes[0].route.auto_host_rewrite.value = True
+    server = grpc.server(ThreadPoolExecutor(1), handlers=[TellsAuthority()])
+    port = server.add_insecure_port("127.0.0.1:0")
+    endpoints = assignment("a", port)
+    endpoints.endpoints[0].lb_endpoints[0].endpoint.hostname = "inner"
+    server.start()
+
+    with serving_ads() as ads:
+        ads.publish("prod", api_listener("web", "r"), rewriting, eds_cluster("a"), endpoints)
+        with grpc_client(bootstrap(f"127.0.0.1:{ads.port}", tmp_path, features=features)) as client:
+            outcome = client.call("xds:///web")
+    server.stop(None)
+
+    assert (outcome.code, outcome.text) == ("OK", authority)
+
+
+class TellsAuthority(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
+    """Answers with the authority that it is called by, which grpcio shows nowhere in public."""
+
+    def service(self, details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":  # noqa: ARG002
+        return grpc.unary_unary_rpc_method_handler(lambda _, context: bytes(context._rpc_event.call_details.host))
+
+
+@pytest.mark.parametrize(("allowed", "code"), [([], "UNAVAILABLE"), ([SIDE_CHANNEL], "OK")])
+def test_allowed_grpc_services__filter_with_a_side_channel__is_taken_with_an_allowed_one_alone(
+    tmp_path: Path, allowed: list[str], code: str
+) -> None:
+    """gRFC A102, a draft. C-core 1.85 reads it where its first user, the filter of A93, is switched on."""
+    with serving_ads() as ads, grpc_backend("parley") as port:
+        ads.publish("prod", listener_with_side_channel(), route("r", "a"), eds_cluster("a"), assignment("a", port))
+        made = bootstrap(f"127.0.0.1:{ads.port}", tmp_path, allowed_services=allowed)
+        with grpc_client(made, variables={"GRPC_EXPERIMENTAL_XDS_EXT_PROC_ON_CLIENT": "true"}) as client:
+            outcome = client.call("xds:///web")
+
+    assert outcome.code == code
+    assert ('service not present in "allowed_grpc_services"' in outcome.text) == (not allowed)
+
+
+def listener_with_side_channel() -> listener_pb2.Listener:
+    """A listener whose filter is to ask a side channel, and then asks it nothing."""
+    made = api_listener("web", "r")
+    connection = http_connection_manager_pb2.HttpConnectionManager()
+    made.api_listener.api_listener.Unpack(connection)
+    asks = {
+        "grpc_service": {"google_grpc": {"target_uri": SIDE_CHANNEL, "stat_prefix": "side"}},
+        "processing_mode": {"request_header_mode": "SKIP", "response_header_mode": "SKIP"},
+    }
+    first = http_connection_manager_pb2.HttpFilter(name="side")
+    first.typed_config.Pack(json_format.ParseDict(asks, ext_proc_pb2.ExternalProcessor()))
+    filters = [first, *connection.http_filters]
+    del connection.http_filters[:]
+    connection.http_filters.extend(filters)
+    made.api_listener.api_listener.Pack(connection)
+    return made
