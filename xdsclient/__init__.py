@@ -4,6 +4,9 @@
         async with client.follow(CLUSTERS, "pay") as news:
             async for item in news:
                 ...                       # Changed(resource or Status), AmbientError(Status)
+        async with client.follow_collection(CLUSTERS, "*") as news:
+            async for item in news:
+                ...                       # MemberChanged(name, …), MemberGone(name, Status), CollectionStatus(Status)
 
     bootstrap ──▶ client ──▶ link ──▶ engine                 `engine` decides everything and touches nothing
                     │          └────▶ channels, wire         `link` carries it out over grpc.aio
@@ -39,6 +42,7 @@ from xdsclient.decoding import (
     InvalidResourceError,
     standard_type,
 )
+from xdsclient.engine.collection import is_collection
 from xdsclient.engine.events import Variant
 from xdsclient.engine.values import (
     ABSENT,
@@ -53,7 +57,19 @@ from xdsclient.engine.values import (
     cache_state_label,
 )
 from xdsclient.metrics import NO_METRICS, Metrics, ResourceLabels
-from xdsclient.watching import AmbientError, Changed, Following, ResourceWatcher, Watch
+from xdsclient.watching import (
+    AmbientError,
+    Changed,
+    CollectionStatus,
+    CollectionWatcher,
+    Following,
+    FollowingCollection,
+    MemberAmbientError,
+    MemberChanged,
+    MemberGone,
+    ResourceWatcher,
+    Watch,
+)
 
 __all__ = [
     "ABSENT",
@@ -74,12 +90,18 @@ __all__ = [
     "CacheState",
     "Changed",
     "ClientType",
+    "CollectionStatus",
+    "CollectionWatcher",
     "DataErrorHandling",
     "Following",
+    "FollowingCollection",
     "FromEnvironment",
     "Insecure",
     "InvalidResourceError",
     "Locality",
+    "MemberAmbientError",
+    "MemberChanged",
+    "MemberGone",
     "Metrics",
     "Node",
     "Resource",
@@ -95,5 +117,6 @@ __all__ = [
     "Watch",
     "XdsClient",
     "cache_state_label",
+    "is_collection",
     "standard_type",
 ]

@@ -4,25 +4,53 @@ import asyncio
 import logging
 import os
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any, Self, TypeVar
 
 from xdsclient.bootstrap import Bootstrap, Server, data_error_handling
 from xdsclient.decoding import STANDARD_TYPES, ClientType, load_descriptors
 from xdsclient.engine.engine import Engine, EngineSettings
-from xdsclient.engine.events import Ambient, Deliver, Variant, WatchStarted, WatchStopped
-from xdsclient.engine.values import CacheEntry, Resource, Status, StatusCode
+from xdsclient.engine.events import Deliver, News, Variant, WatchStarted, WatchStopped
+from xdsclient.engine.values import CacheEntry, Status, StatusCode
 from xdsclient.link import Link
 from xdsclient.metrics import NO_METRICS, Metrics, ResourceLabels
-from xdsclient.names import OLD_STYLE_AUTHORITY, UnwatchableNameError, watched_name
-from xdsclient.watching import Following, ResourceWatcher, Watch
+from xdsclient.names import (
+    OLD_STYLE_AUTHORITY,
+    UnwatchableNameError,
+    WatchedName,
+    authority_of,
+    watched_collection,
+    watched_name,
+)
+from xdsclient.watching import (
+    CollectionWatcher,
+    Following,
+    FollowingCollection,
+    NewsReader,
+    ResourceWatcher,
+    Watch,
+    tell_collection,
+    tell_resource,
+)
 from xdsclient.wire import Wire
+from xdscore.names import canonical
+from xdscore.resource_types import ResourceType
 
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
-_Watcher = ResourceWatcher[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Watching:
+    """Whom a watch tells, and over which link it hears; without one its name cannot be asked for."""
+
+    watcher: object
+    tell: Callable[[News], None]
+    link: Link | None
 
 
 class DataErrorHandling(Enum):
@@ -62,9 +90,9 @@ class XdsClient:
         )
         self._wire = Wire(bootstrap.node, variant, types)
         self._links: dict[tuple[Server, ...], Link] = {}
-        self._watches: dict[int, tuple[_Watcher, Link | None]] = {}
+        self._watches: dict[int, _Watching] = {}
         self._last_watch = 0
-        self._news: deque[Deliver | Ambient] = deque()
+        self._news: deque[News] = deque()
         self._is_telling = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -79,9 +107,9 @@ class XdsClient:
         whoever iterates over news comes to their end.
         """
         await asyncio.gather(*(link.finish() for link in self._links.values()))
-        for watcher, _ in list(self._watches.values()):
-            if isinstance(watcher, Following):
-                watcher.close()
+        for watching in list(self._watches.values()):
+            if isinstance(watching.watcher, NewsReader):
+                watching.watcher.close()
         self._watches.clear()
         self._news.clear()
         await asyncio.gather(*(link.close() for link in self._links.values()))
@@ -96,6 +124,25 @@ class XdsClient:
         A name that cannot be asked for is news like any other error: a Status. Raises RuntimeError outside
         `async with`, and ValueError for a type that the client was not given.
         """
+        return self._watch(kind, name, watched_name, watcher, partial(tell_resource, watcher))
+
+    def watch_collection(self, kind: ClientType[R], name: str, watcher: CollectionWatcher[R]) -> Watch:
+        """Tell `watcher` of every member of a collection, by the members' own names; otherwise like `watch`.
+
+        `name` is a glob such as `xdstp://AUTHORITY/TYPE/DIRECTORY/*` (xRFC TP1), or "*" for every listener or cluster
+        that the server has for this client.
+        """
+        tell = partial(tell_collection, watcher, canonical(name))
+        return self._watch(kind, name, watched_collection, watcher, tell)
+
+    def _watch(
+        self,
+        kind: ClientType[Any],
+        name: str,
+        read: Callable[[str, ResourceType], WatchedName],
+        watcher: object,
+        tell: Callable[[News], None],
+    ) -> Watch:
         if self._loop is None:
             raise RuntimeError("an XdsClient watches only inside its 'async with' block")
         if self._types.get(kind.kind.url) is not kind:
@@ -103,13 +150,13 @@ class XdsClient:
         self._last_watch += 1
         number = self._last_watch
         try:
-            wanted = watched_name(name, kind.kind)
+            wanted = read(name, kind.kind)
             link = self._link_of(wanted.authority)
         except UnwatchableNameError as error:
-            self._watches[number] = (watcher, None)
-            self._hear(Deliver(number, Status(StatusCode.INVALID_ARGUMENT, str(error))))
+            self._watches[number] = _Watching(watcher, tell, None)
+            self._hear(Deliver(number, canonical(name), Status(StatusCode.INVALID_ARGUMENT, str(error))))
         else:
-            self._watches[number] = (watcher, link)
+            self._watches[number] = _Watching(watcher, tell, link)
             link.send(WatchStarted(number, kind.kind, wanted.text))
         return _Watch(self, number)
 
@@ -119,11 +166,17 @@ class XdsClient:
         following.begin(self.watch(kind, name, following))
         return following
 
+    def follow_collection(self, kind: ClientType[R], name: str) -> FollowingCollection[R]:
+        """`watch_collection` as an asynchronous iterator."""
+        following: FollowingCollection[R] = FollowingCollection()
+        following.begin(self.watch_collection(kind, name, following))
+        return following
+
     def stop(self, number: int) -> None:
         """End a watch; `Watch.cancel` calls it."""
-        _, link = self._watches.pop(number, (None, None))
-        if link is not None:
-            link.send(WatchStopped(number))
+        watching = self._watches.pop(number, None)
+        if watching is not None and watching.link is not None:
+            watching.link.send(WatchStopped(number))
 
     def _link_of(self, authority: str) -> Link:
         servers = self._servers_of(authority)
@@ -152,7 +205,7 @@ class XdsClient:
 
     # Telling watchers.
 
-    def _hear(self, effect: Deliver | Ambient) -> None:
+    def _hear(self, effect: News) -> None:
         self._news.append(effect)
         if not self._is_telling and self._loop is not None:
             self._is_telling = True
@@ -163,16 +216,19 @@ class XdsClient:
         try:
             while self._news:
                 effect = self._news.popleft()
-                watcher, _ = self._watches.get(effect.watch, (None, None))
-                if watcher is not None:
-                    _call(watcher, effect)
+                watching = self._watches.get(effect.watch)
+                if watching is not None:
+                    _call(watching, effect)
         finally:
             self._is_telling = False
 
     # What is known.
 
     def cache(self) -> tuple[CacheEntry, ...]:
-        """Every watched resource at one moment, in the order of types and names."""
+        """Every watched resource at one moment, in the order of types and names.
+
+        Members of collections are among them; a collection itself is while nobody answered, or it is in error.
+        """
         entries = (entry for link in self._links.values() for entry in link.engine.entries().values())
         return tuple(sorted(entries, key=lambda entry: (entry.key.kind.url, entry.key.name)))
 
@@ -188,7 +244,7 @@ class XdsClient:
         return Counter(
             ResourceLabels(
                 self.target,
-                watched_name(entry.key.name, entry.key.kind).authority,
+                authority_of(entry.key.name),
                 entry.label,
                 entry.key.kind.message,
             )
@@ -209,12 +265,9 @@ class _Watch:
         self._client.stop(self._number)
 
 
-def _call(watcher: _Watcher, effect: Deliver | Ambient) -> None:
+def _call(watching: _Watching, effect: News) -> None:
     """One call. What goes wrong in one watcher is that watcher's: the others are told all the same."""
     try:
-        if isinstance(effect, Ambient):
-            watcher.on_ambient_error(effect.error)
-        else:
-            watcher.on_resource_changed(effect.news.value if isinstance(effect.news, Resource) else effect.news)
+        watching.tell(effect)
     except Exception:
         log.exception("a watcher failed")

@@ -26,6 +26,8 @@ from xdsclient.engine.events import (
     Disconnect,
     Effect,
     Event,
+    Gone,
+    News,
     RequestWritten,
     StreamClosed,
     StreamOpened,
@@ -62,7 +64,7 @@ class Link:
         *,
         target: str,
         metrics: Metrics,
-        hear: Callable[[Deliver | Ambient], None],
+        hear: Callable[[News], None],
     ) -> None:
         self.servers = servers
         self.engine = engine
@@ -111,7 +113,7 @@ class Link:
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
-            case Deliver() | Ambient():
+            case Deliver() | Ambient() | Gone():
                 self._hear(effect)
             case Connect():
                 self._end_attempt()

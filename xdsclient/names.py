@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from xdsclient.bootstrap import Bootstrap
-from xdscore.names import XDSTP, canonical, name_problem
+from xdsclient.engine.collection import WILDCARD, is_collection
+from xdscore.names import XDSTP, canonical, name_problem, xdstp_authority
 from xdscore.resource_types import LISTENER, ResourceType
 
 # A78, `grpc.xds.authority`: what old-style names have instead of an authority.
@@ -28,6 +29,31 @@ def watched_name(name: str, kind: ResourceType) -> WatchedName:
 
     Raises UnwatchableNameError.
     """
+    wanted = _named(name, kind)
+    if is_collection(kind, wanted.text):
+        raise UnwatchableNameError(f"'{name}' names a collection, which watch_collection and follow_collection take")
+    return wanted
+
+
+def watched_collection(name: str, kind: ResourceType) -> WatchedName:
+    """The same for a glob collection (xRFC TP1) or a wildcard, which is of the servers of old-style names."""
+    if name == WILDCARD and kind.wildcard:
+        return WatchedName(name, OLD_STYLE_AUTHORITY)
+    if name == WILDCARD:
+        raise UnwatchableNameError(f"there is no '*' of a {kind.message}: only listeners and clusters have it")
+    wanted = _named(name, kind)
+    if not is_collection(kind, wanted.text):
+        example = f"xdstp://AUTHORITY/{kind.message}/DIRECTORY/*"
+        raise UnwatchableNameError(f"'{name}' names one resource and no collection, as {example} does")
+    return wanted
+
+
+def authority_of(name: str) -> str:
+    """The authority of a name in the cache, for metrics."""
+    return xdstp_authority(name) if name.startswith(XDSTP) else OLD_STYLE_AUTHORITY
+
+
+def _named(name: str, kind: ResourceType) -> WatchedName:
     problem = name_problem(name)
     if problem:
         raise UnwatchableNameError(f"The name {problem}")
@@ -37,6 +63,11 @@ def watched_name(name: str, kind: ResourceType) -> WatchedName:
     named_type = path.partition("/")[0]
     if not name.startswith(XDSTP + "//") or not slash or not path.partition("/")[2]:
         raise UnwatchableNameError(f"'{name}' is not an xdstp name; one is xdstp://AUTHORITY/{kind.message}/ID")
+    if named_type == f"{kind.message}Collection":
+        raise UnwatchableNameError(
+            f"'{name}' names a list collection, which this client does not follow; watch its members by name, or the"
+            f" glob collection xdstp://{authority}/{kind.message}/DIRECTORY/*"
+        )
     if named_type != kind.message:
         raise UnwatchableNameError(f"'{name}' names a {named_type}, but a {kind.message} is asked for")
     return WatchedName(canonical(name), authority)

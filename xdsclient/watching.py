@@ -1,11 +1,14 @@
 """What a watcher is, and watching by `async for` instead of by being called."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-from xdsclient.engine.values import Status
+from xdsclient.engine import events
+from xdsclient.engine.values import OK, Resource, Status
 
+N = TypeVar("N")
 R = TypeVar("R")
 R_contra = TypeVar("R_contra", contravariant=True)
 
@@ -18,6 +21,28 @@ class ResourceWatcher(Protocol[R_contra]):
 
     def on_ambient_error(self, error: Status) -> None:
         """Something is wrong, and the resource stays in use; a status that is OK ends the last such error."""
+
+
+class CollectionWatcher(Protocol[R_contra]):
+    """Told of the members of a collection, each by its own name, and of the collection as a whole; otherwise like
+    ResourceWatcher.
+    """
+
+    def on_member_changed(self, name: str, member: R_contra | Status) -> None:
+        """A member came, or a new version of it; or a Status: it is there and cannot be had, and an earlier version
+        must not be used any more.
+        """
+
+    def on_member_ambient_error(self, name: str, error: Status) -> None:
+        """Something is wrong, and the member stays in use; a status that is OK ends the last such error."""
+
+    def on_member_gone(self, name: str, reason: Status) -> None:
+        """It is no member any more and must not be used as one. No fault: members come and go."""
+
+    def on_collection_status(self, status: Status) -> None:
+        """OK: the server answered, even if there are no members; more of them may come at any time. Otherwise what is
+        wrong with the whole. Members stay in use unless they are said to be gone, which comes first.
+        """
 
 
 class Watch(Protocol):
@@ -41,40 +66,60 @@ class AmbientError:
     error: Status
 
 
-class Following(Generic[R]):
-    """The news of one resource, to be read with `async for` in an `async with`.
+@dataclass(frozen=True, slots=True)
+class MemberChanged(Generic[R]):
+    """`on_member_changed` as a value."""
 
-    Whoever reads slowly sees the newest state and not every step to it: at most one `Changed` and one `AmbientError`
-    wait to be read, so a slow reader costs no memory.
+    name: str
+    member: R | Status
+
+
+@dataclass(frozen=True, slots=True)
+class MemberAmbientError:
+    """`on_member_ambient_error` as a value."""
+
+    name: str
+    error: Status
+
+
+@dataclass(frozen=True, slots=True)
+class MemberGone:
+    """`on_member_gone` as a value."""
+
+    name: str
+    reason: Status
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionStatus:
+    """`on_collection_status` as a value."""
+
+    status: Status
+
+
+class NewsReader(ABC, Generic[N]):
+    """What a watch hears, to be read with `async for` in an `async with`.
+
+    Whoever reads slowly sees the newest state and not every step to it, so a slow reader costs no memory.
     """
 
     def __init__(self) -> None:
         self._watch: Watch | None = None
-        self._changed: Changed[R] | None = None
-        self._ambient: AmbientError | None = None
-        self._news = asyncio.Event()
+        self._arrived = asyncio.Event()
         self._closed = False
 
     def begin(self, watch: Watch) -> None:
         """The watch that this follows; the client calls it once."""
         self._watch = watch
 
-    # ResourceWatcher.
-
-    def on_resource_changed(self, resource: R | Status) -> None:
-        self._changed, self._ambient = Changed(resource), None
-        self._news.set()
-
-    def on_ambient_error(self, error: Status) -> None:
-        self._ambient = AmbientError(error)
-        self._news.set()
-
-    # Reading.
+    @abstractmethod
+    def _next(self) -> N | None:
+        """The oldest news that is still new; None when there is none."""
 
     def close(self) -> None:
         """End the watch and whatever waits for its news."""
         self._closed = True
-        self._news.set()
+        self._arrived.set()
         if self._watch is not None:
             self._watch.cancel()
 
@@ -87,14 +132,106 @@ class Following(Generic[R]):
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Changed[R] | AmbientError:
+    async def __anext__(self) -> N:
         while not self._closed:
-            if self._changed is not None:
-                changed, self._changed = self._changed, None
-                return changed
-            if self._ambient is not None:
-                ambient, self._ambient = self._ambient, None
-                return ambient
-            self._news.clear()
-            await self._news.wait()
+            item = self._next()
+            if item is not None:
+                return item
+            self._arrived.clear()
+            await self._arrived.wait()
         raise StopAsyncIteration
+
+
+class Following(NewsReader[Changed[R] | AmbientError]):
+    """The news of one resource; at most one `Changed` and one `AmbientError` wait to be read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changed: Changed[R] | None = None
+        self._ambient: AmbientError | None = None
+
+    # ResourceWatcher.
+
+    def on_resource_changed(self, resource: R | Status) -> None:
+        self._changed, self._ambient = Changed(resource), None
+        self._arrived.set()
+
+    def on_ambient_error(self, error: Status) -> None:
+        self._ambient = AmbientError(error)
+        self._arrived.set()
+
+    def _next(self) -> Changed[R] | AmbientError | None:
+        if self._changed is not None:
+            changed, self._changed = self._changed, None
+            return changed
+        ambient, self._ambient = self._ambient, None
+        return ambient
+
+
+CollectionNews = MemberChanged[R] | MemberAmbientError | MemberGone | CollectionStatus
+
+
+class FollowingCollection(NewsReader[CollectionNews[R]]):
+    """The news of a collection; of each member at most two wait to be read, and of the whole its last status."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # By member, in the order in which they came up.
+        self._members: dict[str, list[CollectionNews[R]]] = {}
+        self._status: CollectionStatus | None = None
+
+    # CollectionWatcher.
+
+    def on_member_changed(self, name: str, member: R | Status) -> None:
+        self._members[name] = [MemberChanged(name, member)]
+        self._arrived.set()
+
+    def on_member_ambient_error(self, name: str, error: Status) -> None:
+        unread = [each for each in self._members.get(name, ()) if not isinstance(each, MemberAmbientError)]
+        self._members[name] = [*unread, MemberAmbientError(name, error)]
+        self._arrived.set()
+
+    def on_member_gone(self, name: str, reason: Status) -> None:
+        self._members[name] = [MemberGone(name, reason)]
+        self._arrived.set()
+
+    def on_collection_status(self, status: Status) -> None:
+        self._status = CollectionStatus(status)
+        self._arrived.set()
+
+    def _next(self) -> CollectionNews[R] | None:
+        for name, unread in self._members.items():
+            item = unread.pop(0)
+            if not unread:
+                del self._members[name]
+            return item
+        status, self._status = self._status, None
+        return status
+
+
+def tell_resource(watcher: ResourceWatcher[Any], effect: events.News) -> None:
+    """Call the watcher of a resource."""
+    match effect:
+        case events.Ambient():
+            watcher.on_ambient_error(effect.error)
+        case events.Deliver():
+            watcher.on_resource_changed(_value(effect.news))
+
+
+def tell_collection(watcher: CollectionWatcher[Any], collection: str, effect: events.News) -> None:
+    """Call the watcher of the collection of this name."""
+    match effect:
+        case events.Gone():
+            watcher.on_member_gone(effect.name, effect.reason)
+        case events.Ambient(name=name) if name == collection:
+            watcher.on_collection_status(effect.error)
+        case events.Deliver(name=name, news=news) if name == collection:
+            watcher.on_collection_status(news if isinstance(news, Status) else OK)
+        case events.Ambient():
+            watcher.on_member_ambient_error(effect.name, effect.error)
+        case events.Deliver():
+            watcher.on_member_changed(effect.name, _value(effect.news))
+
+
+def _value(news: Resource | Status) -> Any:
+    return news.value if isinstance(news, Resource) else news

@@ -1,8 +1,15 @@
 """Incremental xDS: a request says what changed, and a response names what is gone."""
 
+from collections.abc import Mapping
+
+from xdsclient.engine.collection import WILDCARD, Collection
+from xdsclient.engine.entry import Entry
 from xdsclient.engine.events import DeltaRequest, Response
-from xdsclient.engine.type_stream import Taken, TypeStream
-from xdsclient.engine.values import CacheState, Resource
+from xdsclient.engine.taken import Taken
+from xdsclient.engine.type_stream import TypeStream
+from xdsclient.engine.values import ABSENT, CacheState, Resource
+
+_NO_VERSION = ""
 
 
 class DeltaType(TypeStream):
@@ -16,13 +23,14 @@ class DeltaType(TypeStream):
         answer = self._next_answer("")
         versions = {} if self._asked else self._held(server)
         self._forget_unwatched()
-        subscribe = tuple(name for name in self.entries if name not in self._sent)
-        unsubscribe = tuple(name for name in self._sent if name not in self.entries)
-        if prove and subscribe and len(versions) == len(subscribe):
+        wanted = tuple(self._wanted())
+        subscribe = tuple(name for name in wanted if name not in self._sent)
+        unsubscribe = tuple(name for name in self._sent if name not in wanted)
+        if prove and subscribe and self._says_all(subscribe, versions):
             # A57 calls a stream failed when it ends without a response. A server with no news has none to give, so it
             # is left to send one resource again.
-            del versions[subscribe[0]]
-        self._sent = set(self.entries)
+            del versions[next(iter(versions))]
+        self._sent = set(wanted)
         self._asked = True
         self._dirty = False
         return DeltaRequest(self.kind, subscribe, unsubscribe, versions, answer.nonce, answer.nack)
@@ -30,28 +38,44 @@ class DeltaType(TypeStream):
     def _held(self, server: int) -> dict[str, str]:
         """What a new stream need not bring again. Not what is in error, or the error would outlive its end: the server
         stays silent about a version the client says it has (protocol.md F11a).
-        """
-        return {
-            name: entry.resource.version
-            for name, entry in self.entries.items()
-            if entry.watched
-            and entry.state is CacheState.ACKED
-            and isinstance(entry.resource, Resource)
-            and entry.resource.server == server
-        }
 
-    def _take_absence(self, response: Response, taken: Taken) -> None:
+        Of a member that is not to be left to silence either, or it would outlive its own end (E5): it is listed under a
+        version that no resource has. And of what answers a collection that was not answered yet nothing is listed: a
+        server with no news of its members may say nothing of the collection either (C6).
+        """
+        versions = {}
+        unanswered = [each for each in self.collections.values() if not isinstance(each.resource, Resource)]
+        for name, entry in self.entries.items():
+            in_use = entry.resource if entry.state is CacheState.ACKED else ABSENT
+            if not entry.watched or isinstance(entry, Collection) or any(each.contains(name) for each in unanswered):
+                continue
+            if isinstance(in_use, Resource) and in_use.server == server:
+                versions[name] = in_use.version
+            elif not entry.asked_for:
+                versions[name] = _NO_VERSION
+        return versions
+
+    def _says_all(self, subscribe: tuple[str, ...], versions: Mapping[str, str]) -> bool:
+        """Whether a server without news may stay silent: not about a wildcard (E6), nor about what it must send."""
+        held = (
+            any(map(self.collections[name].contains, versions)) if name in self.collections else name in versions
+            for name in subscribe
+        )
+        return WILDCARD not in subscribe and _NO_VERSION not in versions.values() and all(held)
+
+    def _absent(self, response: Response, taken: Taken) -> list[Entry]:
         """A removed name does not exist, whether it was ever there or not: delta needs no timer (TP3, Abstract)."""
+        absent: dict[str, Entry] = {}
         for name in response.removed:
             entry = self.entries.get(name)
-            if name in taken.touched:
+            if name in taken.touched or name in absent:
                 # E3: a server must not say both.
                 taken.problems.append(
                     f"removed_resources: {name}: INVALID_ARGUMENT: sent and removed, or removed twice"
                 )
             elif entry is not None:
-                entry.deleted(response.version, taken.policy, taken.now)
-                taken.touched[name] = entry
+                absent[name] = entry
+        return list(absent.values())
 
     def _accepted(self, response: Response, taken: Taken) -> None:
         """Nothing: versions belong to resources."""

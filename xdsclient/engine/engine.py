@@ -12,6 +12,7 @@ from enum import Enum
 from math import inf
 from typing import assert_never
 
+from xdsclient.engine.collection import Collection
 from xdsclient.engine.delta import DeltaType
 from xdsclient.engine.entry import Entry
 from xdsclient.engine.events import (
@@ -105,12 +106,14 @@ class Engine:
         return min((part.deadline() for part in self._types.values()), default=inf)
 
     def entries(self) -> Mapping[ResourceKey, CacheEntry]:
-        """Every watched resource, at one moment."""
+        """Every watched resource at one moment; of collections their members, and themselves only while they have none
+        or are in error.
+        """
         return {
             entry.key: entry.snapshot()
             for part in self._types.values()
             for entry in part.entries.values()
-            if entry.watched
+            if entry.watched and not (isinstance(entry, Collection) and not entry.shown)
         }
 
     @property
@@ -150,7 +153,8 @@ class Engine:
         if is_new:
             entry.lost(self._outage)
         # A88, "New Watchers Started After Ambient Errors": the resource, then the error.
-        yield from entry.tell()
+        for each in part.with_members(entry):
+            yield from each.tell()
         if self._link is _Link.IDLE:
             yield self._connect(0, self._wait_s() if self._failures else 0.0)
 
@@ -196,6 +200,9 @@ class Engine:
             yield Updates(part.kind, taken.valid, taken.invalid)
             for entry in taken.touched.values():
                 yield from entry.tell()
+            yield from taken.gone
+            for collection in taken.collections.values():
+                yield from collection.tell()
         if recovered:
             yield from self._regain()
 
@@ -234,6 +241,7 @@ class Engine:
         for part in self._types.values():
             for entry in part.expire(self._policies[self._server], now):
                 yield from entry.tell()
+            yield from part.sweep(now)
 
     # The stream.
 

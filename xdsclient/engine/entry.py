@@ -6,6 +6,7 @@ consistent with the cache), a new watcher sees resource and ambient error like t
 """
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -23,6 +24,8 @@ from xdsclient.engine.values import (
     StatusCode,
 )
 
+REMOVED = Status(StatusCode.NOT_FOUND, "does not exist: the xDS server removed it")
+
 
 @dataclass(slots=True)
 class _Told:
@@ -36,13 +39,14 @@ class Entry:
     """A resource that somebody watches, or watched until the server hears that nobody does."""
 
     __slots__ = (
-        "_error",
+        "_by_name",
         "_error_version",
         "_outage",
         "_rejected",
         "_updated_s",
         "_watches",
         "deadline_s",
+        "error",
         "key",
         "resource",
         "state",
@@ -53,13 +57,15 @@ class Entry:
         self.state = CacheState.REQUESTED
         self.resource: Resource | Absent = ABSENT
         self.deadline_s = inf
-        self._error = OK
+        self.error = OK
         self._error_version = ""
         # What is wrong with the stream, while that is newer than the entry's own error.
         self._outage = OK
         self._rejected = b""
         self._updated_s = now
         self._watches: dict[int, _Told] = {}
+        # Those of the watches that ask for this very name; the others are of collections that it is a member of.
+        self._by_name: set[int] = set()
 
     # Who watches.
 
@@ -68,13 +74,27 @@ class Entry:
         """Whether anybody does."""
         return bool(self._watches)
 
-    def join(self, watch: int) -> None:
-        """Somebody more watches."""
-        self._watches[watch] = _Told()
+    @property
+    def watches(self) -> AbstractSet[int]:
+        """Who does."""
+        return self._watches.keys()
 
-    def leave(self, watch: int) -> None:
-        """Somebody watches no more."""
-        del self._watches[watch]
+    @property
+    def asked_for(self) -> bool:
+        """Whether anybody watches this very name, so that the server is to be asked for it."""
+        return bool(self._by_name)
+
+    def join(self, watch: int, *, by_name: bool) -> None:
+        """Somebody more watches; a second time nothing changes."""
+        self._watches.setdefault(watch, _Told())
+        if by_name:
+            self._by_name.add(watch)
+
+    def leave(self, watch: int) -> bool:
+        """Somebody watches no more; whether they had heard anything."""
+        self._by_name.discard(watch)
+        told = self._watches.pop(watch, None)
+        return told is not None and not isinstance(told.news, Absent)
 
     # The timer.
 
@@ -102,7 +122,7 @@ class Entry:
             resource = replace(resource, value=self.resource.value)
         self.resource = resource
         self.state = CacheState.ACKED
-        self._error, self._error_version, self._rejected, self._updated_s = OK, "", b"", now
+        self.error, self._error_version, self._rejected, self._updated_s = OK, "", b"", now
         self._outage = OK
 
     def refused(self, text: str, version: str, raw: bytes, policy: Policy, now: float) -> None:
@@ -114,8 +134,7 @@ class Entry:
     def deleted(self, version: str, policy: Policy, now: float) -> None:
         """The server says that it is gone: a data error (A88)."""
         self._drop_if(policy.drops_on_deletion)
-        error = Status(StatusCode.NOT_FOUND, "does not exist: the xDS server removed it")
-        self._fail(CacheState.DOES_NOT_EXIST, error, version, now)
+        self._fail(CacheState.DOES_NOT_EXIST, REMOVED, version, now)
 
     def errored(self, error: Status, version: str, policy: Policy, now: float) -> None:
         """The server says why it cannot send it: the four steps of A88, "Support for Errors Provided by the xDS
@@ -143,7 +162,7 @@ class Entry:
     def _fail(self, state: CacheState, error: Status, version: str, now: float) -> None:
         self.deadline_s = inf
         self.state = state
-        self._error, self._error_version, self._rejected, self._updated_s = error, version, b"", now
+        self.error, self._error_version, self._rejected, self._updated_s = error, version, b"", now
         self._outage = OK
 
     # What is seen of it.
@@ -154,7 +173,7 @@ class Entry:
         With a resource every error is ambient, without one it is the news (A88, "Handling Data Errors" and "Handling
         Transient Errors"). Of two errors the newer one shows.
         """
-        error = self._error if self._outage.ok else self._outage
+        error = self.error if self._outage.ok else self._outage
         cached = isinstance(self.resource, Resource)
         news = self.resource if cached else ABSENT if error.ok else error
         ambient = error if cached else OK
@@ -162,15 +181,15 @@ class Entry:
             if not isinstance(news, Absent) and not _same(news, told.news):
                 # A88: the error condition is cleared when OnResourceChanged() is invoked.
                 told.news, told.ambient = news, OK
-                yield Deliver(watch, news)
+                yield Deliver(watch, self.key.name, news)
             if told.ambient != ambient:
                 told.ambient = ambient
-                yield Ambient(watch, ambient)
+                yield Ambient(watch, self.key.name, ambient)
 
     def snapshot(self) -> CacheEntry:
         """The entry as a value."""
         return CacheEntry(
-            self.key, self.state, self.resource, self._error, self._error_version, self._rejected, self._updated_s
+            self.key, self.state, self.resource, self.error, self._error_version, self._rejected, self._updated_s
         )
 
 

@@ -98,7 +98,10 @@ class ReportedError:
 
 @dataclass(frozen=True, slots=True)
 class WatchStarted:
-    """Somebody wants to know about a resource. `watch` is a number never used before."""
+    """Somebody wants to know about a resource, or about the members of a collection, where `name` is that of one.
+
+    `watch` is a number never used before; `name` is canonical (protocol.md H1).
+    """
 
     watch: int
     kind: ResourceType
@@ -181,18 +184,33 @@ class Disconnect:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Tell a watch: a new version of its resource, or why there is none and it must stop using what it had."""
+    """Tell a watch: a new version of a resource, or why there is none and it must stop using what it had.
+
+    `name` is what it watches or, for the watch of a collection, a member; under the collection's own name the news is
+    of the whole: a Resource without content says that the server answered.
+    """
 
     watch: int
+    name: str
     news: Resource | Status
 
 
 @dataclass(frozen=True, slots=True)
 class Ambient:
-    """Tell a watch of an error that leaves its resource in use; OK clears the last one."""
+    """Tell a watch of an error that leaves the resource of this name in use; OK clears the last one."""
 
     watch: int
+    name: str
     error: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Tell the watch of a collection that it has a member less; what it had of it must not be used any more."""
+
+    watch: int
+    name: str
+    reason: Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,4 +238,5 @@ class Violated:
     detail: str
 
 
-Effect = Connect | Disconnect | Deliver | Ambient | Updates | Connectivity | Violated
+News = Deliver | Ambient | Gone
+Effect = Connect | Disconnect | News | Updates | Connectivity | Violated

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterable
 
+from xdsclient.engine.collection import Collection
+from xdsclient.engine.entry import Entry
 from xdsclient.engine.events import Response, SotwRequest
-from xdsclient.engine.type_stream import Taken, TypeStream
+from xdsclient.engine.taken import Taken
+from xdsclient.engine.type_stream import TypeStream
 from xdsclient.engine.values import CacheState, Resource
 from xdscore.resource_types import ResourceType
 
@@ -27,6 +30,14 @@ class SotwType(TypeStream):
         # Names to leave out once, so that the server sees them added.
         self._leave_out: frozenset[str] = frozenset()
 
+    def closed(self) -> None:
+        """See the base. On a new stream every member is sent anew, and of one that is gone meanwhile nothing is said,
+        but for a full state, where that says it (protocol.md B9, D1).
+        """
+        super().closed()
+        for collection in self.collections.values() if not self.kind.full_state else ():
+            collection.doubt()
+
     def compose(self, server: int, *, prove: bool) -> SotwRequest:  # noqa: ARG002 - B9: a first request is always answered
         """See the base."""
         answer = self._next_answer(self._nonce)
@@ -35,7 +46,7 @@ class SotwType(TypeStream):
             # A newer response is here already: the server reads this for its ACK or NACK alone.
             return SotwRequest(self.kind, tuple(self._sent), answer.nonce, version, answer.nack)
         self._forget_unwatched()
-        names = tuple(name for name in self.entries if name not in self._leave_out)
+        names = tuple(name for name in self._wanted() if name not in self._leave_out)
         self._dropped |= self._sent.difference(names)
         self._sent = set(names)
         self._asked = self._asked or bool(names)
@@ -43,7 +54,7 @@ class SotwType(TypeStream):
         self._leave_out = frozenset()
         return SotwRequest(self.kind, names, answer.nonce, version, answer.nack)
 
-    def _take_absence(self, response: Response, taken: Taken) -> None:
+    def _absent(self, response: Response, taken: Taken) -> list[Entry]:  # noqa: ARG002
         """In LDS and CDS absence deletes (protocol.md D1, A88: "LDS or CDS resource deletion").
 
         Only what is cached can be deleted: a name asked for just now may be missing because the server had not read
@@ -51,11 +62,12 @@ class SotwType(TypeStream):
         or the resource comes, "this includes LDS and CDS").
         """
         if not self.kind.full_state or taken.blind:
-            return
-        for name, entry in self.entries.items():
-            if name not in taken.seen and _can_be_deleted(entry.state, cached=isinstance(entry.resource, Resource)):
-                entry.deleted(response.version, taken.policy, taken.now)
-                taken.touched[name] = entry
+            return []
+        return [entry for name, entry in self.entries.items() if name not in taken.seen and self._can_be_deleted(entry)]
+
+    def _can_be_deleted(self, entry: Entry) -> bool:
+        known = isinstance(entry.resource, Resource) or self._is_member(entry)
+        return known and entry.state is not CacheState.RECEIVED_ERROR and not isinstance(entry, Collection)
 
     def _accepted(self, response: Response, taken: Taken) -> None:
         if not taken.problems:
@@ -67,7 +79,3 @@ class SotwType(TypeStream):
     def _lost(self, dropped: Iterable[str]) -> Iterable[str]:
         """Names dropped and asked for again, where the server may never have seen that they were dropped."""
         return (name for name in dropped if self._waits_for(name))
-
-
-def _can_be_deleted(state: CacheState, *, cached: bool) -> bool:
-    return cached and state is not CacheState.RECEIVED_ERROR

@@ -6,53 +6,30 @@ changes between two writes cost one request.
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from math import inf
 
-from xdsclient.engine.entry import Entry
-from xdsclient.engine.events import Heartbeat, Invalid, Nack, Request, Response, Valid
+from xdsclient.engine.collection import UNMENTIONED, WILDCARD, Collection, is_collection
+from xdsclient.engine.entry import REMOVED, Entry
+from xdsclient.engine.events import Gone, Heartbeat, Invalid, Request, Response, Valid
 from xdsclient.engine.policy import Policy
-from xdsclient.engine.values import CacheState, Resource, ResourceKey, StatusCode
+from xdsclient.engine.taken import Answer, Taken
+from xdsclient.engine.values import CacheState, Resource, ResourceKey, Status
 from xdscore.resource_types import ResourceType
-
-# Servers keep about as much of a NACK (reliability (e): text <= 4096); the first problems matter most.
-_MAX_NACK_CHARS = 4000
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What to say about a response."""
-
-    nonce: str
-    nack: Nack | None
-
-
-@dataclass(slots=True)
-class Taken:
-    """What a response did. `problems` are in the order they were found, in C-core's wording (clients.md section 4)."""
-
-    server: int
-    policy: Policy
-    now: float
-    valid: int = 0
-    invalid: int = 0
-    problems: list[str] = field(default_factory=list)
-    touched: dict[str, Entry] = field(default_factory=dict)
-    # Names the response says something about.
-    seen: set[str] = field(default_factory=set)
-    # A resource without a readable name may be any of them.
-    blind: bool = False
 
 
 class TypeStream(ABC):
-    """Entries by name, and what the server was told and said about them on this stream."""
+    """Entries by name, and what the server was told and said about them on this stream.
 
-    __slots__ = ("_answers", "_asked", "_dirty", "_nonce", "_sent", "entries", "kind")
+    `collections` are those of the entries that stand for any number of resources.
+    """
+
+    __slots__ = ("_answers", "_asked", "_dirty", "_nonce", "_sent", "collections", "entries", "kind")
 
     def __init__(self, kind: ResourceType) -> None:
         self.kind = kind
         self.entries: dict[str, Entry] = {}
+        self.collections: dict[str, Collection] = {}
         self._answers: deque[Answer] = deque()
         self._reset()
 
@@ -69,39 +46,88 @@ class TypeStream(ABC):
 
     def closed(self) -> None:
         """The stream ended: timers stop (A57), and nobody need be told of what nobody watches."""
-        for name in [name for name, entry in self.entries.items() if not entry.watched]:
-            del self.entries[name]
+        self._forget_unwatched()
         for entry in self.entries.values():
             entry.deadline_s = inf
+        for collection in self.collections.values():
+            collection.sweep_s = inf
         self._reset()
 
     # Watches.
 
     def join(self, name: str, watch: int, now: float) -> Entry:
-        """Somebody watches a name."""
-        entry = self.entries.get(name)
-        if entry is None:
-            entry = self.entries[name] = Entry(ResourceKey(self.kind, name), now)
+        """Somebody watches a name, which may be that of a collection."""
+        entry = self.entries.get(name) or self._new(name, now)
+        entry.join(watch, by_name=True)
+        for member in self._members_of(entry):
+            member.join(watch, by_name=False)
+        if name not in self._sent:
             self._dirty = True
-        entry.join(watch)
         return entry
+
+    def _new(self, name: str, now: float) -> Entry:
+        key = ResourceKey(self.kind, name)
+        if not is_collection(self.kind, name):
+            entry = self.entries[name] = Entry(key, now)
+            return entry
+        collection = Collection(key, now)
+        # What the client has under its own name need not be sent again for the collection.
+        collection.members = {known.key.name for known in self.entries.values() if _is_in(known, collection)}
+        self.entries[name] = self.collections[name] = collection
+        return collection
+
+    def with_members(self, entry: Entry) -> list[Entry]:
+        """An entry, after its members where it is a collection."""
+        return [*self._members_of(entry), entry]
+
+    def _members_of(self, entry: Entry) -> list[Entry]:
+        names = sorted(entry.members) if isinstance(entry, Collection) else ()
+        return [self.entries[name] for name in names if name in self.entries]
 
     def leave(self, entry: Entry, watch: int) -> None:
         """Somebody watches a name no more. It stays as it is until the server is told, so that whoever comes back
         before that finds it: the server would not answer for it again.
         """
         entry.leave(watch)
-        if not entry.watched:
-            self._dirty = True
-            if entry.key.name not in self._sent:
-                del self.entries[entry.key.name]
+        for member in self._members_of(entry):
+            member.leave(watch)
+        if entry.asked_for:
+            return
+        self._dirty = True
+        for each in self.with_members(entry)[::-1]:
+            self._forget_if_free(each)
+
+    def _forget_if_free(self, entry: Entry) -> None:
+        """Unless somebody watches it, or the server still counts it among what the client asks for."""
+        known = self.entries.get(entry.key.name) is entry
+        if known and not (entry.watched or self._is_asked_for(entry) or self._is_member(entry)):
+            self._forget(entry.key.name)
+
+    def _is_asked_for(self, entry: Entry) -> bool:
+        """By its own name, as far as the server was told."""
+        return entry.asked_for or entry.key.name in self._sent
+
+    def _is_member(self, entry: Entry) -> bool:
+        return any(entry.key.name in each.members for each in self.collections.values())
+
+    def _forget(self, name: str) -> None:
+        del self.entries[name]
+        self.collections.pop(name, None)
+
+    def _forget_unwatched(self) -> None:
+        for name in [name for name, entry in self.entries.items() if not entry.watched]:
+            self._forget(name)
+
+    def _wanted(self) -> Iterable[str]:
+        """The names to ask the server for; members come with their collection."""
+        return (name for name, entry in self.entries.items() if entry.asked_for)
 
     # Requests.
 
     @property
     def due(self) -> bool:
         """Whether there is a request to write. A first one without names would mean "everything" (protocol.md C2)."""
-        return bool(self._answers) or (self._dirty and (self._asked or bool(self.entries)))
+        return bool(self._answers) or (self._dirty and (self._asked or any(self._wanted())))
 
     @abstractmethod
     def compose(self, server: int, *, prove: bool) -> Request:
@@ -114,10 +140,6 @@ class TypeStream(ABC):
         """The answer that is due; with none, no answer, under this nonce."""
         return self._answers.popleft() if self._answers else Answer(otherwise, None)
 
-    def _forget_unwatched(self) -> None:
-        for name in [name for name, entry in self.entries.items() if not entry.watched]:
-            del self.entries[name]
-
     # Responses.
 
     def take(self, response: Response, server: int, policy: Policy, now: float) -> Taken:
@@ -128,24 +150,27 @@ class TypeStream(ABC):
         # Names in error are spoken for when absence is judged, and come last (A88; TP3: they and the valid ones do not
         # intersect, and where a server breaks that the error is what stands, as in C-core).
         errors = self._sound_errors(response, taken)
-        taken.seen.update(errors)
-        self._take_absence(response, taken)
-        for name in errors:
-            entry = self.entries.get(name)
-            if entry is not None:
-                taken.touched[name] = entry
-        for reported in response.errors if errors else ():
-            entry = self.entries.get(reported.name)
-            if entry is not None and not reported.status.ok:
-                entry.errored(reported.status, response.version, policy, now)
+        taken.refused = {name for name, error in errors.items() if name in self.collections and error.is_data_error}
+        for entry in self._absent(response, taken):
+            if entry.key.name not in errors:
+                self._removed(entry, response.version, taken)
+            else:
+                # F12: of a name in error the error stands, which may be one that leaves the resource in use (TP3).
+                self._leave_wildcard(entry, taken)
+        # A collection is refused after its members: those that are told apart from it have a reason of their own.
+        for name in sorted(errors, key=self.collections.__contains__):
+            self._take_error(name, errors[name], response.version, taken)
+        if WILDCARD in self._sent and WILDCARD in self.collections:
+            # Everything there is may be nothing (protocol.md D3, E6).
+            self._answered(self.collections[WILDCARD], taken)
         self._nonce = response.nonce
-        self._answers.append(Answer(response.nonce, _nack(taken.problems)))
+        self._answers.append(Answer(response.nonce, taken.nack))
         self._accepted(response, taken)
         return taken
 
     @abstractmethod
-    def _take_absence(self, response: Response, taken: Taken) -> None:
-        """Learn from the response what is not there any more."""
+    def _absent(self, response: Response, taken: Taken) -> list[Entry]:
+        """What the response says is not there any more, also of names that it has an error for."""
 
     @abstractmethod
     def _accepted(self, response: Response, taken: Taken) -> None:
@@ -158,7 +183,9 @@ class TypeStream(ABC):
             taken.invalid += 1
             return
         taken.seen.add(item.name)
-        entry = self.entries.get(item.name)
+        if isinstance(item, Heartbeat):
+            return
+        entry = self._mentioned(item.name, taken)
         match item:
             case Valid():
                 taken.valid += 1
@@ -171,24 +198,102 @@ class TypeStream(ABC):
                 taken.problems.append(f"resource index {index}: {shown}INVALID_ARGUMENT: {item.text}")
                 if entry is not None:
                     entry.refused(item.text, item.version, item.raw, taken.policy, taken.now)
-            case Heartbeat():
-                return
         if entry is not None:
             taken.touched[item.name] = entry
 
-    def _sound_errors(self, response: Response, taken: Taken) -> dict[str, None]:
-        """The names in error, in order. A malformed entry is a problem of the response (clients.md section 1)."""
+    def _mentioned(self, name: str, taken: Taken) -> Entry | None:
+        """The entry of a resource that the server sent; it may be a new member."""
+        entry = self.entries.get(name)
+        if isinstance(entry, Collection):
+            # No resource has such a name.
+            return None
+        return self._enter(name, self._watched_collections(name), taken)
+
+    def _watched_collections(self, name: str) -> list[Collection]:
+        """Those that it would be a member of."""
+        return [each for each in self.collections.values() if name and each.watched and each.contains(name)]
+
+    def _enter(self, name: str, collections: Iterable[Collection], taken: Taken) -> Entry | None:
+        """It is a member of these; its entry, which may be new."""
+        entry = self.entries.get(name)
+        for collection in collections:
+            if entry is None:
+                entry = self.entries[name] = Entry(ResourceKey(self.kind, name), taken.now)
+            collection.enter(entry, taken.policy, taken.now)
+            taken.collections[collection.key.name] = collection
+        return entry
+
+    def _answered(self, collection: Collection, taken: Taken) -> None:
+        collection.answered(taken.now)
+        taken.collections[collection.key.name] = collection
+
+    def _take_error(self, name: str, error: Status, version: str, taken: Taken) -> None:
+        """One entry of `resource_errors`: of a name, of a member, or of a collection as a whole (TP3)."""
+        entry = self.entries.get(name)
+        if isinstance(entry, Collection):
+            entry.errored(error, version, taken.policy, taken.now)
+            taken.collections[name] = entry
+            if entry.is_refused and taken.policy.drops_on_data_error:
+                for member in self._members_of(entry):
+                    self._lose(member, error, taken.gone, (entry,))
+            return
+        if not error.is_data_error:
+            # It is there. TP3 has no such error under a wildcard.
+            globs = [each for each in self._watched_collections(name) if not each.is_wildcard]
+            entry = self._enter(name, globs, taken)
+        if entry is not None and (self._is_asked_for(entry) or not error.is_data_error):
+            entry.errored(error, version, taken.policy, taken.now)
+            taken.touched[name] = entry
+        if entry is not None and error.is_data_error:
+            # That it does not exist or may not be read makes it no member; of who was none nothing need be told.
+            self._lose(entry, error, taken.gone)
+
+    def _leave_wildcard(self, entry: Entry, taken: Taken) -> None:
+        """What a name in error was under a wildcard besides, it is no more; the error is of the name or of a glob."""
+        wildcard, others = [], self._is_asked_for(entry)
+        for collection in self.collections.values():
+            if collection.is_wildcard:
+                wildcard.append(collection)
+            else:
+                others = others or entry.key.name in collection.members
+        if others:
+            self._lose(entry, REMOVED, taken.gone, wildcard)
+
+    def _lose(
+        self, entry: Entry, reason: Status, gone: list[Gone], collections: Iterable[Collection] | None = None
+    ) -> None:
+        """An entry is no member any more, of these collections or of any."""
+        for collection in list(self.collections.values() if collections is None else collections):
+            gone.extend(collection.lose(entry, reason))
+        self._forget_if_free(entry)
+
+    def _removed(self, entry: Entry, version: str, taken: Taken) -> None:
+        """The server let go of a resource (A88: deletion), or of a whole collection, which is then empty (TP1)."""
+        if isinstance(entry, Collection):
+            for member in self._members_of(entry):
+                self._lose(member, REMOVED, taken.gone, (entry,))
+            self._answered(entry, taken)
+            return
+        if self._is_asked_for(entry):
+            entry.deleted(version, taken.policy, taken.now)
+            taken.touched[entry.key.name] = entry
+        # Members of a collection that is refused go or stay with it, in both variants: its own error says which (A88).
+        let_go = [c for name, c in self.collections.items() if not c.is_refused and name not in taken.refused]
+        self._lose(entry, REMOVED, taken.gone, let_go)
+
+    def _sound_errors(self, response: Response, taken: Taken) -> dict[str, Status]:
+        """The errors by name, the last of each. A malformed one is a problem of the response (clients.md section 1)."""
         if not taken.policy.reads_resource_errors:
             return {}
-        names: dict[str, None] = {}
+        errors: dict[str, Status] = {}
         for index, reported in enumerate(response.errors):
             if not reported.name:
                 taken.problems.append(f"resource_errors index {index}: resource_name unset")
             elif reported.status.ok:
                 taken.problems.append(f"resource_errors index {index}: {reported.name}: error_detail must be non-OK")
             else:
-                names[reported.name] = None
-        return names
+                errors[reported.name] = reported.status
+        return errors
 
     # Time.
 
@@ -203,9 +308,20 @@ class TypeStream(ABC):
         """The entries whose timer fired."""
         return (entry for entry in self.entries.values() if entry.expire(policy, now))
 
+    def sweep(self, now: float) -> list[Gone]:
+        """Members that the server did not mention in time when it spoke of their collection again."""
+        gone: list[Gone] = []
+        for collection in [each for each in self.collections.values() if each.sweep_s <= now]:
+            collection.sweep_s = inf
+            for member in self._members_of(collection):
+                if member.key.name in collection.unheard:
+                    self._lose(member, UNMENTIONED, gone, (collection,))
+        return gone
+
     def deadline(self) -> float:
         """When the next timer fires; inf when none runs."""
-        return min((entry.deadline_s for entry in self.entries.values()), default=inf)
+        timers = [entry.deadline_s for entry in self.entries.values()]
+        return min([*timers, *(collection.sweep_s for collection in self.collections.values())], default=inf)
 
     @property
     def lacks_something(self) -> bool:
@@ -217,16 +333,6 @@ class TypeStream(ABC):
         return entry is not None and entry.state is CacheState.REQUESTED
 
 
-def _nack(problems: list[str]) -> Nack | None:
-    if not problems:
-        return None
-    shown: list[str] = []
-    room = _MAX_NACK_CHARS
-    for problem in problems:
-        room -= len(problem) + 2
-        if room < 0 and shown:
-            break
-        shown.append(problem[:_MAX_NACK_CHARS])
-    if len(shown) < len(problems):
-        shown.append(f"and {len(problems) - len(shown)} more")
-    return Nack(StatusCode.INVALID_ARGUMENT, f"xDS response validation errors: [{'; '.join(shown)}]")
+def _is_in(entry: Entry, collection: Collection) -> bool:
+    in_use = entry.watched and entry.state is CacheState.ACKED and not isinstance(entry, Collection)
+    return in_use and collection.contains(entry.key.name)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from xdsclient.engine.collection import is_collection
 from xdsclient.engine.engine import Engine, EngineSettings
 from xdsclient.engine.events import (
     Ambient,
@@ -12,6 +13,7 @@ from xdsclient.engine.events import (
     Disconnect,
     Effect,
     Event,
+    Gone,
     Invalid,
     ReportedError,
     Request,
@@ -35,7 +37,8 @@ IGNORE = ServerFeature.IGNORE_RESOURCE_DELETION
 LOST = Status(StatusCode.UNAVAILABLE, "connection refused")
 
 # What a watch heard: "v1" is a resource, "!NOT_FOUND" an error that ends its use, "~UNAVAILABLE" an ambient one, "~OK"
-# its end.
+# its end. The watch of a collection hears the same after a member's name, "-name NOT_FOUND" of one that is gone, and
+# under its own name of the whole, of which "answered" is the news.
 Heard = list[str]
 
 
@@ -67,6 +70,8 @@ class Driver:
         self.now = 0.0
         self.heard: dict[int, Heard] = {}
         self.statuses: dict[int, list[Status]] = {}
+        # Watches of collections, which hear of members by name.
+        self.collections: set[int] = set()
         self.written: list[Request] = []
         self.effects: list[Effect] = []
         self._watch = 0
@@ -78,22 +83,26 @@ class Driver:
         effects = self.engine.handle(event, self.now)
         for effect in effects:
             match effect:
-                case Deliver(watch=watch, news=Resource(value=value)):
-                    self.heard[watch].append(str(value))
-                case Deliver(watch=watch, news=Status() as status):
-                    self._hear(watch, "!", status)
-                case Ambient(watch=watch, error=status):
-                    self._hear(watch, "~", status)
+                case Deliver(news=Resource(value=value)):
+                    self._hear(effect, "answered" if value is None else str(value))
+                case Deliver(news=Status() as status) | Ambient(error=status):
+                    mark = "~" if isinstance(effect, Ambient) else "!"
+                    self._hear(effect, mark + str(status).partition(":")[0])
+                    self.statuses[effect.watch].append(status)
+                case Gone(watch=watch, name=name, reason=reason):
+                    self.heard[watch].append(f"-{name} {str(reason).partition(':')[0]}")
         self.effects += effects
         return effects
 
-    def _hear(self, watch: int, mark: str, status: Status) -> None:
-        self.heard[watch].append(mark + str(status).partition(":")[0])
-        self.statuses[watch].append(status)
+    def _hear(self, effect: Deliver | Ambient, what: str) -> None:
+        about = f"{effect.name} " if effect.watch in self.collections else ""
+        self.heard[effect.watch].append(about + what)
 
     def watch(self, kind: ResourceType, name: str) -> int:
         self._watch += 1
         self.heard[self._watch] = []
+        if is_collection(kind, name):
+            self.collections.add(self._watch)
         self.statuses[self._watch] = []
         self.do(WatchStarted(self._watch, kind, name))
         self.flush()

@@ -68,6 +68,13 @@ def reports(code: int) -> Happens:
     return lambda driver, kind: driver.respond(kind, errors=[error("a", code)])
 
 
+def reports_a_loss(code: int) -> Happens:
+    """The server says why a name is not there, and in delta that it is removed."""
+    return lambda driver, kind: driver.respond(
+        kind, errors=[error("a", code)], removed=["a"] if driver.variant is Variant.DELTA else []
+    )
+
+
 def then(*steps: Happens) -> Happens:
     def happens(driver: Driver, kind: ResourceType) -> None:
         for step in steps:
@@ -247,9 +254,17 @@ ROWS = [
         ["!NOT_FOUND"], "does_not_exist", DELTA),
     Row("TP3 Abstract", "SotW cannot: absence of what was never there means nothing", ALL, False, (), deletion, [],
         "requested", SOTW),
-    Row("TP3 Abstract", "a removal beside the error is the same news (protocol.md F12)", ALL, True, (FAIL,),
-        lambda driver, kind: driver.respond(kind, errors=[error("a", NOT_FOUND)], removed=["a"]), ["!NOT_FOUND"],
-        "received_error", DELTA),
+    # protocol.md F12: the same news in both variants, although delta removes the name besides.
+    *(
+        Row("TP3 Protocol Behavior", f"of a name that is gone and in error the error stands: {word}", ALL, cached,
+            features, reports_a_loss(code), [("~" if keeps else "!") + word],
+            "received_error_but_cached" if keeps else "received_error")
+        for code, word in ((5, "NOT_FOUND"), (7, "PERMISSION_DENIED"), (13, "INTERNAL"), (14, "UNAVAILABLE"),
+                           (2, "UNKNOWN"), (99, "99"))
+        for features in ((), (FAIL,))
+        for cached in (True, False)
+        for keeps in (cached and not (features and code in {NOT_FOUND, DENIED}),)
+    ),
     Row("A88 LDS or CDS resource deletion", "other types cannot be deleted by absence", (ROUTE, ENDPOINT), True,
         (FAIL,), sends_nothing, [], "acked", SOTW),
     # A46.

@@ -23,12 +23,13 @@ from xdsclient.engine.events import (
     Variant,
 )
 from xdsclient.engine.values import Status
-from xdsclient.names import UnwatchableNameError, watched_name
+from xdsclient.names import UnwatchableNameError, WatchedName, watched_collection, watched_name
 from xdsclient.wire import MalformedResponseError, Wire
-from xdscore.resource_types import CLUSTER, LISTENER
+from xdscore.resource_types import CLUSTER, LISTENER, ROUTE, ResourceType
 
 NODE = Node("n", "c", Locality("r", "z", "s"), {"team": "pay"})
 XDSTP = "xdstp://auth/envoy.config.cluster.v3.Cluster/a"
+GLOB = "xdstp://auth/envoy.config.cluster.v3.Cluster/d/*"
 
 
 def wire(variant: Variant = Variant.SOTW) -> Wire:
@@ -232,6 +233,34 @@ def test_xdstp_name__parameters_in_another_order__is_the_same_name() -> None:
 def test_name__that_cannot_be_asked_for__says_why(name: str, problem: str) -> None:
     with pytest.raises(UnwatchableNameError, match=problem):
         watched_name(name, CLUSTER)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "text", "authority"),
+    [
+        ("*", CLUSTER, "*", "#old"),
+        (GLOB + "?b=1&a=2", CLUSTER, GLOB + "?a=2&b=1", "auth"),
+    ],
+)
+def test_collection_name__is_canonical_and_has_an_authority(
+    name: str, kind: ResourceType, text: str, authority: str
+) -> None:
+    assert watched_collection(name, kind) == WatchedName(text, authority)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "problem"),
+    [
+        ("*", ROUTE, "only listeners and clusters have it"),
+        ("a", CLUSTER, "names one resource and no collection"),
+        ("a/*", CLUSTER, "names one resource and no collection"),
+        ("xdstp://auth/envoy.config.cluster.v3.ClusterCollection/a", CLUSTER, "a list collection, which this client"),
+        ("xdstp://auth/envoy.config.listener.v3.Listener/*", CLUSTER, "names a envoy.config.listener.v3.Listener"),
+    ],
+)
+def test_collection_name__that_cannot_be_asked_for__says_why(name: str, kind: ResourceType, problem: str) -> None:
+    with pytest.raises(UnwatchableNameError, match=problem):
+        watched_collection(name, kind)
 
 
 def test_standard_type__of_clusters__reads_what_the_server_accepts() -> None:
