@@ -104,8 +104,8 @@ def case_state(row: AccessCase) -> SavedCase:
 
 
 def client_json(client: ClientFacts) -> dict[str, object]:
-    """The facts that are given, as JSON."""
-    return {field: value for field, value in asdict(client).items() if value}
+    """The facts that are given and that rules look at, as JSON."""
+    return {field: value for field, value in asdict(client).items() if value and field != "kind"}
 
 
 def cases_try(*, environment_key: str, cases: tuple[Case, ...]) -> tuple[CaseResult, ...]:

@@ -6,9 +6,10 @@ from enum import Enum
 
 
 class Role(Enum):
-    """The five roles, which are also the scopes of a token (resolutions U7)."""
+    """The roles, which are also the scopes of a token (resolutions U7)."""
 
     VIEWER = "viewer"
+    REPORTER = "reporter"
     EDITOR = "editor"
     ACCESS_EDITOR = "access-editor"
     OPERATOR = "operator"
@@ -18,9 +19,10 @@ class Role(Enum):
 # What holding a role lets one act as. Every role may read; an administrator may do everything.
 _IMPLIES: dict[Role, frozenset[Role]] = {
     Role.VIEWER: frozenset({Role.VIEWER}),
+    Role.REPORTER: frozenset({Role.VIEWER, Role.REPORTER}),
     Role.EDITOR: frozenset({Role.VIEWER, Role.EDITOR}),
     Role.ACCESS_EDITOR: frozenset({Role.VIEWER, Role.ACCESS_EDITOR}),
-    Role.OPERATOR: frozenset({Role.VIEWER, Role.OPERATOR}),
+    Role.OPERATOR: frozenset({Role.VIEWER, Role.REPORTER, Role.OPERATOR}),
     Role.ADMIN: frozenset(Role),
 }
 

@@ -101,15 +101,15 @@ def one_manifest(request: Request) -> Manifest:
     return manifests[0]
 
 
-def bulk_within_limit(document: Document, field: str) -> None:
-    """Refuse a list of more items than any request but apply may have, before anything is done for each of them. Raises
+def bulk_within_limit(document: Document, field: str, limited_by: str = "bulk_items") -> None:
+    """Refuse a list of more items than the limit of this name allows, before anything is done for each of them. Raises
     InputTooLarge.
     """
     items = document.tree.get(field) if isinstance(document.tree, dict) else None
-    limit = _limits().bulk_items
+    limit: int = getattr(_limits(), limited_by)
     if isinstance(items, list) and len(items) > limit:
         raise InputTooLarge(
-            f"'{field}' holds {len(items):,} items; at most {limit:,} are allowed (bulk_items). Nothing was done."
+            f"'{field}' holds {len(items):,} items; at most {limit:,} are allowed ({limited_by}). Nothing was done."
         )
 
 

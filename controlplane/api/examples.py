@@ -46,6 +46,14 @@ EXAMPLES: Final[Mapping[str, Any]] = {
     "rule_update": {"enabled": False},
     "access_test": {"cases": [_CASE]},
     "access_case_create": {**_CASE, "blocking": True},
+    "client_report": {
+        "source": "envoy-admin",
+        "types": ["cluster"],
+        "names": [
+            {"type": "cluster", "name": "pay", "state": "ACKED", "held": True, "version": "b78db11a53ad7672"},
+            {"type": "cluster", "name": "cart", "state": "WARMING", "held": True, "version_info": "w7"},
+        ],
+    },
     "incident_update": {"state": "acknowledged"},
     "incident_quarantine": {"reason": "clients refuse it"},
     "incident_release": {"reason": "the certificate is there now"},

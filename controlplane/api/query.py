@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from difflib import get_close_matches
 from typing import Final, TypeVar
 
 from rest_framework.request import Request
 
 from controlplane.errors import InputInvalid
+from controlplane.moments import moment_or_age
 from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
 from xdscore.schema.codes import FIELD_UNKNOWN, VALUE_REFUSED
@@ -19,19 +21,22 @@ _SECONDS: Final = re.compile(r"(\d{1,4})(ms|s)?")
 
 
 class Query:
-    """The parameters of one request. Reads collect problems; `done` raises them all."""
+    """The parameters of one request, each at most once but for the `repeatable`. Reads collect problems; `done` raises
+    them all.
+    """
 
-    def __init__(self, request: Request, known: Iterable[str]) -> None:
+    def __init__(self, request: Request, known: Iterable[str], *, repeatable: Iterable[str] = ()) -> None:
         self._request = request
         self._given = request.query_params
         self._findings: list[Finding] = []
-        names = sorted(known)
+        several = frozenset(repeatable)
+        names = sorted({*known, *several})
         for name in self._given:
             if name not in names:
                 near = get_close_matches(name, names, n=1)
                 hint = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(names) or 'none'}."
                 self._refuse(name, "is not a parameter here", code=FIELD_UNKNOWN.code, hint=hint)
-            elif len(self._given.getlist(name)) > 1:
+            elif name not in several and len(self._given.getlist(name)) > 1:
                 self._refuse(name, "is given more than once")
 
     def text(self, name: str, default: str = "", *, at_most: int = 1_024) -> str:
@@ -90,6 +95,20 @@ class Query:
             return default
         return value
 
+    def words(self, name: str, choices: Iterable[str]) -> tuple[str, ...]:
+        """Some of these words: the parameter may be repeated, and each may hold several, separated by commas."""
+        allowed = list(choices)
+        given = [word for value in self._given.getlist(name) for word in value.split(",")]
+        strange = ", ".join(f"'{word}'" for word in dict.fromkeys(given) if word not in allowed)
+        if strange:
+            self._refuse(name, f"cannot hold {shown(strange)}", hint=f"Choices: {', '.join(allowed)}.")
+            return ()
+        return tuple(given)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """The values of a parameter that may be repeated, as they are."""
+        return tuple(self._given.getlist(name))
+
     def seconds(self, name: str, *, at_most: int) -> float:
         """A time such as `20s`, `500ms` or `20`; 0 when it is not given."""
         value = self._given.get(name)
@@ -101,6 +120,16 @@ class Query:
             self._refuse(name, f"must be a time of at most {at_most}s, for example 20s")
             return 0.0
         return seconds
+
+    def since(self, name: str, now: Callable[[], datetime]) -> datetime | None:
+        """A time, or an age that is counted back from `now`."""
+        value = self._given.get(name)
+        if value is None:
+            return None
+        found = moment_or_age(value, now())
+        if found is None:
+            self._refuse(name, "must be a time such as 2026-07-01T12:00:00Z, or an age such as 24h")
+        return found
 
     def parsed(self, name: str, parse: Callable[[str], T | None], default: T, *, wanted: str) -> T:
         """Whatever `parse` makes of the text; None from it is a problem."""

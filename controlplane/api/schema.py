@@ -16,6 +16,9 @@ from controlplane.api.pages import DEFAULT_ITEMS, MAX_ITEMS
 from controlplane.api.problems import CONTENT_TYPE, reason_of
 from controlplane.api.shapes.common import ProblemOut
 from controlplane.api.waiting import Wanted
+from controlplane.incidents.values import IncidentState
+from controlplane.status.values import Status
+from xdscore.server_features import CRITERIA, DEFAULT_FEATURES, BootstrapFeature
 
 _YAML: Final = "application/yaml"
 _JSON: Final = "application/json"
@@ -33,6 +36,10 @@ MANIFEST: Final[dict[str, Any]] = {
 }
 
 MANIFEST_LIST: Final[dict[str, Any]] = {"type": "array", "items": MANIFEST}
+DOCUMENT: Final[dict[str, Any]] = {
+    "anyOf": [MANIFEST, {"$ref": "#/components/schemas/ResourceRowOut"}],
+    "description": "The manifest; with `status=true` the resource's line of the list, with the manifest in it.",
+}
 PLAIN: Final[dict[str, Any]] = {
     "anyOf": [MANIFEST, MANIFEST_LIST],
     "description": "Plain manifests. As YAML, in several documents too.",
@@ -63,10 +70,17 @@ RESOURCE_FILTERS: Final = [
     _query("type", OpenApiTypes.STR, "A type's word or type URL."),
     _query("owner", OpenApiTypes.STR, "Exactly this owner; empty: none."),
     _query("name", OpenApiTypes.STR, "A part of the name."),
+    _query("status", {"type": "string", "enum": [each.value for each in Status]}, "Only those that stand so."),
     _query(
         "manifests", OpenApiTypes.BOOL, "With each resource's manifest. As YAML the answer is a file that apply takes."
     ),
 ]
+WITH_STATUS: Final = _query(
+    "status",
+    OpenApiTypes.BOOL,
+    "Answer its line of the list, which says how it stands, with the manifest in it.",
+    default=False,
+)
 BOOTSTRAP_PARAMETERS: Final = [
     _query("environment", OpenApiTypes.STR, "The environment the client belongs to.", default="default"),
     _query("node_id", OpenApiTypes.STR, "The client's name.", required=True),
@@ -75,6 +89,21 @@ BOOTSTRAP_PARAMETERS: Final = [
         {"type": "string", "enum": ["sotw", "delta"], "default": "sotw"},
         "Envoy: which form of the protocol.",
     ),
+    _query(
+        "server_features",
+        {"type": "array", "items": {"type": "string", "enum": [each.value for each in BootstrapFeature]}},
+        "gRPC: server features of the file beside those it always has ("
+        + ", ".join(f"`{each.value}`" for each in BootstrapFeature if each in DEFAULT_FEATURES)
+        + "); repeated, or separated by commas. "
+        + " ".join(f"`{feature.value}`: {criterion}" for feature, criterion in CRITERIA.items()),
+    ),
+    _query(
+        "allowed_grpc_services",
+        {"type": "array", "items": {"type": "string", "minLength": 1}},
+        "gRPC, of a draft (gRFC A102): the target URIs of side-channel services that resources may name, such as "
+        "`dns:///ratelimit.example:443`; repeated. Each is called over TLS and known by the authorities that the "
+        "client's machine trusts. C-core 1.85 reads it with `GRPC_EXPERIMENTAL_XDS_EXT_PROC_ON_CLIENT=true` only.",
+    ),
 ]
 _ENVIRONMENT: Final = _query("environment", OpenApiTypes.STR, "Only of this environment.")
 CLIENT_FILTERS: Final = [
@@ -82,7 +111,20 @@ CLIENT_FILTERS: Final = [
     _query("node_id", OpenApiTypes.STR, "Exactly this node id."),
     _query("connected", OpenApiTypes.BOOL, "Only those with an open stream."),
 ]
-INCIDENT_FILTERS: Final = (_ENVIRONMENT, _query("state", OpenApiTypes.STR, "Only in this state."))
+INCIDENT_FILTERS: Final = (
+    _ENVIRONMENT,
+    _query("state", {"type": "string", "enum": [each.value for each in IncidentState]}, "Only in this state."),
+    _query("type", OpenApiTypes.STR, "Only about this type: its word or type URL."),
+    _query("name", OpenApiTypes.STR, "Only about resources whose name contains this."),
+    _query("resource", OpenApiTypes.STR, "Only about this resource: `TYPE/NAME`."),
+    _query("client", OpenApiTypes.STR, "Only what this client refuses: its id or node id."),
+    _query("author", OpenApiTypes.STR, "Only where the suspect change is by this author."),
+    _query(
+        "since",
+        OpenApiTypes.STR,
+        "Only what was refused since: a time such as `2026-07-01T12:00:00Z`, or an age such as `24h`.",
+    ),
+)
 ACCESS_HISTORY_FILTERS: Final = [
     _query("subject", {"type": "string", "enum": ["rule", "group"]}, "Only of rules, or of client groups."),
     _query("id", {"type": "integer", "minimum": 1}, "Only of the one with this id."),
@@ -228,7 +270,7 @@ _BETA: Final = frozenset(
         *("access_case_list", "access_case_create", "access_case_delete", "access_history", "access_review"),
         *("channel_list", "channel_create", "channel_get", "channel_delete", "channel_test", "channel_resume"),
         *("delivery_list", "notification_list", "revision_restore", "error_get"),
-        *("client_token_list", "client_token_create", "client_token_revoke"),
+        *("client_token_list", "client_token_create", "client_token_revoke", "client_said", "client_report"),
     }
 )
 

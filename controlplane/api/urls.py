@@ -40,6 +40,7 @@ from controlplane.api.views.schema import SchemaPageView, SchemaView
 from controlplane.api.views.snapshots import SnapshotListView, SnapshotView
 from controlplane.api.views.tokens import TokenListView, TokenView
 from controlplane.api.views.validate import ValidateView
+from controlplane.api.views.words import ClientWordView
 from controlplane.api.waiting import waits
 
 converters_register()
@@ -74,6 +75,7 @@ urlpatterns: list[URLPattern] = [
     path("clients", ClientListView.as_view()),
     path("clients/<slug:client_id>", ClientView.as_view()),
     path("clients/<slug:client_id>/subscriptions", SubscriptionListView.as_view()),
+    path("clients/<slug:client_id>/said", ClientWordView.as_view()),
     path("explain", ExplainView.as_view()),
     path("incidents", IncidentListView.as_view()),
     path("incidents/<slug:incident_id>", IncidentView.as_view()),

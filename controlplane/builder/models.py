@@ -43,7 +43,8 @@ class Build(models.Model):
 
 
 class HeldResource(models.Model):
-    """A name that the newest build does not serve as written, and why: an older revision is (`served`), or nothing.
+    """A name that the newest build does not serve as written, and why: an older revision is (`served`), or nothing; or,
+    with `kinds`, it is served as written, but to clients of these kinds.
 
     Written in the transaction that publishes, so that it never tells of another snapshot than the served one.
     """
@@ -53,6 +54,7 @@ class HeldResource(models.Model):
     name = models.CharField(max_length=1024)
     served = models.BooleanField()
     reason = models.CharField(max_length=300)
+    kinds = models.JSONField(default=list, db_default=[])
     findings = models.JSONField(default=list)
     generation = models.PositiveBigIntegerField()
 

@@ -7,7 +7,7 @@ from itertools import chain, islice
 
 from controlplane.builder.models import Build, BuildOutcome, HeldResource
 from controlplane.builder.stages.fallback import Held, Resolution
-from controlplane.builder.stages.wording import finding_counts, findings_of_held, other_findings
+from controlplane.builder.stages.wording import code_of, finding_counts, findings_of_held, other_findings
 from controlplane.catalog.heads import Head
 from controlplane.catalog.selectors import reference_pointers
 from controlplane.catalog.values import finding_to_json
@@ -15,8 +15,8 @@ from controlplane.databases import READER
 from xdscore.findings import Finding
 from xdscore.snapshot import EntryKey
 
-# A build that holds more names than this is one mistake with many victims; the first ones tell it, the count says how
-# many there are.
+# A build that holds more names than this is one mistake with many victims; the first ones tell it with everything that
+# was found. Of the others it is kept that they are held, and for what: a list must never call them published.
 MAX_HELD = 1_000
 MAX_FINDINGS = 500
 _MAX_FINDINGS_OF_ONE = 20
@@ -36,7 +36,6 @@ class Report:
     """What a build found, ready to be written."""
 
     held: tuple[HeldWhy, ...]
-    held_count: int
     findings: tuple[Finding, ...]
     finding_counts: Mapping[str, int]
 
@@ -47,15 +46,16 @@ def report_of(
     """The report on a resolution, with the places of the references it tells of. `checked`: what else there is to say,
     of an Envoy that read it.
     """
-    shown = resolution.held[:MAX_HELD]
+    shown, others_held = resolution.held[:MAX_HELD], resolution.held[MAX_HELD:]
     pointers = _pointers(resolution, heads, [each.key for each in shown])
     held = tuple(
         HeldWhy(each, findings_of_held(each, resolution, environment, pointers)[:_MAX_FINDINGS_OF_ONE])
         for each in shown
     )
+    held += tuple(HeldWhy(each, ()) for each in others_held)
     others = tuple(islice(chain(checked, other_findings(resolution, environment, pointers)), MAX_FINDINGS))
     counts = finding_counts(resolution) + Counter(each.code for each in checked)
-    return Report(held, len(resolution.held), others, dict(sorted(counts.items())))
+    return Report(held, others, dict(sorted(counts.items())))
 
 
 def build_record(
@@ -78,8 +78,8 @@ def build_record(
         outcome=outcome,
         stage_ms=dict(stage_ms),
         detail=detail[:1000],
-        held=[_held_json(each.held) for each in report.held] if report is not None else [],
-        held_count=report.held_count if report is not None else 0,
+        held=[_held_json(each.held) for each in report.held[:MAX_HELD]] if report is not None else [],
+        held_count=len(report.held) if report is not None else 0,
         findings=[finding_to_json(each) for each in report.findings] if report is not None else [],
         finding_counts=dict(report.finding_counts) if report is not None else {},
     ).pk
@@ -87,29 +87,28 @@ def build_record(
 
 def held_replace(*, environment_id: int, generation: int, held: Sequence[HeldWhy]) -> None:
     """Make these the names that the environment holds back; only what differs is written."""
-    before = {(row.type, row.name): row for row in HeldResource.objects.filter(environment_id=environment_id)}
+    rows = HeldResource.objects.filter(environment_id=environment_id)
+    before = {
+        (word, name): (pk, tuple(said))
+        for pk, word, name, *said in rows.values_list("pk", "type", "name", "served", "reason", "kinds", "findings")
+    }
     wanted = {each.held.key: each for each in held}
-    gone = [row.pk for key, row in before.items() if key not in wanted]
+    gone = [pk for key, (pk, _) in before.items() if key not in wanted]
     for start in range(0, len(gone), _BATCH):
         HeldResource.objects.filter(pk__in=gone[start : start + _BATCH]).delete()
-    rows = []
+    changed = []
     for key, each in wanted.items():
-        row = HeldResource(
-            environment_id=environment_id,
-            type=key[0],
-            name=key[1],
-            served=each.held.served,
-            reason=each.held.reason,
-            findings=[finding_to_json(finding) for finding in each.findings],
-            generation=generation,
-        )
-        if key not in before or _said(before[key]) != _said(row):
-            rows.append(row)
+        findings = [finding_to_json(finding) for finding in each.findings]
+        said = (each.held.served, each.held.reason, list(each.held.kinds), findings)
+        if key not in before or before[key][1] != said:
+            row = HeldResource(environment_id=environment_id, type=key[0], name=key[1], generation=generation)
+            row.served, row.reason, row.kinds, row.findings = said
+            changed.append(row)
     HeldResource.objects.bulk_create(
-        rows,
+        changed,
         update_conflicts=True,
         unique_fields=["environment", "type", "name"],
-        update_fields=["served", "reason", "findings", "generation"],
+        update_fields=["served", "reason", "kinds", "findings", "generation"],
         batch_size=_BATCH,
     )
 
@@ -126,10 +125,6 @@ def _pointers(
     return {(by_revision[revision], target): pointer for (revision, target), pointer in found.items()}
 
 
-def _said(row: HeldResource) -> tuple[bool, str, object]:
-    return row.served, row.reason, row.findings
-
-
 def _held_json(held: Held) -> dict[str, object]:
     word, name = held.key
-    return {"type": word, "name": name, "reason": held.reason, "served": held.served, "code": held.cause.value}
+    return {"type": word, "name": name, "reason": held.reason, "served": held.served, "code": code_of(held)}

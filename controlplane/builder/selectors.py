@@ -1,14 +1,15 @@
 """Answers what became of a change: which build covered it, and what that build said (resolutions D6)."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import Enum
 
 from django.db import models
 from django.db.models.functions import Cast, Coalesce
 
 from controlplane.builder.models import Build, BuildOutcome, HeldResource
-from controlplane.builder.stages.fallback import Cause
+from controlplane.builder.stages.fallback import REJECTED, Cause
 from controlplane.catalog.models import Change, Revision
 from controlplane.catalog.selectors import change_get
 from controlplane.catalog.values import finding_from_json
@@ -37,8 +38,9 @@ class ChangeState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HeldName:
-    """A name that is not served as written: it runs an older revision (`served`), or nothing. `findings` say why, with
-    their places in the manifest.
+    """A name that is not served as written: it runs an older revision (`served`), or nothing; or it is withheld from
+    these `kinds` of clients alone. `findings` say why, with their places in the manifest. `since` is when the build
+    ended that said so first; None once its record is forgotten, and where nobody asked.
     """
 
     type: str
@@ -46,6 +48,13 @@ class HeldName:
     reason: str
     served: bool
     findings: tuple[Finding, ...] = ()
+    kinds: tuple[str, ...] = ()
+    since: datetime | None = None
+
+    @property
+    def rejected(self) -> bool:
+        """Whether it is held because of a quarantine."""
+        return self.reason == REJECTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +100,43 @@ def changes_unfinished(*, public_ids: Sequence[str]) -> frozenset[str]:
     return frozenset(unfinished)
 
 
-def held_names(*, environment_key: str) -> Mapping[tuple[str, str], HeldName]:
-    """What an environment does not serve as written, by (type, name); the first 1,000 of it (`recording.MAX_HELD`)."""
+def held_names(*, environment_key: str, keys: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], HeldName]:
+    """Those of these (type, name) that an environment does not serve as written. One query."""
+    ended = _ended().filter(environment=models.OuterRef("environment"), to_generation=models.OuterRef("generation"))
+    rows = held_rows(environment_key=environment_key).filter(
+        type__in={word for word, _ in keys}, name__in={name for _, name in keys}
+    )
+    rows = rows.annotate(since=models.Subquery(ended.order_by("id").values("at")[:1]))
+    return {
+        (row.type, row.name): replace(_held_name(row), since=row.since) for row in rows if (row.type, row.name) in keys
+    }
+
+
+def held_rows(
+    *, environment_key: str, rejected: bool | None = None, served: bool | None = None
+) -> models.QuerySet[HeldResource]:
+    """The names that an environment does not serve as written, for lists that are filtered by them: because of a
+    quarantine or not, with an older revision in their place or not.
+    """
     rows = HeldResource.objects.filter(environment__key=environment_key)
-    return {(row.type, row.name): _held_name(row) for row in rows}
+    if rejected is not None:
+        rows = rows.filter(reason=REJECTED) if rejected else rows.exclude(reason=REJECTED)
+    return rows if served is None else rows.filter(served=served)
+
+
+def covered_at(*, environment_key: str, generations: Collection[int]) -> Mapping[int, datetime]:
+    """When the build that first covered each of these generations ended; what is not built, or whose build is
+    forgotten (`retention`), is left out. One query.
+    """
+    first = _ended().filter(
+        environment=models.OuterRef("environment"), to_generation__gte=models.OuterRef("generation")
+    )
+    first = first.order_by("to_generation", "id")
+    changes = Change.objects.filter(environment__key=environment_key, generation__in=generations).annotate(
+        covered=models.Subquery(first.values("at")[:1]), since=models.Subquery(first.values("from_generation")[:1])
+    )
+    rows = changes.exclude(covered=None).values_list("generation", "since", "covered")
+    return {generation: covered for generation, since, covered in rows if since < generation}
 
 
 def held_with_code(
@@ -128,7 +170,7 @@ def environments_failing() -> int:
 
 
 def held_name(*, environment_key: str, word: str, name: str) -> HeldName | None:
-    """Why one name is not served as written; None when it is, or was not among the first (`recording.MAX_HELD`)."""
+    """Why one name is not served as written; None when it is."""
     row = HeldResource.objects.filter(environment__key=environment_key, type=word, name=name).first()
     return _held_name(row) if row is not None else None
 
@@ -151,6 +193,11 @@ def builds_of_epochs(*, environment_key: str, epochs: Sequence[int]) -> Mapping[
 def build_list(*, environment_key: str) -> models.QuerySet[Build]:
     """The runs of the builder for an environment, newest first."""
     return Build.objects.filter(environment__key=environment_key).order_by("-id")
+
+
+def _ended() -> models.QuerySet[Build]:
+    """The builds that said what is served."""
+    return Build.objects.filter(outcome__in=(BuildOutcome.PUBLISHED, BuildOutcome.UNCHANGED))
 
 
 def _unbuilt(covering: models.QuerySet[Build]) -> ChangeProgress:
@@ -186,7 +233,7 @@ def _held(change: Change) -> tuple[HeldName, ...]:
 
 def _held_name(row: HeldResource) -> HeldName:
     findings = tuple(finding_from_json(each) for each in row.findings)
-    return HeldName(row.type, row.name, row.reason, row.served, findings)
+    return HeldName(row.type, row.name, row.reason, row.served, findings, tuple(row.kinds))
 
 
 def _count(rows: models.QuerySet[Build]) -> Coalesce:

@@ -248,7 +248,7 @@ def _publish(prepared: _Prepared, watch: "_Stopwatch") -> None:
         generation=state.at.generation,
         outcome=published.outcome.value,
         epoch=published.epoch,
-        held=report.held_count,
+        held=len(report.held),
         stage_ms=watch.laps_ms,
     )
 

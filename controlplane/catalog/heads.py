@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from controlplane.catalog.withholding import Withholding
 from xdscore.access import Effect
 from xdscore.snapshot import Content, Entry, EntryKey, RemovedName, Served
 
@@ -14,7 +15,8 @@ class Head:
 
     `content` is None after a deletion. `references` is what the head needs, `claims` what it wants to itself;
     `proven_claims` is what the proven revision wants. `revision` numbers the head revisions of an environment in the
-    order of their writing. `entry` is what is served when nothing speaks against the head.
+    order of their writing. `entry` is what is served when nothing speaks against the head. `withholding`: of a head in
+    quarantine, whom it is withheld from.
     """
 
     key: EntryKey
@@ -26,6 +28,7 @@ class Head:
     references: tuple[EntryKey, ...] = ()
     claims: tuple[str, ...] = ()
     proven_claims: tuple[str, ...] = ()
+    withholding: Withholding | None = None
     entry: Entry = field(init=False, compare=False)
 
     def __post_init__(self) -> None:

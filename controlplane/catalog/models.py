@@ -255,12 +255,18 @@ class ExpiryNotice(models.Model):
 
 
 class Quarantine(models.Model):
-    """A revision that is not served in its environment; the last proven one is, or an error says why none is."""
+    """A revision that is not served in its environment; the last proven one is, or an error says why none is.
+
+    `refused_by` and `accepted_by` hold, by kind of client, the marks of those that refused it and of those that took it
+    when they were let try it (`catalog.withholding`).
+    """
 
     revision = models.ForeignKey(Revision, on_delete=models.CASCADE, related_name="quarantines")
     cause = models.CharField(max_length=16, choices=_choices(QuarantineCause))
     incident = models.CharField(max_length=36, blank=True, default="")
     reason = models.CharField(max_length=500)
+    refused_by = models.JSONField(default=dict, db_default={})
+    accepted_by = models.JSONField(default=dict, db_default={})
     opened_at = models.DateTimeField(default=timezone.now)
     opened_by = models.CharField(max_length=150)
     released_at = models.DateTimeField(null=True, blank=True)

@@ -185,14 +185,16 @@ def resource_row(row: Resource) -> ResourceRow:
 
 def resource_get(*, environment_key: str, kind: ResourceType, name: str) -> ResourceContent:
     """One resource with its bytes. Raises NotFound."""
-    row = (
-        Resource.objects.filter(environment__key=environment_key, type=kind.word, name=name, deleted=False)
-        .select_related("head", "head__blob")
-        .first()
-    )
+    row = resource_named(environment_key=environment_key, kind=kind, name=name)
+    return resource_content(row, environment_key=environment_key)
+
+
+def resource_named(*, environment_key: str, kind: ResourceType, name: str) -> Resource:
+    """The row of one resource, for `resource_row` and `resource_content`. Raises NotFound."""
+    row = resource_list(environment_key=environment_key, kind=kind, contents=True).filter(name=name).first()
     if row is None:
         raise NotFound(f"There is no {kind.word} '{name}' in '{environment_key}'.")
-    return resource_content(row, environment_key=environment_key)
+    return row
 
 
 def resources_named(
@@ -324,6 +326,17 @@ def revision_numbers(*, environment_key: str, versions: Mapping[tuple[str, str],
         for word, name, version, number in rows.values_list("resource__type", "resource__name", "version", "number"):
             if versions.get((word, name)) == version:
                 found[word, name] = number
+    return found
+
+
+def written_at(*, environment_key: str, keys: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], datetime]:
+    """When each (type word, name) was written last, a deletion too; names that never were are left out."""
+    names, found = sorted({name for _, name in keys}), {}
+    for start in range(0, len(names), _BATCH):
+        rows = Resource.objects.filter(environment__key=environment_key, name__in=names[start : start + _BATCH])
+        for word, name, at in rows.values_list("type", "name", "head__at"):
+            if (word, name) in keys and at is not None:
+                found[word, name] = at
     return found
 
 

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping
 
 from django.db import models
 
+from controlplane.catalog.choices import QuarantineCause
 from controlplane.catalog.heads import CatalogState, Head, Moment
 from controlplane.catalog.models import Environment, Quarantine, Resource
 from controlplane.catalog.selectors import change_of_generation
+from controlplane.catalog.withholding import Withholding, marks_of
 from controlplane.databases import READER
 from xdscore.access import Effect
 from xdscore.snapshot import Content, EntryKey
@@ -78,6 +80,7 @@ def _touched(
     heads: Mapping[EntryKey, Head],
 ) -> Iterator[Head]:
     quarantines = Quarantine.objects.filter(released_at=None)
+    withholdings = _withholdings(environment_id)
     rows = (
         _resources(environment_id, since)
         .annotate(
@@ -103,7 +106,24 @@ def _touched(
             references=references.get(revision, ()),
             claims=_claims(head[4]),
             proven_claims=_claims(proven[4]),
+            withholding=withholdings.get(revision) if quarantined else None,
         )
+
+
+def _withholdings(environment_id: int) -> Mapping[int, Withholding]:
+    """By revision, from whom an open quarantine withholds it."""
+    rows = Quarantine.objects.using(READER).filter(released_at=None, revision__resource__environment_id=environment_id)
+    columns = ("revision_id", "cause", "refused_by", "accepted_by", "revision__proof")
+    return {
+        revision: Withholding(
+            marks_of(refused_by),
+            marks_of(accepted_by),
+            acknowledged=proof is not None,
+            # What an operator took out of service is not tried on anybody.
+            probed=cause == QuarantineCause.AUTOMATIC.value,
+        )
+        for revision, cause, refused_by, accepted_by, proof in rows.values_list(*columns)
+    }
 
 
 def _references(environment_id: int, since: int) -> Mapping[int, tuple[EntryKey, ...]]:

@@ -1,9 +1,11 @@
 """Ready bootstrap files for gRPC clients and for Envoy. Pure: configuration and a node in, a tree out.
 
-Sources: gRFC A27 and A47 (bootstrap), A65 (mTLS credentials), A97 (call credentials), A88 and xRFC TP3
-(server features), Envoy's "xDS configuration API overview".
+Sources: gRFC A27 and A47 (bootstrap), A65 (mTLS credentials), A97 (call credentials), A81, A88 and xRFC TP3
+(server features), A102, a draft (side channels), Envoy's "xDS configuration API overview".
 """
 
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import ip_address
@@ -11,6 +13,7 @@ from ipaddress import ip_address
 from controlplane.config import Config
 from controlplane.values import AdsAuth
 from xdscore.selectors import ClientFacts, EnvironmentChoice, Selector, choose_environment
+from xdscore.server_features import DEFAULT_FEATURES, BootstrapFeature
 
 Tree = dict[str, object]
 
@@ -25,6 +28,13 @@ _TOKEN_SECRET = "parley_client_token"  # noqa: S105 - the name of a secret
 _TRUST_RELOAD = "600s"
 _ADMIN_PORT = 9901
 _CONTROL_PLANE = "parley_ads"
+
+# A102: a "fully-qualified target URI". `host:443` is none, and no target that is spelled in full would ever equal it.
+_TARGET_URI = re.compile(r"[a-z][a-z0-9+-]*:(?!\d+\Z)[!-~]+")
+_MAX_TARGET_CHARS = 1_024
+
+_DATA_ERROR_HANDLING = "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING"
+_CALL_CREDENTIALS = "GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS"
 
 
 _ENVOY_CREDENTIAL: Tree = {
@@ -88,19 +98,46 @@ def node_for(node_id: str, environment: str, environments: tuple[EnvironmentChoi
     )
 
 
-def grpc_bootstrap(config: Config, node: Node) -> Tree:
-    """The file that GRPC_XDS_BOOTSTRAP names.
+def grpc_bootstrap(
+    config: Config,
+    node: Node,
+    *,
+    features: Collection[BootstrapFeature] = (),
+    allowed_services: Collection[str] = (),
+) -> Tree:
+    """The file that GRPC_XDS_BOOTSTRAP names. Without `features` a client keeps what it had when it refuses a change.
 
-    `fail_on_data_errors`: a NOT_FOUND or PERMISSION_DENIED ends the use of a cached resource at once (A88).
-    `resource_timer_is_transient_error`: not having heard of a resource is no proof that it does not exist (A88).
+    `features`: server features beside DEFAULT_FEATURES; CRITERIA says when each is right. `allowed_services`: target
+    URIs of side-channel services that resources may name (A102); each is called over TLS and known by the authorities
+    that the client's machine trusts.
     """
     server: Tree = {
         "server_uri": str(config.ads_public_address),
         "channel_creds": [_grpc_credentials(config)],
         **_grpc_call_credentials(config),
-        "server_features": ["xds_v3", "fail_on_data_errors", "resource_timer_is_transient_error"],
+        "server_features": [each.value for each in BootstrapFeature if each in DEFAULT_FEATURES or each in features],
     }
-    return {"xds_servers": [server], "node": _node(node)}
+    # grpc-js-xds refuses a node without a locality, be it empty (clients.md section 2.5).
+    tree: Tree = {"xds_servers": [server], "node": {**_node(node), "locality": {}}}
+    if allowed_services:
+        # A102: at least one kind of channel credentials; a client stops at the first one that it supports.
+        tree["allowed_grpc_services"] = {uri: {"channel_creds": [{"type": "tls"}]} for uri in allowed_services}
+    return tree
+
+
+def target_problem(uri: str) -> str:
+    """Why gRPC could not find a side-channel service by this URI; empty: it can. Follows "the URI"."""
+    if len(uri) > _MAX_TARGET_CHARS:
+        return f"has {len(uri)} characters; at most {_MAX_TARGET_CHARS} are allowed"
+    return "" if _TARGET_URI.fullmatch(uri) else "is no target URI with its scheme"
+
+
+def grpc_variables(config: Config) -> Mapping[str, str]:
+    """Variables that must be `true` in a client's environment, and what a client without each of them does."""
+    needed = {_DATA_ERROR_HANDLING: "reports “does not exist” after about 15 s in place of the reason"}
+    if _grpc_call_credentials(config):
+        needed[_CALL_CREDENTIALS] = "sends no token and is not let in"
+    return needed
 
 
 def envoy_bootstrap(config: Config, node: Node, variant: Variant) -> Tree:

@@ -14,10 +14,10 @@ from django.db import connection
 from django.db.models import Case, Count, Exists, IntegerField, Max, OuterRef, Q, Value, When, Window
 from django.db.models.expressions import RawSQL
 
-from controlplane.clients.families import ClientFamily
 from controlplane.clients.models import Client, Nack, Stream
 from controlplane.clients.selectors import ClientSummary, NackView, StreamView, client_rows, client_summaries, nacks_get
 from controlplane.clients.troubles import Troubles, troubles_of
+from xdscore.client_kinds import ClientFamily
 
 
 class Standing(StrEnum):

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from controlplane.catalog.values import ProvenContent
-from controlplane.clients.families import ClientFamily
+from xdscore.client_kinds import ClientFamily
 from xdscore.evidence import Evidence
 
 # What one transaction may take (resolutions part 7): about 15 ms of SQLite's one writer.
@@ -127,7 +127,8 @@ class SubscriptionFact(NamedTuple):
 class NackFact:
     """A NACK: the version of the response, the words of the client, the hashes of what it held and of the suspects.
 
-    `evidence`: on which ground they are suspected.
+    `evidence`: on which ground they are suspected. `kept`: the hash of what the client had acknowledged of the
+    suspects; `healing`: it is sent that again.
     """
 
     client: str
@@ -138,9 +139,20 @@ class NackFact:
     text: str
     resources: str
     suspects: str
+    kept: str
     repeats: int
     age_s: float
     evidence: Evidence = Evidence.TEXT
+    healing: bool = False
+
+
+class ProbeFact(NamedTuple):
+    """A client acknowledged a content that is withheld from others and that it was let try."""
+
+    client: str
+    word: str
+    name: str
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +168,13 @@ class FactBatch:
     content_lists: tuple[Interned, ...] = ()
     nacks: tuple[NackFact, ...] = ()
     proven: tuple[ProvenContent, ...] = field(default=())
+    probes: tuple[ProbeFact, ...] = ()
 
     @property
     def keys(self) -> int:
         """How much of MAX_BATCH_KEYS this batch takes."""
-        return len(self.streams) + len(self.ends) + len(self.subscriptions) + len(self.nacks) + len(self.proven)
+        answers = len(self.nacks) + len(self.proven) + len(self.probes)
+        return len(self.streams) + len(self.ends) + len(self.subscriptions) + answers
 
 
 def intern_names(names: Iterable[str]) -> Interned:

@@ -35,13 +35,19 @@ class ConnectedClient:
 
 @dataclass(frozen=True, slots=True)
 class StreamNack:
-    """A NACK of one stream and type. `resources` and `suspects` are (name, version); `text` is redacted and escaped."""
+    """A NACK of one stream and type. `resources` and `suspects` are (name, version); `text` is redacted and escaped.
+
+    `kept`: the (name, version) of what the client had acknowledged of the suspects, None where that was not written
+    down; `healing`: it was sent that again.
+    """
 
     id: int
     text: str
     resources: tuple[tuple[str, str], ...]
     suspects: tuple[tuple[str, str], ...]
     at: datetime
+    kept: tuple[tuple[str, str], ...] | None = None
+    healing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +114,18 @@ def fleet_subscriptions(*, clients: Collection[str], max_nacks: int) -> Mapping[
 def _nacks(clients: list[str], streams: set[str], limit: int) -> dict[tuple[str, str], list[StreamNack]]:
     newest = list(Nack.objects.filter(client__in=clients).order_by("-id")[:limit])
     rows = [row for row in newest if row.stream in streams]
-    contents = _content_lists({key for row in rows for key in (row.resources_id, row.suspects_id)})
+    lists = (each for row in rows for each in (row.resources_id, row.suspects_id, row.kept_id))
+    contents = _content_lists({each for each in lists if each is not None})
     found: dict[tuple[str, str], list[StreamNack]] = {}
     for row in reversed(rows):
         nack = StreamNack(
-            row.pk, row.text, contents.get(row.resources_id, ()), contents.get(row.suspects_id, ()), row.at
+            row.pk,
+            row.text,
+            contents.get(row.resources_id, ()),
+            contents.get(row.suspects_id, ()),
+            row.at,
+            contents.get(row.kept_id, ()) if row.kept_id is not None else None,
+            row.healing,
         )
         found.setdefault((row.stream, row.type), []).append(nack)
     return found

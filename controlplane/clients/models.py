@@ -9,11 +9,13 @@ from enum import Enum
 
 from django.db import models
 
+from controlplane.clients.comparing import DifferenceKind
 from controlplane.clients.facts import HASH_CHARS, SubscriptionState
-from controlplane.clients.families import ClientFamily
 from controlplane.clients.identity import CLIENT_ID_CHARS
+from xdscore.client_kinds import ClientFamily
 from xdscore.evidence import Evidence
 from xdscore.resource_types import RESOURCE_TYPES
+from xdscore.said import SaidSource, SaidState
 
 STREAM_ID_CHARS = 32
 VERSION_CHARS = 64
@@ -153,7 +155,11 @@ class ContentList(models.Model):
 
 
 class Nack(models.Model):
-    """A NACK: what was refused, in the client's own words. `digested_at` is null until incidents have taken it in."""
+    """A NACK: what was refused, in the client's own words. `digested_at` is null until incidents have taken it in.
+
+    `kept`: what the client had acknowledged, on the same stream, of the suspects; null where an ADS process of the
+    version before wrote it. `healing`: it was sent that again, because it may have dropped it (protocol.md F17a).
+    """
 
     client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="nacks", db_index=False)
     stream = models.CharField(max_length=STREAM_ID_CHARS)  # no foreign key: closed streams are forgotten sooner
@@ -163,6 +169,8 @@ class Nack(models.Model):
     text = models.TextField(blank=True)
     resources = models.ForeignKey(ContentList, on_delete=models.RESTRICT, related_name="+", db_index=False)
     suspects = models.ForeignKey(ContentList, on_delete=models.RESTRICT, related_name="+", db_index=False)
+    kept = models.ForeignKey(ContentList, on_delete=models.RESTRICT, related_name="+", db_index=False, null=True)
+    healing = models.BooleanField(db_default=False)
     evidence = models.CharField(max_length=16, db_default=Evidence.TEXT.value)
     repeats = models.PositiveIntegerField(default=1)
     at = models.DateTimeField(db_index=True)
@@ -185,6 +193,26 @@ class Nack(models.Model):
         return f"{self.type} nack of {self.client_id}"
 
 
+class ContentProbe(models.Model):
+    """A client acknowledged a content that is withheld from others and that it was let try. A row waits here until the
+    catalogue was told.
+    """
+
+    client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="+")
+    type = models.CharField(max_length=16)
+    name = models.CharField(max_length=1024)
+    version = models.CharField(max_length=VERSION_CHARS)
+
+    class Meta:
+        """Of a known type."""
+
+        constraints = (models.CheckConstraint(condition=models.Q(type__in=TYPE_WORDS), name="probe_type_known"),)
+
+    def __str__(self) -> str:
+        """What was tried."""
+        return f"{self.type} {self.name} {self.version}"
+
+
 class ContentProof(models.Model):
     """A client acknowledged a response that held this content. A row waits here until the catalogue was told."""
 
@@ -203,3 +231,66 @@ class ContentProof(models.Model):
     def __str__(self) -> str:
         """What was proven."""
         return f"{self.type} {self.name} {self.version}"
+
+
+class Report(models.Model):
+    """That a data plane's own word was compared with what Parley believes, and how that ended; `by`: who brought it."""
+
+    client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="reports", db_index=False)
+    at = models.DateTimeField(db_index=True)
+    source = models.CharField(max_length=16, choices=[(value, value) for value in _values(SaidSource)])
+    by = models.CharField(max_length=255)
+    compared = models.PositiveIntegerField()
+    differing = models.PositiveIntegerField()
+    by_presence = models.PositiveIntegerField()
+    unsure = models.PositiveIntegerField()
+
+    class Meta:
+        """Read by client, newest first."""
+
+        indexes = (models.Index(fields=("client", "-id"), name="report_by_client"),)
+        constraints = (
+            models.CheckConstraint(condition=models.Q(source__in=_values(SaidSource)), name="report_source_known"),
+        )
+
+    def __str__(self) -> str:
+        """Whose, and how much of it differs."""
+        return f"{self.differing} of {self.compared} differ at {self.client_id}"
+
+
+class SaidDifference(models.Model):
+    """A name on which a data plane's own word differs from what Parley believes, as it was compared last.
+
+    `since`: when the name was first seen to differ; it stays as long as it does. The versions are of contents, the
+    revisions those of the catalogue; empty and 0 where they are not known, as where the data plane has nothing.
+    """
+
+    client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="differences", db_index=False)
+    type = models.CharField(max_length=16)
+    name = models.CharField(max_length=1024)
+    kind = models.CharField(max_length=16, choices=[(value, value) for value in _values(DifferenceKind)])
+    state = models.CharField(max_length=16, blank=True)
+    held = models.BooleanField()
+    said_version = models.CharField(max_length=VERSION_CHARS, blank=True)
+    said_revision = models.PositiveIntegerField()
+    believed_version = models.CharField(max_length=VERSION_CHARS, blank=True)
+    believed_revision = models.PositiveIntegerField()
+    error = models.TextField(blank=True)
+    since = models.DateTimeField()
+    seen_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        """One for each name of a client, of known types, kinds and states."""
+
+        constraints = (
+            models.UniqueConstraint(fields=("client", "type", "name"), name="difference_once"),
+            models.CheckConstraint(condition=models.Q(type__in=TYPE_WORDS), name="difference_type_known"),
+            models.CheckConstraint(condition=models.Q(kind__in=_values(DifferenceKind)), name="difference_kind_known"),
+            models.CheckConstraint(
+                condition=models.Q(state__in=["", *_values(SaidState)]), name="difference_state_known"
+            ),
+        )
+
+    def __str__(self) -> str:
+        """What differs."""
+        return f"{self.type} {self.name} {self.kind} at {self.client_id}"

@@ -17,13 +17,14 @@ from django.db.models import Count, Exists, OuterRef, Q
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.clock import database_now
 from controlplane.clients.facts import SubscriptionState, unpack_contents, unpack_names
-from controlplane.clients.families import ClientFamily
 from controlplane.clients.foreign_text import one_line
-from controlplane.clients.models import Client, ContentProof, Nack, NameSet, Replica, Stream, Subscription
+from controlplane.clients.models import Client, ContentProbe, ContentProof, Nack, NameSet, Replica, Stream, Subscription
 from controlplane.errors import NotFound
+from xdscore.client_kinds import UNKNOWN_KIND, ClientFamily, kind_of
 from xdscore.evidence import Evidence
 from xdscore.names import name_problem
 from xdscore.selectors import ClientFacts
+from xdscore.snapshot import client_mark
 
 _OPEN = Q(closed_at=None)
 _NAME_CHARS = 1_024
@@ -63,6 +64,12 @@ class ClientSummary:
     def connected(self) -> bool:
         """Whether a stream is open."""
         return self.streams > 0
+
+    @property
+    def facts(self) -> ClientFacts:
+        """What decisions look at, as far as it is kept of a client: not its metadata."""
+        kind = kind_of(self.user_agent, self.user_agent_version)
+        return ClientFacts(self.identity, self.node_id, self.node_cluster, kind=kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +163,16 @@ def client_subscriptions(*, public_id: str) -> tuple[SubscriptionView, ...]:
     """What the open streams of a client ask for, with every name. Raises NotFound."""
     if not Client.objects.filter(pk=public_id).exists():
         raise NotFound(f"There is no client '{public_id[:64]}'. A client is forgotten a day after its last stream.")
-    rows = (
-        Subscription.objects.filter(stream__client=public_id, stream__closed_at=None)
-        .select_related("name_set")
-        .order_by("stream_id", "type")
-    )
+    return _views(Subscription.objects.filter(stream__client=public_id, stream__closed_at=None))
+
+
+def client_subscriptions_last(*, public_id: str) -> tuple[SubscriptionView, ...]:
+    """What the stream of a client asked for that ended last; nothing where none that ended is kept."""
+    ended = Stream.objects.filter(client=public_id, closed_at__isnull=False).order_by("-closed_at")
+    return _views(Subscription.objects.filter(stream__in=list(ended.values_list("pk", flat=True)[:1])))
+
+
+def _views(rows: models.QuerySet[Subscription]) -> tuple[SubscriptionView, ...]:
     return tuple(
         SubscriptionView(
             stream=row.stream_id,
@@ -173,7 +185,7 @@ def client_subscriptions(*, public_id: str) -> tuple[SubscriptionView, ...]:
             acked=row.acked,
             acked_at=row.acked_at,
         )
-        for row in rows
+        for row in rows.select_related("name_set").order_by("stream_id", "type")
     )
 
 
@@ -279,7 +291,11 @@ def covering(
 
 @dataclass(frozen=True, slots=True)
 class NackView:
-    """A stored NACK: `resources` and `suspects` are (name, version) in the order of the response; `text` is escaped."""
+    """A stored NACK: `resources` and `suspects` are (name, version) in the order of the response; `text` is escaped.
+
+    `kept` is the (name, version) of what the client had acknowledged of the suspects, None where that was not written
+    down; `healing`: it was sent that again.
+    """
 
     id: int
     environment: str
@@ -296,6 +312,8 @@ class NackView:
     evidence: Evidence
     repeats: int
     at: datetime
+    kept: tuple[tuple[str, str], ...] | None = None
+    healing: bool = False
 
 
 def nacks_pending(*, limit: int) -> tuple[NackView, ...]:
@@ -329,6 +347,41 @@ def proofs_pending(*, limit: int) -> tuple[PendingProof, ...]:
     """Proofs the catalogue was not told yet."""
     rows = ContentProof.objects.values_list("environment", "type", "name", "version", "at")[:limit]
     return tuple(PendingProof(ProvenContent(*content), at) for *content, at in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingProbe:
+    """A client of this kind, with this mark, took a content that it was let try; nobody has told the catalogue yet."""
+
+    id: int
+    content: ProvenContent
+    kind: str
+    mark: str
+
+
+def probes_pending(*, limit: int) -> tuple[PendingProbe, ...]:
+    """The oldest of them."""
+    rows = ContentProbe.objects.select_related("client__environment").order_by("pk")[:limit]
+    return tuple(
+        PendingProbe(
+            row.pk,
+            ProvenContent(row.client.environment.key, row.type, row.name, row.version),
+            str(kind_of(row.client.user_agent, row.client.user_agent_version)),
+            client_mark(ClientFacts(row.client.identity, row.client.node_id)),
+        )
+        for row in rows
+    )
+
+
+def marks_by_kind(clients: Mapping[str, ClientKey]) -> Mapping[str, frozenset[str]]:
+    """By kind, the marks of these clients, given by id. Of clients that are forgotten nobody knows the kind."""
+    rows = Client.objects.filter(pk__in=list(clients)).values_list("pk", "user_agent", "user_agent_version")
+    kinds = {pk: str(kind_of(user_agent, version)) for pk, user_agent, version in rows}
+    found: dict[str, set[str]] = {}
+    for pk, (identity, node_id) in clients.items():
+        mark = client_mark(ClientFacts(identity, node_id))
+        found.setdefault(kinds.get(pk, str(UNKNOWN_KIND)), set()).add(mark)
+    return {kind: frozenset(marks) for kind, marks in found.items()}
 
 
 def client_rows() -> models.QuerySet[Client]:
@@ -406,6 +459,8 @@ def _nacks(rows: models.QuerySet[Nack]) -> tuple[NackView, ...]:
             evidence=Evidence(row.evidence),
             repeats=row.repeats,
             at=row.at,
+            kept=contents(row.kept.pk, bytes(row.kept.contents)) if row.kept is not None else None,
+            healing=row.healing,
         )
-        for row in rows.select_related("client__environment", "resources", "suspects")
+        for row in rows.select_related("client__environment", "resources", "suspects", "kept")
     )

@@ -29,7 +29,7 @@ from controlplane.clients.browsing import (
     client_standing,
     standing_counts,
 )
-from controlplane.clients.families import ClientFamily
+from controlplane.clients.reports import client_word, differing_counts
 from controlplane.clients.selectors import (
     ClientSummary,
     NackView,
@@ -51,6 +51,7 @@ from controlplane.explain.memberships import memberships_of
 from controlplane.explain.told import Told, told_of
 from controlplane.incidents.settling import Answer, change_clients
 from controlplane.values import AdsAuth
+from xdscore.client_kinds import ClientFamily
 from xdscore.codes import shown
 from xdscore.resource_types import RESOURCE_TYPES
 
@@ -94,13 +95,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One line of the list: the client, what it does not have, the groups it belongs to, and whether it reads the
-    reasons Parley sends, in a word and in a sentence.
+    """One line of the list: the client, what it does not have, the groups it belongs to, on how many names its own word
+    differs, and whether it reads the reasons Parley sends, in a word and in a sentence.
     """
 
     line: ClientLine
     told: Told
     groups: tuple[str, ...]
+    differing: int
     reads: str
     why: str
 
@@ -208,6 +210,8 @@ class ClientPage(Page):
             "events": _events(streams, refusals, tuple(one.subscription for one in types)),
             "understands": _UNDERSTANDS.get(client.family, _UNDERSTANDS_UNKNOWN),
             "bootstrap": _bootstrap(client),
+            "bootstrap_family": "envoy" if client.family is ClientFamily.ENVOY else "grpc",
+            "word": client_word(public_id=client_id),
             "all_types": RESOURCE_TYPES,
         }
         return self.page(context)
@@ -230,8 +234,10 @@ _NEEDS_ATTENTION: Final = (DeliveryState.NACKED, DeliveryState.ERROR_SENT)
 def _shown(environment_key: str, lines: Sequence[ClientLine]) -> list[Shown]:
     clients = [line.client for line in lines]
     told, member = told_of(clients=clients), memberships_of(environment_key=environment_key, clients=clients)
+    differing = differing_counts(clients=[client.id for client in clients])
     return [
-        Shown(line, told[line.client.id], member[line.client.id].groups, *_reads(line.client.family)) for line in lines
+        Shown(line, told[key], member[key].groups, differing.get(key, 0), *_reads(line.client.family))
+        for line, key in ((line, line.client.id) for line in lines)
     ]
 
 

@@ -15,7 +15,6 @@ from controlplane.clients.selectors import client_get
 from controlplane.console.access_words import matcher_line
 from controlplane.errors import NotFound
 from controlplane.explain.values import Ladder, RungState
-from xdscore.selectors import ClientFacts
 
 _MAX_PEOPLE: Final = 5
 
@@ -81,7 +80,7 @@ def denial_of(ladder: Ladder, *, environment_key: str, principal: Principal) -> 
 def _groups_of(client: str, environment_key: str) -> Sequence[tuple[GroupDraft, str]]:
     """The groups of a client, each with the first matcher that fits it."""
     known = client_get(public_id=client)
-    facts = ClientFacts(known.identity, known.node_id, known.node_cluster)
+    facts = known.facts
     drafts = (group_state(row).draft for row in group_list(environment_key=environment_key))
     return [
         (draft, next(matcher_line(each) for each in draft.matchers if each.fits(facts)))

@@ -12,12 +12,15 @@ from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible, require
 from controlplane.catalog.selectors import change_get
 from controlplane.clients.browsing import Standing, standing_counts
+from controlplane.clients.clock import database_now
 from controlplane.console.diffs import first_changed
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
 from controlplane.console.posted import reason_of
+from controlplane.console.resources import kind_of
 from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.incidents.attribution import Confidence
+from controlplane.incidents.filtering import IncidentFilter
 from controlplane.incidents.selectors import IncidentDetail, incident_get
 from controlplane.incidents.services import incident_quarantine, incident_release, incident_set_state
 from controlplane.incidents.triage import (
@@ -28,8 +31,9 @@ from controlplane.incidents.triage import (
 )
 from controlplane.incidents.values import TRANSITIONS, UNRESOLVED, IncidentState
 from controlplane.journal.models import AuditEvent
+from controlplane.moments import moment_or_age
 from xdscore.codes import shown
-from xdscore.resource_types import by_word
+from xdscore.resource_types import RESOURCE_TYPES, by_word
 
 _MAX_TEXT: Final = 200
 
@@ -40,6 +44,9 @@ _SHOWN: Final = {
     **{state.value: (state,) for state in IncidentState},
     "all": tuple(IncidentState),
 }
+
+# How lately somebody refused it, by the word in the address.
+_AGES: Final = {"1h": "the last hour", "24h": "the last day", "7d": "the last week"}
 
 _BECAUSE: Final = {
     Confidence.ISOLATED: "Proven: it was sent to a client alone, and refused.",
@@ -87,20 +94,36 @@ class IncidentsPage(Page):
         """One page of it."""
         shown = request.GET.get("state", "")
         shown = shown if shown in _SHOWN else "unresolved"
-        text = request.GET.get("q", "").strip()[:_MAX_TEXT]
+        text, author, client = (request.GET.get(key, "").strip()[:_MAX_TEXT] for key in ("q", "author", "client"))
+        kind, since = kind_of(request), request.GET.get("since", "")
+        since = since if since in _AGES else ""
         number = page_number(request)
         items, count = incident_page(
             environment_keys=[environment_key],
             states=_SHOWN[shown],
+            wanted=IncidentFilter(
+                word=kind.word if kind is not None else "",
+                client=client,
+                author=author,
+                since=moment_or_age(since, database_now()) if since else None,
+            ),
             text=text,
             offset=(number - 1) * SIZE,
             limit=SIZE,
         )
+        counts = _counts(environment_key)
         context: dict[str, object] = {
             "page": Paged(items, number, count),
             "shown": shown,
             "text": text,
-            "choices": tuple((counts := _counts(environment_key)).items()),
+            "types": RESOURCE_TYPES,
+            "word": kind.word if kind is not None else "",
+            "author": author,
+            "client": client,
+            "ages": _AGES.items(),
+            "since": since,
+            "filtered": bool(text or kind or author or client or since or shown != "unresolved"),
+            "choices": tuple(counts.items()),
             "resolved": counts[IncidentState.RESOLVED],
         }
         if not count:

@@ -29,6 +29,7 @@ from controlplane.errors import ControlPlaneError, InputInvalid
 
 ROLES: Final = (
     (Role.VIEWER, "reads everything but secrets"),
+    (Role.REPORTER, "reports what data planes say of themselves, and reads"),
     (Role.EDITOR, "writes resources"),
     (Role.ACCESS_EDITOR, "decides which clients may read what"),
     (Role.OPERATOR, "rolls back, holds and quarantines"),

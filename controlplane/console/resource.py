@@ -10,7 +10,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from controlplane.accounts.principal import Role
-from controlplane.builder.selectors import held_name
 from controlplane.catalog.contents import contents_of_revisions
 from controlplane.catalog.link_trees import users_tree, uses_tree
 from controlplane.catalog.manifests import manifest_of
@@ -18,11 +17,10 @@ from controlplane.catalog.models import Revision
 from controlplane.catalog.selectors import resource_get, resource_list, resource_row, revision_list
 from controlplane.catalog.services import change_apply, resource_restore, secrets_read_record
 from controlplane.catalog.values import ChangeMade, Delete, ResourceContent, finding_from_json
-from controlplane.clients.coverage import coverage_of
 from controlplane.clients.holders import holders_of
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
-from controlplane.console.resources import ResourceLine, line_of, resource_url, subject_of
+from controlplane.console.resources import ResourceLine, lines_of, resource_url, subject_of
 from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.explain.reach import reach_of
 from controlplane.incidents.selectors import incidents_of_name
@@ -187,12 +185,8 @@ def _content(environment_key: str, kind: ResourceType, name: str) -> ResourceCon
 
 def _line(environment_key: str, kind: ResourceType, name: str) -> ResourceLine | None:
     row = resource_list(environment_key=environment_key, kind=kind).filter(name=name).first()
-    if row is None:
-        return None
-    key, newest = (kind.word, name), resource_row(row)
-    coverage = coverage_of(environment_key=environment_key, versions={key: newest.version})
-    held = held_name(environment_key=environment_key, word=kind.word, name=name)
-    return line_of(newest, "", held, coverage[key])
+    lines = lines_of(environment_key, [resource_row(row)]) if row is not None else []
+    return next(iter(lines), None)
 
 
 def _steps(rows: Sequence[Revision], trees: dict[int, Tree], newest: int, label: str) -> list[Step]:

@@ -1,6 +1,6 @@
 """The list of an environment's resources."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,16 +8,28 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from controlplane.builder.selectors import HeldName, held_names
 from controlplane.catalog.selectors import ResourceRow, resource_list, resource_row
 from controlplane.clients.coverage import Coverage, coverage_of
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.errors import NotFound
+from controlplane.status.selectors import Standing, standings_of, with_status
+from controlplane.status.values import Condition, ConditionType, Reason, ResourceStatus, Status, Truth
 from xdscore.names import name_problem
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
 
 _MAX_TEXT: Final = 1_024  # a name
+
+
+# What is served as written is green only where a client has said that it runs it (ux.md 3: published is not running).
+_LOOKS: Final = {
+    Status.PUBLISHED: "served_unproven",
+    Status.WAITING: "unbuilt",
+    Status.STALLED: "stalled",
+    Status.REFUSED: "refused",
+    Status.QUARANTINED: "quarantined",
+    Status.WITHHELD: "withheld",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +38,37 @@ class ResourceLine:
 
     row: ResourceRow
     url: str
-    held: HeldName | None
+    standing: Standing
     coverage: Coverage
+
+    @property
+    def status(self) -> ResourceStatus:
+        """How it stands."""
+        return self.standing.status
+
+    @property
+    def accepted(self) -> Condition:
+        """What clients say of it."""
+        return self.status.condition(ConditionType.ACCEPTED)
+
+    @property
+    def published(self) -> Condition:
+        """What Parley serves of it."""
+        return self.status.condition(ConditionType.PUBLISHED)
 
     @property
     def look(self) -> str:
         """Its state, for the badge."""
-        if self.row.quarantined:
-            return "quarantined"
-        if self.held is not None:
-            return "held_older" if self.held.served else "withheld"
-        if self.coverage.nacked:
-            return "refused"
-        return "proven" if self.row.proven else "unproven"
+        if self.status.status is Status.PUBLISHED and self.accepted.status is Truth.TRUE:
+            return "served_proven"
+        return _LOOKS[self.status.status]
+
+    @property
+    def note(self) -> str:
+        """Why it stands so; of what is published, what clients have not said yet."""
+        if self.status.reason or self.accepted.status is Truth.TRUE:
+            return self.status.reason
+        return "not acknowledged yet" if self.accepted.reason is Reason.UNACKNOWLEDGED else self.accepted.message
 
 
 class ResourcesPage(Page):
@@ -50,19 +80,21 @@ class ResourcesPage(Page):
         """A page of those that fit the filters."""
         kind = by_word.get(request.GET.get("type", ""))
         name, owner = (request.GET.get(key, "").strip()[:_MAX_TEXT] for key in ("name", "owner"))
+        status = _status_of(request)
         rows = resource_list(environment_key=environment_key, kind=kind, owner=owner or None, name_part=name)
-        held = held_names(environment_key=environment_key)
+        if status is not None:
+            rows = with_status(rows, environment_key=environment_key, status=status)
         page = paged(request, rows, resource_row)
-        versions = {(row.kind.word, row.name): row.version for row in page.items}
-        coverage = coverage_of(environment_key=environment_key, versions=versions)
-        lines = [_line(environment_key, row, held, coverage) for row in page.items]
+        lines = lines_of(environment_key, page.items)
         context = {
             "page": page.showing(lines),
             "types": RESOURCE_TYPES,
             "word": kind.word if kind is not None else "",
             "name": name,
             "owner": owner,
-            "filtered": bool(kind or name or owner),
+            "statuses": tuple(Status),
+            "status": status,
+            "filtered": bool(kind or name or owner or status),
         }
         return self.page(context)
 
@@ -72,19 +104,25 @@ def resource_url(environment_key: str, word: str, name: str, route: str = "resou
     return f"{reverse(route, args=[environment_key])}?{urlencode({'type': word, 'name': name})}"
 
 
-def _line(
-    environment_key: str,
-    row: ResourceRow,
-    held: Mapping[tuple[str, str], HeldName],
-    coverage: Mapping[tuple[str, str], Coverage],
-) -> ResourceLine:
-    key = (row.kind.word, row.name)
-    return line_of(row, resource_url(environment_key, *key), held.get(key), coverage[key])
+def lines_of(environment_key: str, rows: Sequence[ResourceRow]) -> list[ResourceLine]:
+    """The lines of these resources. Of what is not served as it was written, nobody runs the newest revision."""
+    versions = {(row.kind.word, row.name): row.version for row in rows}
+    standings = standings_of(environment_key=environment_key, keys=versions.keys())
+    coverage = coverage_of(environment_key=environment_key, versions=versions)
+    lines = []
+    for row in rows:
+        key = (row.kind.word, row.name)
+        standing = standings.get(key)
+        if standing is not None:  # else it was deleted meanwhile
+            covered = coverage[key] if standing.held is None else coverage[key].unserved
+            lines.append(ResourceLine(row, resource_url(environment_key, *key), standing, covered))
+    return lines
 
 
-def line_of(row: ResourceRow, url: str, held: HeldName | None, coverage: Coverage) -> ResourceLine:
-    """The line. What is not served as it was written, nobody runs."""
-    return ResourceLine(row, url, held, coverage.unserved if held is not None else coverage)
+def _status_of(request: HttpRequest) -> Status | None:
+    """The status that the question names, if it names one."""
+    text = request.GET.get("status", "")
+    return Status(text) if text in set(Status) else None
 
 
 def kind_of(request: HttpRequest) -> ResourceType | None:

@@ -15,6 +15,7 @@ from controlplane.clients.bootstraps import (
     Variant,
     envoy_bootstrap,
     grpc_bootstrap,
+    grpc_variables,
     node_for,
 )
 from controlplane.clients.browsing import Standing, client_page, standing_counts
@@ -25,7 +26,9 @@ from controlplane.console.clients import looks_of
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.values import AdsAuth
+from xdscore.codes import shown
 from xdscore.names import name_problem
+from xdscore.server_features import CRITERIA, BootstrapFeature
 
 _FAMILIES: Final = {"envoy": "Envoy", "grpc": "gRPC"}
 _DEFAULT_NODE: Final = "my-first-client"
@@ -54,13 +57,16 @@ class SetupPage(Page):
         family = request.GET.get("family", "")
         family = family if family in _FAMILIES else "envoy"
         node_id = request.GET.get("node_id", "").strip() or _DEFAULT_NODE
-        text, problem = _bootstrap(environment_key, family, node_id)
+        features = request.GET.getlist("server_features")
+        text, problem = _bootstrap(environment_key, family, node_id, features)
         config: Config = settings.PARLEY
         context = {
             **_live(self.here),
             "families": tuple(_FAMILIES.items()),
             "family": family,
             "node_id": node_id,
+            "features": tuple((each.value, why, each.value in features) for each, why in CRITERIA.items()),
+            "variables": grpc_variables(config),
             "bootstrap": text,
             "problem": problem,
             "ads_address": str(config.ads_public_address),
@@ -102,10 +108,13 @@ def _ticks(environment: EnvironmentState, troubles: Troubles) -> tuple[Tick, ...
     )
 
 
-def _bootstrap(environment_key: str, family: str, node_id: str) -> tuple[str, str]:
-    """(the file, what is wrong with the question); one of both is empty."""
+def _bootstrap(environment_key: str, family: str, node_id: str, features: list[str]) -> tuple[str, str]:
+    """(the file, what is wrong with the question); one of both is empty. The features are gRPC's alone."""
     if problem := name_problem(node_id):
         return "", f"The node id {problem}."
+    allowed = [each.value for each in BootstrapFeature]
+    if strange := next((each for each in features if each not in allowed), None):
+        return "", f"There is no server feature '{shown(strange)}'. There are: {', '.join(allowed)}."
     config: Config = settings.PARLEY
     if config.ads_auth is AdsAuth.NONE:
         try:
@@ -114,7 +123,10 @@ def _bootstrap(environment_key: str, family: str, node_id: str) -> tuple[str, st
             return "", str(error)
     else:
         node = Node(node_id, environment_key)
-    tree = envoy_bootstrap(config, node, Variant.SOTW) if family == "envoy" else grpc_bootstrap(config, node)
+    if family == "envoy":
+        tree = envoy_bootstrap(config, node, Variant.SOTW)
+    else:
+        tree = grpc_bootstrap(config, node, features=[BootstrapFeature(each) for each in features])
     return json.dumps(tree, indent=2), ""
 
 

@@ -24,7 +24,6 @@ from xdscore.decision import Decision, Serve, decide
 from xdscore.errors import error_of
 from xdscore.names import canonical
 from xdscore.resource_types import ResourceType, by_word
-from xdscore.selectors import ClientFacts
 from xdscore.snapshot import EntryKey
 
 MAX_NAMES: Final = 100
@@ -74,8 +73,7 @@ def _names(environment: str, subscription: SubscriptionView) -> Sequence[str]:
 
 def _decisions(client: ClientSummary, keys: set[EntryKey]) -> dict[EntryKey, Decision]:
     snapshot = snapshot_of_names(environment_key=client.environment, keys=keys)
-    facts = ClientFacts(client.identity, client.node_id, client.node_cluster)
-    audience = Audience(client.environment) if snapshot is None else snapshot.access.audience(client.environment, facts)
+    audience = Audience(client.environment) if snapshot is None else snapshot.audience(client.facts)
     return {(word, name): decide(audience, by_word[word], name, snapshot) for word, name in keys}
 
 

@@ -90,6 +90,8 @@ def _served(known: NameKnown, asked: Asked) -> Delivery:
 def _refused(known: NameKnown, what: str) -> str:
     if known.refusal is not None and not known.refusal.sure:
         return f"Refused a response with {what} in it, and others; it may still run what it had before."
+    if known.refusal is not None and known.refusal.now is not None:
+        return f"Refused {what}; it {known.refusal.now}."
     if isinstance(known.decision, Serve) and known.decision.fallback is not None:
         return f"Refused {what}; it is served the last revision that clients acknowledged."
     return f"Refused {what}; it keeps what it had before, or has nothing."

@@ -17,6 +17,7 @@ from controlplane.explain.values import (
     clock,
 )
 from xdscore.access import Effect, RuleStep
+from xdscore.after_nack import NowRuns
 from xdscore.decision import Missing, Serve, Undecided, Withheld
 from xdscore.names import canonical
 
@@ -203,7 +204,11 @@ def _headline(name: NameFacts, client: ClientSide | None, asked: Asked | None) -
     """What a client that surely refused what is published has instead, where the catalogue knows both revisions."""
     if client is None or client.refusal is None or not client.refusal.sure:
         return ""
-    if asked is None or name.served is None or name.fallback is None:
+    if asked is None or name.served is None:
+        return ""
+    if client.refusal.now is not None:
+        return f"It refused r{name.served.number} and {client.refusal.now}"
+    if name.fallback is None:
         return ""
     refused, kept = name.served.number, name.fallback.number
     # A stream is not sent again what it refused (resolutions D13). What it acknowledged since is what stands in for it;
@@ -242,6 +247,8 @@ def _now(name: NameFacts, client: ClientSide, asked: Asked | None) -> Rung:
         return rung(RungState.UNKNOWN, "Clients keep what they have while nobody is connected; this cannot be seen.")
     if isinstance(name.decision, Serve):
         if client.refusal is not None and client.refusal.sure:
+            if client.refusal.now is not None:
+                return rung(*_after_refusal(client.refusal.now, name))
             kept = "the last content that clients proved good" if name.decision.fallback else "what it had before"
             if name.fallback is not None:
                 kept = f"r{name.fallback.number}, the last revision that clients proved good"
@@ -252,6 +259,17 @@ def _now(name: NameFacts, client: ClientSide, asked: Asked | None) -> Rung:
     if isinstance(name.decision, Undecided | Withheld):
         return rung(RungState.UNKNOWN, "It keeps a copy, if it had one; this cannot be seen.")
     return rung(RungState.UNKNOWN, _belief(client.family))
+
+
+def _after_refusal(now: NowRuns, name: NameFacts) -> tuple[RungState, str]:
+    if now.sure:
+        return RungState.OK, f"It {now}."
+    instead = (
+        f" r{name.fallback.number}, the last revision that clients proved good, is sent in its place."
+        if name.fallback is not None
+        else ""
+    )
+    return RungState.UNKNOWN, f"It {now}.{instead}"
 
 
 def _belief(family: str) -> str:

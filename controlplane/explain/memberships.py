@@ -32,7 +32,7 @@ def may_have(group: ClientGroup, client: ClientFacts) -> bool:
 
 
 def _membership(groups: Collection[ClientGroup], client: ClientSummary) -> Membership:
-    facts = ClientFacts(client.identity, client.node_id, client.node_cluster)
+    facts = client.facts
     return Membership(
         tuple(group.key for group in groups if group.has(facts)),
         tuple(group.key for group in groups if may_have(group, facts)),

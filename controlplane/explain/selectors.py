@@ -32,6 +32,7 @@ from controlplane.explain.answers import Answer, answer_of
 from controlplane.explain.ladder import ladder_of
 from controlplane.explain.memberships import may_have
 from controlplane.explain.values import Asked, ClientSide, Ladder, NameFacts, Origin, Question, Refusal, Reply
+from controlplane.incidents.afterwards import now_of
 from controlplane.incidents.attribution import blame
 from controlplane.incidents.selectors import incidents_of_name
 from controlplane.snapshots.history import snapshot_of_name_at
@@ -79,7 +80,7 @@ def explain(*, question: Question, client: str = "", environment_keys: Collectio
     """
     state = environment_get(key=question.environment)
     known = _client(question.environment, client, environment_keys) if client else None
-    facts = ClientFacts(known.identity, known.node_id, known.node_cluster) if known else NOBODY_IN_PARTICULAR
+    facts = known.facts if known else NOBODY_IN_PARTICULAR
     decided = _decided(question, facts)
     name = _name_facts(question, decided, waiting=state.generation > state.built_generation, keys=environment_keys)
     return ladder_of(question, name, _side(question, known, facts, decided) if known else None)
@@ -106,7 +107,7 @@ def snapshot_asked(question: Question) -> Snapshot | None:
 def _decided(question: Question, client: ClientFacts) -> _Asked:
     environment, kind, name = question.environment, question.kind, question.name
     snapshot = snapshot_asked(question)
-    audience = Audience(environment) if snapshot is None else snapshot.access.audience(environment, client)
+    audience = Audience(environment) if snapshot is None else snapshot.audience(client)
     decision = decide(audience, kind, name, snapshot)
     rules = () if snapshot is None else snapshot.access.trace(audience, kind, canonical(name))
     near: tuple[str, ...] = ()
@@ -253,4 +254,4 @@ def refusal_of(word: str, name: str, decision: Decision, nacks: Iterable[NackVie
         suspects=found.suspects,
         evidence=found.evidence,
     )
-    return Refusal(found.text, found.at, sure=served in blamed.guilty)
+    return Refusal(found.text, found.at, served in blamed.guilty, now_of(found, name))

@@ -17,7 +17,6 @@ from xdscore.access import Audience
 from xdscore.decision import Decision, Denied, Missing, Withheld, decide
 from xdscore.names import canonical
 from xdscore.resource_types import by_word
-from xdscore.selectors import ClientFacts
 from xdscore.snapshot import EntryKey, Snapshot
 from xdscore.xdstp import glob_of
 
@@ -87,8 +86,7 @@ def _narrowed(snapshot: Snapshot, keys: Collection[EntryKey]) -> Snapshot:
 
 
 def _audience(client: ClientSummary, snapshot: Snapshot | None) -> Audience:
-    facts = ClientFacts(client.identity, client.node_id, client.node_cluster)
-    return Audience(client.environment) if snapshot is None else snapshot.access.audience(client.environment, facts)
+    return Audience(client.environment) if snapshot is None else snapshot.audience(client.facts)
 
 
 class _Judge:

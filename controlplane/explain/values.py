@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from controlplane.explain.answers import Answer
 from xdscore.access import Effect
+from xdscore.after_nack import NowRuns
 from xdscore.decision import Decision
 from xdscore.names import XDSTP, canonical
 from xdscore.resource_types import ResourceType
@@ -127,11 +128,14 @@ def names_covered(asked: Iterable[str], *, wildcard: bool, wanted: Iterable[str]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A NACK of the content that is served, on a stream that is open. `sure`: nothing else could be meant."""
+    """A NACK of the content that is served, on a stream that is open. `sure`: nothing else could be meant. `now`: what
+    the client has instead; None where an ADS process of the version before took the NACK in.
+    """
 
     text: str
     at: datetime
     sure: bool
+    now: NowRuns | None = None
 
 
 @dataclass(frozen=True, slots=True)

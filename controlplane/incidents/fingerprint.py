@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection
 from hashlib import blake2b
 
-from controlplane.clients.families import ClientFamily
+from xdscore.client_kinds import ClientFamily
 from xdscore.nacktext.normalise import ALGORITHM as TEXT_ALGORITHM
 from xdscore.nacktext.normalise import normalise
 

@@ -5,11 +5,11 @@ from enum import Enum
 
 from django.db import models
 
-from controlplane.clients.families import ClientFamily
 from controlplane.clients.identity import CLIENT_ID_CHARS
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.fingerprint import FINGERPRINT_CHARS
 from controlplane.incidents.values import IncidentState
+from xdscore.client_kinds import ClientFamily
 from xdscore.resource_types import RESOURCE_TYPES
 
 TYPE_WORDS = tuple(kind.word for kind in RESOURCE_TYPES)
@@ -89,7 +89,8 @@ class Incident(models.Model):
 class IncidentClient(models.Model):
     """A client that refused: the newest revision it refused, and how often.
 
-    Outlives the client's own row, so it repeats its names.
+    Outlives the client's own row, so it repeats its names. `now`: what it has since its last refusal, in words
+    (`afterwards`); empty where that is not known.
     """
 
     pk = models.CompositePrimaryKey("incident_id", "client")
@@ -98,6 +99,7 @@ class IncidentClient(models.Model):
     identity = models.CharField(max_length=2048, blank=True)
     node_id = models.CharField(max_length=1024)
     revision = models.PositiveIntegerField(default=0)
+    now = models.CharField(max_length=100, blank=True, db_default="")
     first_at = models.DateTimeField()
     last_at = models.DateTimeField()
     count = models.PositiveIntegerField(default=1)

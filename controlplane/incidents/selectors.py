@@ -6,6 +6,7 @@ shows; a change's `"incidents"` is `incidents_of_change`. Lists are limited to e
 """
 
 import uuid
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,17 +16,19 @@ from django.db.models import Count, Max, Q
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.links import LinkedName, used_by
 from controlplane.catalog.selectors import is_quarantined
-from controlplane.clients.families import ClientFamily
 from controlplane.clients.selectors import NackView, nacks_get
 from controlplane.errors import NotFound
 from controlplane.incidents.attribution import Confidence
+from controlplane.incidents.filtering import EVERY_INCIDENT, IncidentFilter
 from controlplane.incidents.models import Incident, IncidentClient, IncidentNack
 from controlplane.incidents.values import UNRESOLVED, IncidentState
 from controlplane.incidents.verdict import Outcome
+from xdscore.client_kinds import ClientFamily
 from xdscore.codes import shown
 from xdscore.resource_types import by_word
 
 _MAX_CLIENTS = 100
+_MAX_WORDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +60,13 @@ class IncidentValue:
 
 @dataclass(frozen=True, slots=True)
 class RefusingClient:
-    """A client that refused; `revision` is the newest it refused."""
+    """A client that refused; `revision` is the newest it refused, `now` what it has since, in words."""
 
     id: str
     identity: str
     node_id: str
     revision: int
+    now: str
     count: int
     first_at: datetime
     last_at: datetime
@@ -84,7 +88,8 @@ class IncidentDetail:
     `suspects` are names, where nobody is named; `quarantined`: its revision is out of service now; `verdict`: what the
     refusals mean for the fleet, None until they were judged; `assignee`: who looks after it, if anybody said so.
     `used_by`: resources that refer to the refused one and so get what stands in for it, or miss it. `refusing` holds at
-    most 100 clients, those that refused last; `samples` the first NACKs, newest first.
+    most 100 clients, those that refused last; `samples` the first NACKs, newest first. `now`: what clients that refuse
+    the revision have instead, in words, and how many of them.
     """
 
     incident: IncidentValue
@@ -103,18 +108,24 @@ class IncidentDetail:
     last_at: datetime
     opened_epoch: int
     resolved_epoch: int | None
+    now: tuple[tuple[str, int], ...]
     refusing: tuple[RefusingClient, ...]
     samples: tuple[NackView, ...]
 
 
 def incident_list(
-    *, environment_keys: Collection[str], states: Collection[IncidentState] = (), after: str = "", limit: int = 100
+    *,
+    environment_keys: Collection[str],
+    states: Collection[IncidentState] = (),
+    wanted: IncidentFilter = EVERY_INCIDENT,
+    after: str = "",
+    limit: int = 100,
 ) -> tuple[IncidentValue, ...]:
-    """Incidents of these environments, the one refused last first, from the one behind `after` on.
-
-    All states when none is given.
+    """Those of these environments' incidents that are wanted, the one refused last first, from the one behind `after`
+    on. All states when none is given.
     """
     rows = Incident.objects.filter(environment__key__in=list(environment_keys)).select_related("environment")
+    rows = wanted.applied(rows)
     if states:
         rows = rows.filter(state__in=[state.value for state in states])
     last = Incident.objects.filter(public_id=public_key(after)).values_list("last_at", "pk").first() if after else None
@@ -134,7 +145,7 @@ def incident_get(*, public_id: str) -> IncidentDetail:
     row = Incident.objects.select_related("environment").filter(public_id=public_key(public_id)).first()
     if row is None:
         raise NotFound(f"There is no incident '{shown(public_id, 64)}'.")
-    refusing = IncidentClient.objects.filter(incident=row).order_by("-last_at")[:_MAX_CLIENTS]
+    refusing = tuple(IncidentClient.objects.filter(incident=row).order_by("-last_at")[:_MAX_CLIENTS])
     samples = IncidentNack.objects.filter(incident=row).values_list("nack_id", flat=True)
     return IncidentDetail(
         incident=_value(row),
@@ -153,14 +164,35 @@ def incident_get(*, public_id: str) -> IncidentDetail:
         last_at=row.last_at,
         opened_epoch=row.opened_epoch,
         resolved_epoch=row.resolved_epoch,
+        now=_now_of(refusing, row.revision) if len(refusing) < _MAX_CLIENTS else clients_now(row),
         refusing=tuple(
             RefusingClient(
-                each.client, each.identity, each.node_id, each.revision, each.count, each.first_at, each.last_at
+                each.client,
+                each.identity,
+                each.node_id,
+                each.revision,
+                each.now,
+                each.count,
+                each.first_at,
+                each.last_at,
             )
             for each in refusing
         ),
         samples=nacks_get(ids=list(samples)),
     )
+
+
+def clients_now(incident: Incident) -> tuple[tuple[str, int], ...]:
+    """What the clients that refuse its revision have instead, in words, and how many of them; most of them first."""
+    rows = IncidentClient.objects.filter(incident=incident, revision=incident.revision).exclude(now="")
+    counted = rows.values_list("now").annotate(clients=Count("client")).order_by("-clients", "now")
+    return tuple((words, clients) for words, clients in counted[:_MAX_WORDS])
+
+
+def _now_of(refusing: Collection[IncidentClient], revision: int) -> tuple[tuple[str, int], ...]:
+    """The same as `clients_now`, where all of them are here."""
+    counted = Counter(each.now for each in refusing if each.now and each.revision == revision)
+    return tuple(sorted(counted.items(), key=lambda each: (-each[1], each[0]))[:_MAX_WORDS])
 
 
 def _used_by(row: Incident) -> tuple[LinkedName, ...]:

@@ -15,15 +15,16 @@ from controlplane.catalog.contents import contents_of_revisions
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.selectors import revision_list
 from controlplane.clients.clock import database_now
-from controlplane.clients.families import ClientFamily
 from controlplane.errors import NotFound
 from controlplane.incidents.attribution import Confidence
+from controlplane.incidents.filtering import EVERY_INCIDENT, IncidentFilter
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import Impact, IncidentDetail
 from controlplane.incidents.urgency import urgency
 from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentState
 from controlplane.journal.models import AuditEvent
 from controlplane.journal.selectors import audit_list
+from xdscore.client_kinds import ClientFamily
 from xdscore.resource_types import by_word
 from xdscore.schema.differences import unified_text
 
@@ -57,38 +58,42 @@ class IncidentRow:
 class Difference:
     """The last acknowledged revision and the refused one beside each other.
 
-    `before` is None where none was ever acknowledged; `text` is unified, and empty where both are the same.
+    `before` is None where none was ever acknowledged; `text` is unified, and empty where both are the same. `taken`:
+    some clients acknowledged the refused revision.
     """
 
     before: int | None
     after: int
     text: str
+    taken: bool = False
 
 
 def incident_page(
     *,
     environment_keys: Collection[str],
     states: Collection[IncidentState] = UNRESOLVED,
+    wanted: IncidentFilter = EVERY_INCIDENT,
     text: str = "",
     offset: int = 0,
     limit: int = 50,
 ) -> tuple[tuple[IncidentRow, ...], int]:
     """One page of these incidents, the most urgent first, and how many there are in all. Two queries.
 
-    `text`: only those whose resource, words or id contain it.
+    Only those that are `wanted`, and whose resource, words or id contain `text`.
     """
     rows = Incident.objects.filter(
         environment__key__in=list(environment_keys), state__in=[state.value for state in states]
     )
+    rows = wanted.applied(rows)
     if text:
         rows = rows.filter(_holding(text))
     now = database_now()
     found = list(rows.order_by("-last_at").values_list("pk", "nacked", "sent", "last_at")[:_MAX_RANKED])
     found.sort(key=lambda row: (-urgency(nacked=row[1], sent=row[2], age=now - row[3]), -row[0]))
-    wanted = [pk for pk, *_ in found[offset : offset + limit]]
-    read = {row.pk: row for row in Incident.objects.select_related("environment").filter(pk__in=wanted)}
+    shown = [pk for pk, *_ in found[offset : offset + limit]]
+    read = {row.pk: row for row in Incident.objects.select_related("environment").filter(pk__in=shown)}
     # One may have been deleted with its environment in between.
-    return tuple(_row(read[pk]) for pk in wanted if pk in read), len(found)
+    return tuple(_row(read[pk]) for pk in shown if pk in read), len(found)
 
 
 def incident_state_counts(*, environment_keys: Collection[str]) -> Mapping[IncidentState, int]:
@@ -107,14 +112,16 @@ def incident_difference(detail: IncidentDetail) -> Difference | None:
         history = revision_list(environment_key=environment, kind=kind, name=name)
     except NotFound:
         return None
-    good = history.filter(number__lt=detail.revision, proof__isnull=False).first()
-    before = good.number if good is not None else None
+    proven = history.filter(number__lte=detail.revision, proof__isnull=False)
+    good = [row.number for row in proven[:2]]
+    before = next((number for number in good if number < detail.revision), None)
     numbers = [number for number in (before, detail.revision) if number is not None]
     found = contents_of_revisions(environment_key=environment, kind=kind, name=name, numbers=numbers)
     if detail.revision not in found:
         return None
     old = manifest_of(found[before]) if before is not None and before in found else None
-    return Difference(before, detail.revision, unified_text(name, old, manifest_of(found[detail.revision])))
+    text = unified_text(name, old, manifest_of(found[detail.revision]))
+    return Difference(before, detail.revision, text, taken=detail.revision in good)
 
 
 def incident_events(detail: IncidentDetail) -> Sequence[AuditEvent]:

@@ -222,7 +222,9 @@ def _incident(kind: Kind, environment: str, said: Mapping[str, str], public_url:
     if kind.name == "incident.resolved":
         text = f"It was refused since {_moment(said.get('since', ''))}; nothing is left to do."
     else:
-        text = f'{impact}{cause} They say: "{said.get("message", "")}". Next: look at the incident, mend or quarantine.'
+        now = f" Since then: {said['now']}." if said.get("now") else ""
+        says = f'They say: "{said.get("message", "")}".'
+        text = f"{impact}{now}{cause} {says} Next: look at the incident, mend or quarantine."
     loud = kind.severity is not Severity.QUIET and sent > 0 and nacked > PAGE_SHARE * sent
     severity = Severity.PAGE if loud else kind.severity
     return Wording(severity, became[kind.name], text, f"{public_url}/incidents/{said.get('incident', '')}")

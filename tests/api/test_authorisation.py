@@ -1,4 +1,4 @@
-"""Who may do what: every path of the URL configuration, every verb, five roles, two environments and nobody.
+"""Who may do what: every path of the URL configuration, every verb, every role, two environments and nobody.
 
 The table below must name each path that `controlplane.api.urls` has, so a new path is in the matrix or the suite fails.
 """
@@ -124,6 +124,8 @@ ELSEWHERE = {
     ("environments/<part:environment_key>/rollback", "POST"): "tests/api/test_history.py",
     ("clients/<slug:client_id>", "GET"): "tests/api/test_facts.py",
     ("clients/<slug:client_id>/subscriptions", "GET"): "tests/api/test_facts.py",
+    ("clients/<slug:client_id>/said", "GET"): "tests/api/test_words.py",
+    ("clients/<slug:client_id>/said", "POST"): "tests/api/test_words.py",
     ("incidents/<slug:incident_id>", "GET"): "tests/api/test_facts.py",
     ("incidents/<slug:incident_id>", "PATCH"): "tests/api/test_facts.py",
     ("incidents/<slug:incident_id>/quarantine", "POST"): "tests/api/test_facts.py",

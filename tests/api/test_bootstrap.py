@@ -26,8 +26,101 @@ def test_grpc__file__has_the_features_of_a88_as_implementations_spell_them(api: 
     (server,) = tree["xds_servers"]
     assert server["server_uri"] == "127.0.0.1:18000"
     assert server["channel_creds"] == [{"type": "insecure"}]
-    assert server["server_features"] == ["xds_v3", "fail_on_data_errors", "resource_timer_is_transient_error"]
-    assert tree["node"]["id"] == "pay-1"
+    # Without fail_on_data_errors: a client that refuses a change keeps what it had (A88).
+    assert server["server_features"] == ["xds_v3", "resource_timer_is_transient_error"]
+    # grpc-js-xds 1.14.1 refuses a node without a locality (validateNode of its xds-bootstrap.js).
+    assert tree["node"] == {"id": "pay-1", "cluster": "default", "locality": {}}
+    assert "allowed_grpc_services" not in tree
+
+
+@pytest.mark.parametrize(
+    ("query", "features"),
+    [
+        ("fail_on_data_errors", ["fail_on_data_errors"]),
+        ("trusted_xds_server", ["trusted_xds_server"]),
+        ("trusted_xds_server,fail_on_data_errors", ["fail_on_data_errors", "trusted_xds_server"]),
+        ("trusted_xds_server&server_features=fail_on_data_errors", ["fail_on_data_errors", "trusted_xds_server"]),
+        ("fail_on_data_errors,fail_on_data_errors", ["fail_on_data_errors"]),
+        ("xds_v3,resource_timer_is_transient_error", []),
+    ],
+)
+def test_grpc__features_that_are_asked_for__stand_once_behind_those_it_always_has(
+    api: Caller, query: str, features: list[str]
+) -> None:
+    tree = api.get(f"bootstrap/grpc?node_id=pay-1&server_features={query}").json
+
+    (server,) = tree["xds_servers"]
+    assert server["server_features"] == ["xds_v3", "resource_timer_is_transient_error", *features]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "fail_on_data_errors,",
+        "fly",
+        "Fail_on_data_errors",
+        "resource_timer_is_transient_failure",  # A88 once, and no implementation
+        "ignore_resource_deletion",  # deprecated by A88
+        "fail_on_data_errors&server_features=fly",
+    ],
+)
+def test_grpc__feature_that_is_none__422_that_lists_those_there_are(api: Caller, query: str) -> None:
+    answer = api.get(f"bootstrap/grpc?node_id=pay-1&server_features={query}")
+
+    assert_problem(answer, 422)
+    (finding,) = answer.json["errors"]
+    assert "'server_features' cannot hold" in finding["detail"]
+    choices = "xds_v3, resource_timer_is_transient_error, fail_on_data_errors, trusted_xds_server"
+    assert finding["hint"] == f"Choices: {choices}."
+
+
+def test_grpc__side_channel_services__stand_in_the_form_of_a102(api: Caller) -> None:
+    uris = ["dns:///ratelimit.example:443", "ipv4:10.0.0.1:80,10.0.0.2:80"]
+    query = "".join(f"&allowed_grpc_services={uri}" for uri in uris)
+
+    tree = api.get(f"bootstrap/grpc?node_id=pay-1{query}").json
+
+    assert tree["allowed_grpc_services"] == {uri: {"channel_creds": [{"type": "tls"}]} for uri in uris}
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "ratelimit.example:443",
+        "localhost:443",
+        "dns:",
+        "dns:///a%20b",
+        pytest.param(f"dns:///{'d' * 1_024}", id="long"),
+    ],
+)
+def test_grpc__side_channel_service_that_is_no_target_uri__422(api: Caller, uri: str) -> None:
+    answer = api.get(f"bootstrap/grpc?node_id=pay-1&allowed_grpc_services={uri}")
+
+    assert_problem(answer, 422)
+    (finding,) = answer.json["errors"]
+    assert "dns:///ratelimit.example:443" in finding["hint"]
+
+
+@pytest.mark.parametrize("query", ["server_features=fail_on_data_errors", "allowed_grpc_services=dns:///a:1"])
+def test_envoy__what_only_grpc_has__422_as_any_unknown_parameter(api: Caller, query: str) -> None:
+    answer = api.get(f"bootstrap/envoy?node_id=edge-1&{query}")
+    unknown = api.get("bootstrap/envoy?node_id=edge-1&nonsense=x")
+
+    assert_problem(answer, 422)
+    name = query.partition("=")[0]
+    said, of_nonsense = answer.json["errors"][0], unknown.json["errors"][0]
+    assert said["detail"] == of_nonsense["detail"].replace("nonsense", name)
+    assert said["code"] == of_nonsense["code"]
+
+
+def test_grpc__several_things_wrong__all_of_them_at_once(api: Caller) -> None:
+    answer = api.get("bootstrap/grpc?node_id=&variant=delta&server_features=fly&allowed_grpc_services=a&node_id=b")
+
+    assert_problem(answer, 422)
+    named = {finding["detail"].split("'")[1] for finding in answer.json["errors"]}
+    assert named == {"node_id", "variant", "server_features", "allowed_grpc_services"}
 
 
 @pytest.mark.parametrize(("variant", "api_type"), [("sotw", "GRPC"), ("delta", "DELTA_GRPC")])

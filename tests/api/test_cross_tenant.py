@@ -7,6 +7,7 @@ paths come from the URL configuration itself, so that a new one is included, or 
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -21,7 +22,9 @@ from controlplane.api.views.schema import schema
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
+from controlplane.clients.models import Report
 from controlplane.databases import READER
+from controlplane.explain import beliefs
 from controlplane.incidents.services import digest
 from controlplane.notify.models import Channel
 from tests.api.conftest import Caller, caller
@@ -38,7 +41,7 @@ PAGE_FILTERS = {"q", "e", "t", "n", "page", "sort", "environment", "type", "name
 
 
 @pytest.fixture
-def known() -> dict[str, list[str]]:
+def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """Everything of `default` that a path can name. All of it is the canary's, but for what stands in paths."""
     environment_default_ensure()
     environment_create(key="prod", policy=EnvironmentPolicy(), actor=SYSTEM)
@@ -80,6 +83,10 @@ def known() -> dict[str, list[str]]:
     RoleGrant.objects.create(user=user, role="viewer", environment="default")
     incident = owner.get("incidents").json["results"][0]
     clients = owner.get("clients").json["results"]
+    monkeypatch.setattr(beliefs, "SETTLED_AFTER", timedelta(minutes=-1))  # nothing counts as having just moved
+    said = {"type": "cluster", "name": f"{CANARY}-x", "state": "ACKED", "held": True, "error": CANARY}
+    told = owner.post(f"clients/{clients[0]['id']}/said", {"source": "csds", "types": ["cluster"], "names": [said]})
+    assert CANARY in told.content.decode()
     owner.patch(base, {"hold": CANARY, "node_ids": [f"{CANARY}*"], "selectors": [{"identity": f"{CANARY}*"}]})
     assert CANARY in owner.get(base).content.decode()
     return {
@@ -221,6 +228,7 @@ def test_every_body__that_names_things_of_another_environment__is_refused_and_te
         ("PATCH", f"incidents/{known['incident_id'][0]}", {"state": "ignored"}),
         ("POST", f"{base}/resources/cluster/pay/revisions/1/restore", None),
         ("GET", f"{base}/diff?from=1&to=2", None),
+        ("POST", f"clients/{known['client_id'][0]}/said", {"source": "csds", "types": ["cluster"], "names": []}),
         ("GET", "explain?environment=prod&client=node-1&type=cluster&name=pay", None),
     ]
     before, told = _stored(), []
@@ -237,7 +245,7 @@ def test_every_body__that_names_things_of_another_environment__is_refused_and_te
 
 def _stored() -> tuple[object, ...]:
     """What any of these attempts could have changed."""
-    counts = (table.objects.count() for table in (Change, ApiToken, ClientToken, RoleGrant, Channel))
+    counts = (table.objects.count() for table in (Change, ApiToken, ClientToken, RoleGrant, Channel, Report))
     return (*counts, tuple(Environment.objects.order_by("pk").values_list("key", "generation", "selectors")))
 
 

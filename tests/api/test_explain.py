@@ -165,7 +165,7 @@ def refused(fleet: Fleet) -> None:
     fleet.accept(held("pay", 1))
     digest()
     publish(cluster("pay", connect_timeout="2s"))
-    fleet.refuse(fleet.send(held("pay", 2)), BAD, suspects=(held("pay", 2),), who=slice(1))
+    fleet.refuse(fleet.send(held("pay", 2)), BAD, suspects=(held("pay", 2),), kept=(held("pay", 1),), who=slice(1))
     digest()
 
 

@@ -62,7 +62,7 @@ def fleet(two_environments: None) -> Fleet:
     digest()
     publish(cluster("pay", connect_timeout="2s"))
     text = f"Error adding/updating cluster(s) pay: Invalid path: {HOSTILE}"
-    three.refuse(three.send(held("pay", 2)), text, suspects=(held("pay", 2),), who=slice(1))
+    three.refuse(three.send(held("pay", 2)), text, suspects=(held("pay", 2),), kept=(held("pay", 1),), who=slice(1))
     digest()
     return three
 

@@ -2,14 +2,19 @@
 
 import html
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from django.core.cache import cache
 from django.test import Client
+from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import Role
+from controlplane.config import Config, Tls
 from controlplane.databases import READER
 from controlplane.journal.services import audit_record
+from controlplane.values import AdsAuth
 from tests.services.incidents.fleet import Fleet
 from tests.web.conftest import HOSTILE, assert_harmless, page, queries
 
@@ -64,6 +69,54 @@ def test_setup__nobody_connected__gives_the_file_and_says_what_is_missing(admin:
     assert "0 connected" in shown
     assert "no selector of &#x27;prod&#x27; takes it" in page(admin, "/e/prod/setup")
     assert_harmless(page(admin, "/e/default/setup", 200))
+
+
+def test_setup__grpc__offers_server_features_unticked_each_with_when_it_is_right(admin: Client) -> None:
+    url = "/e/default/setup?family=grpc&node_id=pay-1"
+
+    shown, envoy = page(admin, url), page(admin, "/e/default/setup?family=envoy&node_id=pay-1")
+
+    assert "only for a control plane that cannot be depended on to alert people (gRFC A88)." in shown
+    assert "checked" not in shown
+    assert "fail_on_data_errors" not in file_of(shown)
+    # Envoy has no server features.
+    assert "server_features" not in envoy
+
+
+def test_setup__feature_ticked__the_file_has_it_and_the_tick_stays(admin: Client) -> None:
+    shown = page(admin, "/e/default/setup?family=grpc&node_id=pay-1&server_features=fail_on_data_errors")
+
+    assert '"fail_on_data_errors"' in file_of(shown)
+    assert "trusted_xds_server" not in file_of(shown)
+    assert 'value="fail_on_data_errors" checked' in shown
+    assert 'value="trusted_xds_server" checked' not in shown
+
+
+def test_setup__feature_that_is_none__says_which_there_are(admin: Client) -> None:
+    shown = page(admin, f"/e/default/setup?family=grpc&node_id=pay-1&server_features={HOSTILE}")
+
+    assert "There are: xds_v3, resource_timer_is_transient_error, fail_on_data_errors, trusted_xds_server." in shown
+    assert "Bootstrap file" not in shown
+    assert_harmless(shown)
+
+
+@pytest.mark.parametrize(("auth", "named"), [(AdsAuth.NONE, False), (AdsAuth.TOKEN, True)])
+def test_setup__token_in_the_file__names_the_variable_without_which_grpc_sends_none(
+    admin: Client, settings: Settings, auth: AdsAuth, named: bool
+) -> None:
+    parley: Config = settings.PARLEY
+    tls = Tls(Path("c"), Path("k"), Path("ca")) if named else None
+    settings.PARLEY = replace(parley, ads_auth=auth, ads_tls=tls)
+
+    shown = page(admin, "/e/default/setup?family=grpc&node_id=pay-1")
+
+    assert ('"jwt_token_file"' in file_of(shown)) == named
+    assert ("GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS=true" in shown) == named
+
+
+def file_of(shown: str) -> str:
+    """The bootstrap file that the guide shows."""
+    return html.unescape(shown.partition('aria-label="Bootstrap file">')[2].partition("</pre>")[0])
 
 
 @pytest.mark.usefixtures("nothing_cached")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.test import Client
@@ -11,12 +12,16 @@ from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.accounts.principal import Role
 from controlplane.catalog.models import Change, Environment
 from controlplane.clients.models import Client as Row
+from controlplane.clients.selectors import client_get
 from controlplane.databases import READER
+from controlplane.explain import beliefs
+from controlplane.explain.words import word_take
 from tests.services.incidents.fleet import DANA, Fleet, held, rebuild
 from tests.support.facts import stream, subscribed
 from tests.web.conftest import HOSTILE, assert_harmless, page, queries
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
+from xdscore.said import Said, SaidSource, SaidState, Word
 from xdscore.selectors import Selector
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
@@ -124,10 +129,11 @@ def test_client__that_refused__shows_the_state_of_each_name_and_its_own_words(ad
 
     assert "1 name needs attention" in shown
     assert "NACKED" in shown
-    assert "Refused r2; it is served the last revision that clients acknowledged." in shown
+    assert "Refused r2; it goes on with r1." in shown
     assert "nothing: all of this is what it says of itself" in shown
     assert "&lt;img src=x" in shown
     assert "&quot;ads_config&quot;" in shown  # the bootstrap of an Envoy
+    assert 'href="/e/default/setup?family=envoy&amp;node_id=node-1"' in shown
     assert_harmless(shown)
 
 
@@ -183,3 +189,27 @@ def test_pages_of_clients__many_more_clients__no_more_queries(admin: Client, fle
 
     assert [queries(admin, path) for path in paths] == few
     assert max(few) <= 23  # three of them ask the newest snapshot who refuses and who is denied
+
+
+def test_client__its_own_word__stands_beside_what_parley_believes_with_since(
+    admin: Client, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beliefs, "SETTLED_AFTER", timedelta(minutes=-1))  # nothing counts as having just moved
+    client = client_get(public_id=id_of("node-2"))
+    said = Said("cluster", "pay", SaidState.NACKED, held=True, version=held("pay", 1).content.version, error=HOSTILE)
+    fleet.accept(held("pay", 2), who=slice(1, 2))
+    before = page(admin, f"/clients/{client.id}")
+
+    word_take(client=client, word=Word(SaidSource.CSDS, "", frozenset({"cluster"}), (said,)), by="token:side-car")
+
+    shown, listed = page(admin, f"/clients/{client.id}"), page(admin, "/e/default/clients")
+    assert "Nobody reported it." in before
+    part = shown.partition('id="said"')[2].partition("</section>")[0]
+    assert re.search(r"It agrees with Parley in\s+<b>\d of \d</b>", part)
+    assert "by its CSDS" in part
+    assert 'Brought by <span class="foreign">token:side-car</span>' in part
+    assert "It refuses an update and has r1; Parley believes it took r2." in part
+    assert 'data-label="Since"><time' in part
+    assert f'href="/x?e=default&amp;t=cluster&amp;n=pay&amp;c={client.id}"' in part
+    assert_harmless(shown)
+    assert f'<a href="/clients/{client.id}#said">says itself: 1 differs</a>' in listed

@@ -8,6 +8,7 @@ import json
 import logging
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from urllib.parse import quote
 
 import pytest
@@ -28,8 +29,11 @@ from controlplane.catalog.models import Change, Resource
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
 from controlplane.clients.models import Client as ClientRow
-from controlplane.clients.models import Nack, Stream
+from controlplane.clients.models import Nack, SaidDifference, Stream
+from controlplane.clients.selectors import client_get
 from controlplane.databases import READER
+from controlplane.explain import beliefs
+from controlplane.explain.words import word_take
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest, incident_quarantine
 from controlplane.logs import logging_config
@@ -42,6 +46,7 @@ from tests.services.incidents.fleet import held
 from tests.support.facts import rejected, respond, stream, subscribed
 from tests.support.manifests import cluster, parsed
 from tests.web.conftest import HOSTILE, USERS
+from xdscore.said import Said, SaidSource, SaidState, Word
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -60,7 +65,7 @@ _FIELDS = re.compile(r"<textarea\b.*?</textarea>| value=\"[^\"]*\"", re.DOTALL)
 
 
 @pytest.fixture
-def parts(two_environments: None) -> dict[str, str]:
+def parts(two_environments: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What stands in a path, after everything that can be hostile was: one client that refuses a resource."""
     edits = [Put(parsed(cluster(NAME)))]
     change_apply(environment_key="default", edits=edits, actor=MALLORY, message=NAME)
@@ -83,6 +88,8 @@ def parts(two_environments: None) -> dict[str, str]:
     incident = str(Incident.objects.get().public_id)
     incident_quarantine(public_id=incident, reason=NAME, actor=MALLORY, request_id=NAME)
     builds_sweep()
+    monkeypatch.setattr(beliefs, "SETTLED_AFTER", timedelta(minutes=-1))  # nothing counts as having just moved
+    _reported(ClientRow.objects.get().pk)
     api_token_create(name=NAME, scopes=ADMIN_SCOPES, actor=MALLORY)
     client_token_create(subject=NAME, environment="", actor=MALLORY)
     user = USERS.objects.create_user(NAME[:150])
@@ -112,6 +119,17 @@ def parts(two_environments: None) -> dict[str, str]:
         "rule_id": "1",
         "case_id": "1",
     }
+
+
+def _reported(client: str) -> None:
+    """What a hostile collector says of it."""
+    said = [
+        Said("cluster", name, SaidState.NACKED, held=True, version=EVERYTHING, version_info=EVERYTHING, error=text)
+        for name, text in ((NAME, EVERYTHING * 100), (f"of nobody {NAME}", EVERYTHING))
+    ]
+    word = Word(SaidSource.CSDS, EVERYTHING, frozenset({"cluster"}), tuple(said))
+    word_take(client=client_get(public_id=client), word=word, by=f"token:{NAME}")
+    assert SaidDifference.objects.exists()
 
 
 def paths(parts: dict[str, str]) -> Iterator[str]:
@@ -223,10 +241,13 @@ def test_everything_that_is_kept__of_a_hostile_client__is_bounded(parts: dict[st
     nack, client, peer = Nack.objects.get(), ClientRow.objects.get(), Stream.objects.get().peer
 
     assert len(nack.text.encode()) <= _KEPT_BYTES
-    for row in (nack, client):
+    said = SaidDifference.objects.first()
+    assert said is not None
+    assert len(said.error.encode()) <= _KEPT_BYTES
+    for row in (nack, client, said):
         for field in row._meta.concrete_fields:
             value = getattr(row, field.attname)
-            if isinstance(value, str) and field.attname != "text":
+            if isinstance(value, str) and field.attname not in {"text", "error", "name"}:
                 assert len(value) <= (getattr(field, "max_length", None) or _KEPT_BYTES), field.attname
                 assert value.isprintable(), field.attname
     assert peer.isprintable()

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from urllib.parse import quote
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal, Role
 from controlplane.catalog.models import Change, Environment
@@ -53,13 +55,38 @@ def test_incidents__one_open__listed_with_its_impact_and_suspect(admin: Client, 
 
 
 def test_incidents__filtered__shows_what_fits(admin: Client, fleet: Fleet) -> None:
-    asked = {"?q=PAY": True, "?q=other": False, "?state=resolved": False, "?state=nonsense": True, "?page=9x": True}
+    asked = {
+        "?q=PAY": True,
+        "?q=other": False,
+        "?state=resolved": False,
+        "?type=cluster": True,
+        "?type=route": False,
+        "?author=dana": True,
+        "?author=dan": False,
+        "?client=node-1": True,
+        "?client=node-2": False,
+        "?since=1h": True,
+        "?since=1h&author=dana&client=node-1&type=cluster": True,
+    }
+    unasked = ("?state=nonsense", "?page=9x", "?since=nonsense", "?type=nonsense")
 
     for question, found in asked.items():
         shown = page(admin, f"/e/default/incidents{question}")
 
         assert (the_id() in shown) is found, question
-        assert ("Clear filters" in shown) is not found, question
+        assert "Clear filters" in shown, question
+    for question in unasked:
+        shown = page(admin, f"/e/default/incidents{question}")
+
+        assert the_id() in shown, question
+        assert "Clear filters" not in shown, question
+
+
+def test_incidents__refused_a_day_ago__are_not_of_the_last_hour(admin: Client, fleet: Fleet) -> None:
+    Incident.objects.update(last_at=timezone.now() - timedelta(hours=25))
+
+    assert the_id() not in page(admin, "/e/default/incidents?since=24h")
+    assert the_id() in page(admin, "/e/default/incidents?since=7d")
 
 
 def test_incident__opened__says_what_who_and_why(admin: Client, fleet: Fleet) -> None:
@@ -67,7 +94,7 @@ def test_incident__opened__says_what_who_and_why(admin: Client, fleet: Fleet) ->
 
     assert 'Cluster <span class="foreign">pay</span> r2 is refused' in shown
     assert "<b>1 of 3</b>" in shown
-    assert "Those clients go on with r1" in shown
+    assert "Since then: <b>goes on with r1</b> (1 client)." in shown
     assert "it was the only thing new to the client" in shown
     assert "<code>connect_timeout: 2s</code>" in shown
     assert "Quarantine r2" in shown
@@ -304,7 +331,7 @@ def test_refused_change__taken_back__is_told_in_the_past_tense_and_offers_no_emp
     again = page(admin, "/e/default/rollback?to=1")
 
     assert "was refused by 1 of" in " ".join(re.sub(r"<[^>]+>", "", shown).split())
-    assert "Those clients go on with" not in incident
+    assert "Since then: " not in incident
     assert '<a href="/e/default/snapshots/3">snapshot 3</a>' in incident
     assert "Nothing to go back" in again
     assert 'name="reason"' not in again

@@ -102,7 +102,8 @@ def test_code__of_a_finding__lists_what_is_held_because_of_it_and_only_where_one
 
     assert "not served as written because of it" in shown
     assert f"name={code.name}" in shown
-    assert ">withheld<" in withheld
+    assert ">stalled<" in withheld
+    assert "nothing is served" in withheld
     for nothing in (elsewhere, other):
         assert "name=edge" not in nothing
         assert "names it now" in nothing

@@ -8,10 +8,10 @@ from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
 from controlplane.api.shapes.changes import DifferentResourceOut, HeldThenOut, IncidentOut
 from controlplane.api.shapes.common import FindingOut
 from controlplane.clients.facts import SubscriptionState
-from controlplane.clients.families import ClientFamily
 from controlplane.explain.values import RungState, Verdict
 from controlplane.incidents.values import IncidentState
 from controlplane.incidents.verdict import Outcome
+from xdscore.client_kinds import ClientFamily
 
 MAX_REASON_CHARS = 500  # the quarantine's column
 
@@ -171,6 +171,9 @@ class RefusingClientOut(serializers.Serializer[Any]):
     identity = serializers.CharField(allow_blank=True)
     node_id = serializers.CharField()
     revision = serializers.IntegerField()
+    now = serializers.CharField(
+        allow_blank=True, help_text="What it has instead, such as `goes on with r7`; empty where that is not known."
+    )
     count = serializers.IntegerField()
     first_at = serializers.DateTimeField()
     last_at = serializers.DateTimeField()

@@ -6,9 +6,47 @@ from rest_framework import serializers
 
 from controlplane.api.shapes.changes import HeldOut
 from controlplane.api.shapes.common import FindingOut
+from controlplane.status.values import ConditionType, Reason, Status, Truth
 
 
-class ResourceRowOut(serializers.Serializer[Any]):
+class RefusedOut(serializers.Serializer[Any]):
+    """Who refuses a resource."""
+
+    clients = serializers.IntegerField(help_text="How many clients refuse it, whether or not they are connected.")
+    sent = serializers.IntegerField(help_text="Of how many that were sent it.")
+    incident = serializers.UUIDField()
+
+
+class ConditionOut(serializers.Serializer[Any]):
+    """One thing that is said of a resource's newest revision, as Kubernetes' conditions say it."""
+
+    type = serializers.ChoiceField(
+        choices=[each.value for each in ConditionType],
+        help_text="`Accepted`: what clients say to it; `Published`: whether it is served as written.",
+    )
+    status = serializers.ChoiceField(choices=[each.value for each in Truth])
+    reason = serializers.ChoiceField(choices=[each.value for each in Reason])
+    message = serializers.CharField()
+    since = serializers.DateTimeField(help_text="From when on, as far as it is kept.")
+    revision = serializers.IntegerField(help_text="The revision that it speaks of.")
+
+
+class StatusOut(serializers.Serializer[Any]):
+    """How a resource stands."""
+
+    status = serializers.ChoiceField(
+        choices=[each.value for each in Status],
+        help_text="`published`: served as written. `waiting`: no build has covered it yet. `stalled`: a reference, a "
+        "conflict or a check keeps it from being served. `refused`: an incident is open, whoever is connected. "
+        "`quarantined`: out of service, and an earlier revision is served. `withheld`: out of service, and nothing is "
+        "served, or only to some kinds of clients.",
+    )
+    reason = serializers.CharField(allow_blank=True, help_text="A sentence; empty where it is published.")
+    refused = RefusedOut(allow_null=True, help_text="Null where no open incident is about this content.")
+    conditions = ConditionOut(many=True)
+
+
+class ResourceRowOut(StatusOut):
     """One line of a list of resources."""
 
     type = serializers.CharField()
@@ -21,7 +59,9 @@ class ResourceRowOut(serializers.Serializer[Any]):
     quarantined = serializers.BooleanField()
     findings = serializers.IntegerField(help_text="How many warnings and notes its revision has.")
     held = HeldOut(allow_null=True, help_text="Why the newest build does not serve it as written; null where it does.")
-    manifest = serializers.DictField(required=False, help_text="With `manifests=true`.")
+    manifest = serializers.DictField(
+        required=False, help_text="In a list with `manifests=true`, of one resource with `status=true`."
+    )
 
 
 class RevisionOut(serializers.Serializer[Any]):

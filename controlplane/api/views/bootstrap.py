@@ -11,14 +11,26 @@ from controlplane.api.schema import BOOTSTRAP_PARAMETERS, BOTH, TREE, described
 from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.selectors import environment_list
-from controlplane.clients.bootstraps import Node, UnreachableError, Variant, envoy_bootstrap, grpc_bootstrap, node_for
+from controlplane.clients.bootstraps import (
+    Node,
+    UnreachableError,
+    Variant,
+    envoy_bootstrap,
+    grpc_bootstrap,
+    node_for,
+    target_problem,
+)
 from controlplane.config import Config
 from controlplane.errors import Conflict, NotFound
 from controlplane.values import AdsAuth
+from xdscore.codes import shown
 from xdscore.names import name_problem
 from xdscore.selectors import DEFAULT_ENVIRONMENT
+from xdscore.server_features import BootstrapFeature
 
 _FAMILIES = ("grpc", "envoy")
+_FOR_ALL = ("environment", "node_id", "variant")
+_FOR_GRPC = ("server_features", "allowed_grpc_services")
 
 
 class BootstrapView(ApiView):
@@ -34,7 +46,9 @@ class BootstrapView(ApiView):
             "with the environment variable `GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=true`; without it they report "
             "that the resource does not exist, after about 15 s. Where clients are known by tokens, they also need "
             "`GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS=true` and TLS, and their token in `/etc/parley/client.token`; "
-            "Envoy's is in `/etc/parley/client.authorization`, behind the word `Bearer` and a blank."
+            "Envoy's is in `/etc/parley/client.authorization`, behind the word `Bearer` and a blank. "
+            "A client with this file keeps what it had when it refuses a change, unless `server_features` asks for "
+            "something else."
         ),
         parameters=BOOTSTRAP_PARAMETERS,
         responses=described(200, TREE, 401, 404, 409, 422, 503, media=BOTH),
@@ -43,7 +57,7 @@ class BootstrapView(ApiView):
         """JSON, which both read; YAML by Accept."""
         if family not in _FAMILIES:
             raise NotFound(f"There is no bootstrap for '{family[:20]}'. There are: {', '.join(_FAMILIES)}.")
-        query = Query(request, ("environment", "node_id", "variant"))
+        query = Query(request, _FOR_ALL, repeatable=_FOR_GRPC if family == "grpc" else ())
         environment = query.text("environment", DEFAULT_ENVIRONMENT, at_most=63)
         node_id = query.text("node_id")
         variant = query.choice("variant", [each.value for each in Variant], Variant.SOTW.value)
@@ -54,13 +68,26 @@ class BootstrapView(ApiView):
             )
         if family == "grpc" and variant == Variant.DELTA:
             query.refuse("variant", "cannot be 'delta'", hint="gRPC clients speak the SotW form only.")
+        features = query.words("server_features", [each.value for each in BootstrapFeature])
+        services = _services(query)
         query.done()
         environment_visible(principal_of(request), environment)
         config: Config = settings.PARLEY
         node = _node(config, node_id, environment)
         if family == "grpc":
-            return rendered(request, grpc_bootstrap(config, node))
+            chosen = frozenset(BootstrapFeature(word) for word in features)
+            return rendered(request, grpc_bootstrap(config, node, features=chosen, allowed_services=services))
         return rendered(request, envoy_bootstrap(config, node, Variant(variant)))
+
+
+def _services(query: Query) -> tuple[str, ...]:
+    """The side-channel services that are asked for; what is wrong with one is noted."""
+    services = query.texts("allowed_grpc_services")
+    for uri in services:
+        if problem := target_problem(uri):
+            hint = "Write it as the resources do that name the service, e.g. dns:///ratelimit.example:443."
+            query.refuse("allowed_grpc_services", f"cannot be '{shown(uri)}': the URI {problem}", hint=hint)
+    return services
 
 
 def _node(config: Config, node_id: str, environment: str) -> Node:

@@ -69,7 +69,7 @@ class ClientView(ApiView):
     def get(self, request: Request, client_id: str) -> HttpResponse:
         """It as it is now."""
         Query(request, ()).done()
-        client = _visible(request, client_id)
+        client = client_visible(request, client_id)
         streams = [_stream_json(stream) for stream in client_streams(public_id=client_id)]
         return json_answer({**_client_json(client), "recent_streams": streams})
 
@@ -87,12 +87,12 @@ class SubscriptionListView(ApiView):
     def get(self, request: Request, client_id: str) -> HttpResponse:
         """All of it: a client has a handful of types."""
         Query(request, ()).done()
-        _visible(request, client_id)
+        client_visible(request, client_id)
         found = client_subscriptions(public_id=client_id)
         return json_answer({"results": [_subscription_json(each) for each in found]})
 
 
-def _visible(request: Request, client_id: str) -> ClientSummary:
+def client_visible(request: Request, client_id: str) -> ClientSummary:
     """The client. Raises NotFound in the same words whether it is unknown or somebody else's."""
     try:
         client = client_get(public_id=client_id)

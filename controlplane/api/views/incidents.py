@@ -7,6 +7,7 @@ from rest_framework.request import Request
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer, moment
 from controlplane.api.bodies import document_of, values_of
+from controlplane.api.kinds import kind_named, type_words
 from controlplane.api.pages import CURSOR_PARAMETERS, DEFAULT_ITEMS, MAX_ITEMS, cursor_page
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
@@ -16,10 +17,13 @@ from controlplane.api.shapes.facts import IncidentDetailOut, IncidentPatchIn, Re
 from controlplane.api.views.base import ApiView, Needs, principal_of, seen_environments
 from controlplane.api.views.changes import change_answer, incident_json
 from controlplane.catalog.rights import require
+from controlplane.clients.clock import database_now
 from controlplane.errors import NotFound
+from controlplane.incidents.filtering import IncidentFilter
 from controlplane.incidents.selectors import IncidentDetail, incident_get, incident_list
 from controlplane.incidents.services import incident_quarantine, incident_release, incident_set_state
 from controlplane.incidents.values import IncidentState
+from xdscore.names import name_problem
 
 
 class IncidentListView(ApiView):
@@ -35,14 +39,17 @@ class IncidentListView(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """A page."""
-        query = Query(request, (*CURSOR_PARAMETERS, "environment", "state"))
+        filters = ("type", "name", "resource", "client", "author", "since")
+        query = Query(request, (*CURSOR_PARAMETERS, "environment", "state", *filters))
         limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
         after, environment = query.text("after", at_most=64), query.text("environment", at_most=63)
         state = query.choice("state", [each.value for each in IncidentState], "")
+        wanted = _wanted(query)
         query.done()
         found = incident_list(
             environment_keys=seen_environments(request, environment),
             states=(IncidentState(state),) if state else (),
+            wanted=wanted,
             after=after,
             limit=limit + 1,
         )
@@ -125,6 +132,25 @@ class IncidentReleaseView(ApiView):
         return change_answer(made)
 
 
+def _wanted(query: Query) -> IncidentFilter:
+    kind = query.parsed("type", kind_named, None, wanted=f"must be one of {type_words()}, or a type URL")
+    return IncidentFilter(
+        word=kind.word if kind is not None else "",
+        name=query.text("name"),
+        resource=query.parsed("resource", _resource_named, None, wanted="must be TYPE/NAME, such as cluster/pay"),
+        client=query.text("client"),
+        author=query.text("author", at_most=150),
+        since=query.since("since", database_now),
+    )
+
+
+def _resource_named(text: str) -> tuple[str, str] | None:
+    """(type word, name) of `TYPE/NAME`, where the name may hold slashes."""
+    word, _, name = text.partition("/")
+    kind = kind_named(word)
+    return (kind.word, name) if kind is not None and name and not name_problem(name) else None
+
+
 def _visible(request: Request, incident_id: str) -> IncidentDetail:
     """The incident. Raises NotFound in the same words whether it is unknown or somebody else's."""
     detail = incident_get(public_id=incident_id)
@@ -168,6 +194,7 @@ def _detail_json(detail: IncidentDetail) -> dict[str, object]:
                 "identity": each.identity,
                 "node_id": each.node_id,
                 "revision": each.revision,
+                "now": each.now,
                 "count": each.count,
                 "first_at": moment(each.first_at),
                 "last_at": moment(each.last_at),

@@ -1,6 +1,6 @@
 """Resources: the list, one of them, its history (interfaces.md section 4)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -12,18 +12,20 @@ from controlplane.api.answers import empty_answer, json_answer, moment, prefers_
 from controlplane.api.bodies import one_manifest
 from controlplane.api.etags import etag, expectation_of, is_current
 from controlplane.api.kinds import kind_in_path, kind_named, name_in_path, type_words
-from controlplane.api.pages import OFFSET_PARAMETERS, offset_page, plain_page, window_of
+from controlplane.api.pages import OFFSET_PARAMETERS, counted_page, plain_page, window_of
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
 from controlplane.api.schema import (
     BOTH,
+    DOCUMENT,
     MANIFEST,
     MANIFEST_LIST,
     MESSAGE,
     PAGE,
     PRECONDITIONS,
     RESOURCE_FILTERS,
+    WITH_STATUS,
     described,
     page_of,
 )
@@ -31,15 +33,25 @@ from controlplane.api.shapes.changes import ChangeMadeOut, UnchangedOut
 from controlplane.api.shapes.resources import ResourceRowOut, RevisionOut
 from controlplane.api.views.base import ApiView, principal_of
 from controlplane.api.views.changes import change_answer, held_json
-from controlplane.builder.selectors import HeldName, held_names
 from controlplane.catalog.expiry import findings_at
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Resource, Revision
 from controlplane.catalog.reading import parsed_all, puts_of
-from controlplane.catalog.selectors import resource_content, resource_get, resource_list, resource_row, revision_list
+from controlplane.catalog.selectors import (
+    resource_content,
+    resource_get,
+    resource_list,
+    resource_named,
+    resource_row,
+    revision_list,
+)
 from controlplane.catalog.services import change_apply, resource_restore, secrets_read_record
+from controlplane.catalog.standing import Key
 from controlplane.catalog.values import Delete
-from xdscore.resource_types import SECRET
+from controlplane.errors import NotFound
+from controlplane.status.selectors import Standing, standings_of, with_status
+from controlplane.status.values import ResourceStatus, Status
+from xdscore.resource_types import SECRET, ResourceType
 from xdscore.schema import Expected, Tree
 
 
@@ -56,36 +68,27 @@ class ResourceListView(ApiView):
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
         """A page. With `manifests=true` and `Accept: application/yaml` it is a file that `apply` takes."""
-        query = Query(request, (*OFFSET_PARAMETERS, "type", "owner", "name", "manifests"))
+        query = Query(request, (*OFFSET_PARAMETERS, "type", "owner", "name", "status", "manifests"))
         kind = query.parsed("type", kind_named, None, wanted=f"must be one of {type_words()}, or a type URL")
         owner = query.text("owner") if "owner" in request.query_params else None
         name_part = query.text("name")
+        status = query.choice("status", [each.value for each in Status], "")
         manifests = query.flag("manifests")
         window = window_of(query)
         query.done()
         rows = resource_list(
             environment_key=environment_key, kind=kind, owner=owner, name_part=name_part, contents=manifests
         )
-
-        secrets: list[str] = []
-
-        def manifest(row: Resource) -> dict[str, Tree]:
-            if row.type == SECRET.word:
-                secrets.append(row.name)
-            return manifest_of(resource_content(row, environment_key=environment_key))
-
-        held = held_names(environment_key=environment_key)
+        if status:
+            rows = with_status(rows, environment_key=environment_key, status=Status(status))
+        found = list(rows[window.offset : window.offset + window.limit])
+        contents = _manifests(request, environment_key, found) if manifests else {}
         if manifests and prefers_yaml(request):
-            page = offset_page(request, rows, window, manifest)
-            _secrets_read(request, environment_key, secrets)
+            page = counted_page(request, list(contents.values()), window, rows.count())
             link = {"Link": f'<{page["next"]}>; rel="next"'} if page["next"] else {}
             return yaml_answer(page["results"], headers={"Vary": "Accept", **link})
-        if manifests:
-            page = offset_page(request, rows, window, lambda row: {**_row_json(row, held), "manifest": manifest(row)})
-            _secrets_read(request, environment_key, secrets)
-        else:
-            page = offset_page(request, rows, window, lambda row: _row_json(row, held))
-        return json_answer(page, headers={"Vary": "Accept"})
+        items = _rows_json(environment_key, found, contents)
+        return json_answer(counted_page(request, items, window, rows.count()), headers={"Vary": "Accept"})
 
 
 class ResourceView(ApiView):
@@ -96,18 +99,33 @@ class ResourceView(ApiView):
     @extend_schema(
         operation_id="resource_get",
         summary="Read a resource as the manifest that would store it again",
-        responses=described(200, MANIFEST, 401, 404, 422, 503, media=BOTH, unmodified=True),
+        parameters=[WITH_STATUS],
+        responses=described(200, DOCUMENT, 401, 404, 422, 503, media=BOTH, unmodified=True),
     )
     def get(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
-        """The manifest, without secrets; its revision is the ETag."""
-        Query(request, ()).done()
+        """The manifest, without secrets; its revision is the ETag.
+
+        With `status=true` it stands in the resource's line of the list. That changes without a new revision, so it is
+        always answered in full.
+        """
+        query = Query(request, ("status",))
+        with_row = query.flag("status")
+        query.done()
         kind = kind_in_path(type)
+        if with_row:
+            return self._document(request, environment_key, kind, name_in_path(kind, name))
         content = resource_get(environment_key=environment_key, kind=kind, name=name_in_path(kind, name))
         _secrets_read(request, environment_key, [content.name] if kind.secret else [])
         tag = {"ETag": etag(content.revision)}
         if is_current(request, content.revision):
             return empty_answer(304, headers=tag)
         return rendered(request, manifest_of(content), headers=tag)
+
+    def _document(self, request: Request, environment_key: str, kind: ResourceType, name: str) -> HttpResponse:
+        row = resource_named(environment_key=environment_key, kind=kind, name=name)
+        for item in _rows_json(environment_key, [row], _manifests(request, environment_key, [row])):
+            return rendered(request, item, headers={"ETag": etag(row.counter)})
+        raise NotFound(f"There is no {kind.word} '{name}' in '{environment_key}'.")
 
     @extend_schema(
         operation_id="resource_put",
@@ -215,9 +233,30 @@ def _secrets_read(request: Request, environment_key: str, names: list[str]) -> N
         )
 
 
-def _row_json(row: Resource, held: Mapping[tuple[str, str], HeldName]) -> dict[str, object]:
+def _manifests(request: Request, environment_key: str, rows: Sequence[Resource]) -> dict[Key, dict[str, Tree]]:
+    """The manifests of rows that were read with their contents."""
+    _secrets_read(request, environment_key, [row.name for row in rows if row.type == SECRET.word])
+    return {(row.type, row.name): manifest_of(resource_content(row, environment_key=environment_key)) for row in rows}
+
+
+def _rows_json(
+    environment_key: str, rows: Sequence[Resource], manifests: Mapping[Key, dict[str, Tree]]
+) -> list[dict[str, object]]:
+    """The lines of the list, with those manifests that there are. What was deleted meanwhile is left out."""
+    keys = [(row.type, row.name) for row in rows]
+    standings = standings_of(environment_key=environment_key, keys=keys)
+    return [
+        {
+            **_row_json(row, standings[key]),
+            **({"manifest": manifests[key]} if key in manifests else {}),
+        }
+        for key, row in zip(keys, rows, strict=True)
+        if key in standings
+    ]
+
+
+def _row_json(row: Resource, standing: Standing) -> dict[str, object]:
     value = resource_row(row)
-    why = held.get((value.kind.word, value.name))
     return {
         "type": value.kind.word,
         "name": value.name,
@@ -225,10 +264,33 @@ def _row_json(row: Resource, held: Mapping[tuple[str, str], HeldName]) -> dict[s
         "version": value.version,
         "owner": value.owner,
         "updated_at": moment(value.updated_at),
+        **_status_json(standing.status),
         "proven": value.proven,
         "quarantined": value.quarantined,
         "findings": value.findings,
-        "held": held_json(why) if why is not None else None,
+        "held": held_json(standing.held) if standing.held is not None else None,
+    }
+
+
+def _status_json(found: ResourceStatus) -> dict[str, object]:
+    """How a resource stands, as interfaces.md section 8 spells it."""
+    refusal = found.refusal
+    refused = {"clients": refusal.clients, "sent": refusal.sent, "incident": refusal.incident} if refusal else None
+    return {
+        "status": found.status.value,
+        "reason": found.reason,
+        "refused": refused,
+        "conditions": [
+            {
+                "type": each.type.value,
+                "status": each.status.value,
+                "reason": each.reason.value,
+                "message": each.message,
+                "since": moment(each.since),
+                "revision": each.revision,
+            }
+            for each in found.conditions
+        ],
     }
 
 

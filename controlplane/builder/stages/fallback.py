@@ -35,13 +35,15 @@ class Held:
     """A name whose head is not served: it runs an older revision (`served`), or nothing.
 
     `reason` ends the sentence clients read: "Cluster 'pay' is withheld: rejected by clients." (ux.md section 8,
-    XDS2106). It names no other resource, because the client may not know of it.
+    XDS2106). It names no other resource, because the client may not know of it. `kinds`: its head is served after all,
+    but to clients of these kinds.
     """
 
     key: EntryKey
     cause: Cause
     reason: str
     served: bool
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +85,21 @@ def resolve(heads: Mapping[EntryKey, Head], refused: Mapping[EntryKey, str] = NO
     for key in sorted(yielding):
         cause, reason = yielding[key]
         fallback = heads[key].fallback
-        entries[key] = Served(fallback, fallback) if fallback is not None else WithheldName(reason)
-        held.append(Held(key, cause, reason, served=fallback is not None))
+        entries[key] = Served(fallback, fallback) if fallback is not None else _withheld(heads[key], cause, reason)
+        held.append(Held(key, cause, reason, served=fallback is not None, kinds=_kinds(entries[key])))
     shared = shared_by_proven(_claimants(claiming, yielding))
     return Resolution(entries, tuple(held), references, conflicts, shared, refused)
+
+
+def _withheld(head: Head, cause: Cause, reason: str) -> WithheldName:
+    """What is published of a head that nothing older stands in for."""
+    if cause is Cause.REJECTED and head.withholding is not None and head.content is not None:
+        return head.withholding.entry(head.content, reason)
+    return WithheldName(reason)
+
+
+def _kinds(entry: Entry) -> tuple[str, ...]:
+    return entry.kinds if isinstance(entry, WithheldName) else ()
 
 
 def _settle_claims(claiming: Sequence[Head], yielding: dict[EntryKey, tuple[Cause, str]]) -> Conflicts:

@@ -15,6 +15,7 @@ UNUSED = CATALOGUE["XDS2003"]
 CLAIMED = CATALOGUE[Cause.CLAIMED.value]
 FOREIGN = CATALOGUE["XDS2006"]
 REJECTED = CATALOGUE[Cause.REJECTED.value]
+FROM_KINDS = CATALOGUE["XDS5002"]
 ENVOY = CATALOGUE[Cause.ENVOY.value]
 NOT_CHECKED = CATALOGUE["XDS2008"]
 TYPE = CATALOGUE[Cause.TYPE.value]
@@ -54,7 +55,7 @@ def refused_finding(text: str) -> Finding:
 def finding_counts(resolution: Resolution) -> Counter[str]:
     """How many resources each code is said of, also where `other_findings` and its reader stop early."""
     held = {each.key for each in resolution.held}
-    counts = Counter(each.cause.value for each in resolution.held)
+    counts = Counter(map(code_of, resolution.held))
     counts[MISSING.code] += len(resolution.references.missing.keys() - held)
     counts[CLAIMED.code] += len(resolution.shared)
     counts[FOREIGN.code] += len(resolution.references.foreign)
@@ -62,8 +63,15 @@ def finding_counts(resolution: Resolution) -> Counter[str]:
     return +counts
 
 
+def code_of(held: Held) -> str:
+    """The code of the finding that says why this name is held."""
+    return FROM_KINDS.code if held.kinds else held.cause.value
+
+
 def _found_of_held(held: Held, resolution: Resolution, environment: str, pointers: Pointers) -> Iterator[Finding]:
     match held.cause:
+        case Cause.REJECTED if held.kinds:
+            yield FROM_KINDS.finding("", kinds=" and ".join(held.kinds))
         case Cause.REJECTED:
             yield REJECTED.finding("")
         case Cause.MISSING_REFERENCE:

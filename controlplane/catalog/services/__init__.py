@@ -16,7 +16,13 @@ from controlplane.catalog.services.environments import (
 )
 from controlplane.catalog.services.expiring import certificates_watch
 from controlplane.catalog.services.lineages import lineage_renew, lineages_renew
-from controlplane.catalog.services.quarantines import proofs_record, quarantine_open, quarantine_release
+from controlplane.catalog.services.quarantines import (
+    proofs_record,
+    quarantine_open,
+    quarantine_probed,
+    quarantine_refused,
+    quarantine_release,
+)
 from controlplane.catalog.services.restoring import resource_restore
 from controlplane.catalog.services.rotation import Resealed, secrets_foreign, secrets_reseal
 from controlplane.catalog.services.secrets import secrets_read_record
@@ -43,6 +49,8 @@ __all__ = [
     "proofs_record",
     "quarantine_default",
     "quarantine_open",
+    "quarantine_probed",
+    "quarantine_refused",
     "quarantine_release",
     "resource_restore",
     "secrets_foreign",

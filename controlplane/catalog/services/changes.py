@@ -20,6 +20,7 @@ from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.values import ChangeMade, ChangePlanned, Edit, finding_to_json
 from controlplane.errors import NotFound
 from controlplane.journal.services import audit_record
+from xdscore.snapshot import content_version
 
 _MAX_POINTER = 1_024  # the column
 
@@ -171,7 +172,7 @@ def _revision(resource: Resource, change: Change, edit: Prepared) -> Revision:
         number=resource.counter,
         change=change,
         blob_id=edit.address.hex(),
-        version=edit.address.hex()[:16],
+        version=content_version(edit.address),
         size=len(edit.parsed.any_bytes),
         eds_name=edit.parsed.eds_name,
         claims="\n".join(edit.parsed.claims),

@@ -1,18 +1,21 @@
 """Takes one revision out of service, puts it back, and records which revisions clients have proven (resolutions D1)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from django.db import models, transaction
 from django.utils import timezone
 
-from controlplane.accounts.principal import Principal
+from controlplane.accounts.principal import SYSTEM, Principal
 from controlplane.catalog.choices import ChangeKind, QuarantineCause
 from controlplane.catalog.models import Environment, Quarantine, Resource, Revision, RevisionProof
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.values import ChangeMade, ProvenContent
+from controlplane.catalog.withholding import Withholding, marks_of, with_marks
 from controlplane.errors import Conflict, NotFound
 from controlplane.journal.services import audit_record, event_append
 
+NOBODY: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 _BATCH = 500
 _NAME_CHARS = 300
 
@@ -29,8 +32,11 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
     actor: Principal,
     incident: str = "",
     request_id: str = "",
+    refused_by: Mapping[str, Iterable[str]] = NOBODY,
 ) -> ChangeMade:
-    """Stop serving this revision: its last proven one is served instead, or none. A second call changes nothing.
+    """Stop serving this revision: its last proven one is served instead. Where there is none, it is withheld from the
+    kinds of clients that refuse it, or, unless some client acknowledged it, from everybody. `refused_by`: by kind, the
+    marks of those that refused it (`client_mark`). A second call changes nothing but whom it is withheld from.
 
     Raises NotFound, and Conflict when a newer revision took its place meanwhile.
     """
@@ -40,10 +46,19 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
         raise Conflict(
             f"r{revision} of the {word} '{name}' is not current any more: r{row.resource.counter} is. Nothing changed."
         )
-    if Quarantine.objects.filter(revision=row, released_at=None).exists():
+    existing = Quarantine.objects.filter(revision=row, released_at=None).first()
+    if existing is not None:
+        _add_refusers(existing, row, environment, refused_by)
         return ChangeMade(environment_key, "", environment.generation)
     _touch(row, environment)
-    Quarantine.objects.create(revision=row, cause=cause.value, incident=incident, reason=reason, opened_by=actor.name)
+    Quarantine.objects.create(
+        revision=row,
+        cause=cause.value,
+        incident=incident,
+        reason=reason,
+        opened_by=actor.name,
+        refused_by=with_marks({}, refused_by),
+    )
     _choose_fallback(row.resource)
     message = f"quarantine of {word} '{name}' r{revision}: {reason}"[:1000]
     change = change_start(
@@ -62,20 +77,91 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
 
 
 @transaction.atomic(durable=True)
+def quarantine_refused(
+    *, environment_key: str, word: str, name: str, revision: int, refused_by: Mapping[str, Iterable[str]]
+) -> bool:
+    """More clients refuse a revision in quarantine; whether that says anything new. Raises NotFound."""
+    environment = environment_lock(key=environment_key)
+    row = _revision(environment_key, word, name, revision)
+    quarantine = Quarantine.objects.filter(revision=row, released_at=None).first()
+    return quarantine is not None and _add_refusers(quarantine, row, environment, refused_by)
+
+
+def _add_refusers(
+    quarantine: Quarantine, row: Revision, environment: Environment, refused_by: Mapping[str, Iterable[str]]
+) -> bool:
+    before = marks_of(quarantine.refused_by)
+    refused = with_marks(before, refused_by)
+    if refused == before:
+        return False
+    quarantine.refused_by = refused
+    quarantine.save(update_fields=["refused_by"])
+    if row.resource.proven_id is None:
+        # Otherwise an older revision is served to everybody, whoever refuses this one.
+        what = f"{row.resource.type} '{row.resource.name}' r{row.number}"
+        _rebuild(row, environment, f"quarantine of {what}: refused by {', '.join(sorted(refused))}")
+    return True
+
+
+@transaction.atomic(durable=True)
+def quarantine_probed(*, environment_key: str, word: str, name: str, version: str, kind: str, mark: str) -> bool:
+    """A client that was let try a content in quarantine acknowledged it; whether that says anything new.
+
+    Where every kind that refused it has taken it since, the quarantine ends. Raises NotFound for an unknown
+    environment.
+    """
+    environment = environment_lock(key=environment_key)
+    quarantine = (
+        Quarantine.objects.select_related("revision__resource")
+        .filter(
+            released_at=None,
+            revision__resource__environment=environment,
+            revision__resource__type=word,
+            revision__resource__name=name,
+            revision__version=version,
+            revision__resource__head=models.F("revision"),
+        )
+        .first()
+    )
+    if quarantine is None:
+        return False
+    before, refused = marks_of(quarantine.accepted_by), marks_of(quarantine.refused_by)
+    accepted = with_marks(before, {kind: [] if mark in refused.get(kind, ()) else [mark]})
+    if accepted == before or not accepted[kind]:
+        return False
+    row = quarantine.revision
+    quarantine.accepted_by = accepted
+    quarantine.save(update_fields=["accepted_by"])
+    if Withholding(refused, accepted).over:
+        reason = f"clients of every kind that refused it have taken it since, {kind} the last"
+        _release(row, environment, reason, SYSTEM)
+    else:
+        _rebuild(row, environment, f"quarantine of {word} '{name}' r{row.number}: {kind} has taken it")
+    return True
+
+
+@transaction.atomic(durable=True)
 def quarantine_release(
     *, environment_key: str, word: str, name: str, revision: int, reason: str, actor: Principal, request_id: str = ""
 ) -> ChangeMade:
     """Serve this revision again. A second call changes nothing. Raises NotFound."""
     environment = environment_lock(key=environment_key)
     row = _revision(environment_key, word, name, revision)
+    return _release(row, environment, reason, actor, request_id)
+
+
+def _release(
+    row: Revision, environment: Environment, reason: str, actor: Principal, request_id: str = ""
+) -> ChangeMade:
+    word, name = row.resource.type, row.resource.name
     released = Quarantine.objects.filter(revision=row, released_at=None).update(
         released_at=timezone.now(), released_by=actor.name
     )
     if not released:
-        return ChangeMade(environment_key, "", environment.generation)
+        return ChangeMade(environment.key, "", environment.generation)
     _touch(row, environment)
     _choose_fallback(row.resource)
-    message = f"release of {word} '{name}' r{revision}: {reason}"[:1000]
+    message = f"release of {word} '{name}' r{row.number}: {reason}"[:1000]
     change = change_start(
         environment=environment, kind=ChangeKind.QUARANTINE, actor=actor, message=message, request_id=request_id
     )
@@ -83,12 +169,18 @@ def quarantine_release(
         actor=actor.name,
         verb="quarantine.released",
         subject=f"{word}/{name}",
-        environment=environment_key,
+        environment=environment.key,
         request_id=request_id,
-        detail={"revision": revision, "reason": reason},
+        detail={"revision": row.number, "reason": reason},
     )
-    _told("quarantine.released", environment_key, row, actor=actor, reason=reason)
-    return ChangeMade(environment_key, str(change.public_id), change.generation)
+    _told("quarantine.released", environment.key, row, actor=actor, reason=reason)
+    return ChangeMade(environment.key, str(change.public_id), change.generation)
+
+
+def _rebuild(row: Revision, environment: Environment, message: str) -> None:
+    """What is served of a revision in quarantine differs from now on, though nobody edited anything."""
+    _touch(row, environment)
+    change_start(environment=environment, kind=ChangeKind.QUARANTINE, actor=SYSTEM, message=message[:1000])
 
 
 def proofs_record(*, proven: Iterable[ProvenContent]) -> int:
@@ -133,6 +225,10 @@ def _advance_fallback(proven: list[Revision], environment: Environment) -> None:
     )
     for row in proven:
         if row.pk in quarantined:
+            if row.resource.head_id == row.pk and row.resource.proven_id is None:
+                # Withheld from everybody until now, it is withheld from the kinds that refuse it alone (F18a).
+                what = f"{row.resource.type} '{row.resource.name}' r{row.number}"
+                _rebuild(row, environment, f"quarantine of {what}: a client acknowledged it")
             continue
         best = newest.get(row.resource_id)
         if best is None or best.number < row.number:

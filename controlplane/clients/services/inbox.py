@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from django.db import connection, transaction
 
 from controlplane.clients.clock import database_now
-from controlplane.clients.models import Nack
+from controlplane.clients.models import ContentProbe, Nack
 from controlplane.clients.selectors import PendingProof
 
 _DROP_PROOF = (
@@ -24,6 +24,11 @@ def nacks_mark_digested(*, ids: Iterable[int]) -> frozenset[int]:
     taken = frozenset(waiting.values_list("pk", flat=True))
     Nack.objects.filter(pk__in=taken).update(digested_at=database_now())
     return taken
+
+
+def probes_drop(*, ids: Iterable[int]) -> None:
+    """Forget probes that the catalogue was told."""
+    ContentProbe.objects.filter(pk__in=list(ids)).delete()
 
 
 def proofs_drop(*, proofs: Iterable[PendingProof]) -> None:

@@ -11,7 +11,17 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import RowNumber
 
 from controlplane.clients.clock import database_now
-from controlplane.clients.models import Client, ContentList, Nack, NameSet, Replica, Stream, Subscription
+from controlplane.clients.models import (
+    Client,
+    ContentList,
+    Nack,
+    NameSet,
+    Replica,
+    Report,
+    SaidDifference,
+    Stream,
+    Subscription,
+)
 
 # A replica writes every few seconds; one that was silent for so long is taken for dead.
 SILENT_S = 30
@@ -37,8 +47,11 @@ def streams_reap() -> int:
 def facts_prune() -> int:
     """Forget what is over its age or number; how many rows. Bounded per call: called often, it keeps up."""
     now = database_now()
+    retained = now - timedelta(days=settings.PARLEY.limits.nack_retention_days)
     return (
-        _delete(_old_nacks(now - timedelta(days=settings.PARLEY.limits.nack_retention_days)))
+        _delete(_old_nacks(retained))
+        + _delete(Report.objects.filter(at__lt=retained))
+        + _delete(SaidDifference.objects.filter(seen_at__lt=retained))
         + _delete(_crowded_nacks())
         + _delete(Stream.objects.filter(closed_at__lt=now - FORGET_AFTER))
         + _delete(_forgotten_clients(now - FORGET_AFTER))
@@ -46,7 +59,11 @@ def facts_prune() -> int:
         + _delete(NameSet.objects.exclude(Exists(Subscription.objects.filter(name_set=OuterRef("pk")))))
         + _delete(
             ContentList.objects.exclude(
-                Exists(Nack.objects.filter(Q(resources=OuterRef("pk")) | Q(suspects=OuterRef("pk"))))
+                Exists(
+                    Nack.objects.filter(
+                        Q(resources=OuterRef("pk")) | Q(suspects=OuterRef("pk")) | Q(kept=OuterRef("pk"))
+                    )
+                )
             )
         )
     )

@@ -101,8 +101,9 @@ _CLIENT_OF_END: Final = """
 """
 _NACK: Final = """
     INSERT INTO clients_nack
-        (client_id, stream, type, version, code, text, resources_id, suspects_id, evidence, repeats, at)
-    SELECT client.id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s FROM clients_client AS client WHERE client.id = %s
+        (client_id, stream, type, version, code, text, resources_id, suspects_id, kept_id, healing, evidence, repeats,
+        at)
+    SELECT client.id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s FROM clients_client AS client WHERE client.id = %s
 """
 # `at` moves on, so that a proof that comes while the same one is being digested is not deleted with it.
 _PROOFS: Final = """
@@ -110,6 +111,10 @@ _PROOFS: Final = """
     SELECT {0}, {1}, {2}, {3}, {4:moment} FROM {rows}
     WHERE true ORDER BY 1, 2, 3, 4
     ON CONFLICT (environment, type, name, version) DO UPDATE SET at = excluded.at
+"""
+_PROBE: Final = """
+    INSERT INTO clients_contentprobe (client_id, type, name, version)
+    SELECT client.id, %s, %s, %s FROM clients_client AS client WHERE client.id = %s
 """
 _ALL_ENDS: Final = "UPDATE clients_stream SET closed_at = %s, cause = %s WHERE replica_id = %s AND closed_at IS NULL"
 
@@ -247,6 +252,8 @@ def _write_answers(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
                 each.text,
                 each.resources,
                 each.suspects,
+                each.kept,
+                each.healing,
                 each.evidence.value,
                 each.repeats,
                 moments.ago(each.age_s),
@@ -260,6 +267,7 @@ def _write_answers(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
         _PROOFS,
         [(each.environment, each.word, each.name, each.version, moments.now) for each in batch.proven],
     )
+    _many(cursor, _PROBE, ((each.word, each.name, each.version, each.client) for each in batch.probes))
 
 
 def _interned_rows(interned: Sequence[Interned]) -> Iterable[Row]:

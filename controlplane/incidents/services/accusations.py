@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from controlplane.catalog.selectors import RevisionOrigin, revision_origin
-from controlplane.clients.families import ClientFamily
 from controlplane.clients.foreign_text import escape
 from controlplane.clients.selectors import NackView
 from controlplane.incidents.attribution import Blame, Confidence, Content, blame
 from controlplane.incidents.fingerprint import fingerprint, normalised_text, part_about
+from xdscore.client_kinds import ClientFamily
 from xdscore.evidence import Evidence
 from xdscore.resource_types import by_word
 

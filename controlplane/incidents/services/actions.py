@@ -9,6 +9,7 @@ from controlplane.catalog.values import ChangeMade
 from controlplane.errors import Conflict, NotFound
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import public_key
+from controlplane.incidents.services.judging import refused_by
 from controlplane.incidents.values import TRANSITIONS, IncidentState
 from controlplane.journal.services import audit_record
 
@@ -30,6 +31,7 @@ def incident_quarantine(*, public_id: str, reason: str, actor: Principal, reques
         actor=actor,
         incident=str(incident.public_id),
         request_id=request_id,
+        refused_by=refused_by(incident),
     )
     Incident.objects.filter(pk=incident.pk).update(quarantined_revision=incident.revision)
     return made

@@ -9,9 +9,10 @@ import time
 import structlog
 
 from controlplane.builder.claims import claim
-from controlplane.catalog.services import proofs_record
-from controlplane.clients.selectors import nacks_pending, proofs_pending
-from controlplane.clients.services import facts_prune, proofs_drop, streams_reap
+from controlplane.catalog.services import proofs_record, quarantine_probed
+from controlplane.clients.selectors import nacks_pending, probes_pending, proofs_pending
+from controlplane.clients.services import facts_prune, probes_drop, proofs_drop, streams_reap
+from controlplane.errors import NotFound
 from controlplane.incidents.services.judging import incidents_judge, incidents_resolve
 from controlplane.incidents.services.recording import nacks_record
 
@@ -32,7 +33,7 @@ def digest() -> int:
         streams_reap()
         until = time.monotonic() + _AT_MOST_S
         taken = 0
-        while (batch := _proofs_digest() + _nacks_digest()) > 0:
+        while (batch := _proofs_digest() + _probes_digest() + _nacks_digest()) > 0:
             taken += batch
             if time.monotonic() > until:
                 break
@@ -52,6 +53,27 @@ def _proofs_digest() -> int:
         incidents_resolve(proven=contents)
         proofs_drop(proofs=proofs)
     return len(proofs)
+
+
+def _probes_digest() -> int:
+    """Tell the catalogue who took what others refused: after proofs, so that it is known to be good at all."""
+    probes = probes_pending(limit=_PROOFS)
+    for probe in probes:
+        content = probe.content
+        try:
+            quarantine_probed(
+                environment_key=content.environment,
+                word=content.word,
+                name=content.name,
+                version=content.version,
+                kind=probe.kind,
+                mark=probe.mark,
+            )
+        except NotFound:
+            # Its environment was deleted meanwhile.
+            continue
+    probes_drop(ids=[probe.id for probe in probes])
+    return len(probes)
 
 
 def _nacks_digest() -> int:

@@ -3,7 +3,7 @@
 Their impact, the automatic quarantine where the policy asks for it, and their end.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 
 import structlog
@@ -12,10 +12,10 @@ from django.db import models, transaction
 from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.choices import QuarantineCause, QuarantinePolicy
 from controlplane.catalog.selectors import environment_get, revision_list, revision_origin
-from controlplane.catalog.services import quarantine_open
+from controlplane.catalog.services import quarantine_open, quarantine_refused
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.clock import database_now
-from controlplane.clients.selectors import clients_asking, clients_sent
+from controlplane.clients.selectors import clients_asking, clients_sent, marks_by_kind
 from controlplane.errors import Conflict, NotFound
 from controlplane.incidents.models import Incident, IncidentClient
 from controlplane.incidents.services.telling import incident_told
@@ -71,6 +71,7 @@ def _judge(incident: Incident) -> None:
     # What comes in within the first minute is the wave that people were just told of, and no news (U2: a change is
     # decided after a minute).
     escalating = len(nacked) >= max(_ESCALATES_FROM, _ESCALATES_TIMES * incident.told_nacked) and age_s >= _FIRST_WAVE_S
+    more_refuse = len(nacked) > incident.nacked
     incident.nacked, incident.sent = len(nacked), len(sent)
     told = {"told_nacked": len(nacked)} if escalating or not incident.told_nacked else {}
     with transaction.atomic(durable=True):
@@ -86,6 +87,15 @@ def _judge(incident: Incident) -> None:
             incident_told("incident.escalating", incident)
     if verdict.outcome is Outcome.FAIL and _may_act(incident):
         _quarantine(incident, f"automatic: {verdict.reason}")
+    elif more_refuse and incident.revision and incident.revision == incident.quarantined_revision:
+        # Who refuses it since belongs to those it is withheld from.
+        quarantine_refused(
+            environment_key=environment,
+            word=incident.type,
+            name=incident.name,
+            revision=incident.revision,
+            refused_by=refused_by(incident),
+        )
 
 
 def _nacked(incident: Incident) -> dict[str, ClientKey]:
@@ -93,6 +103,18 @@ def _nacked(incident: Incident) -> dict[str, ClientKey]:
     return {
         client: (identity, node_id) for client, identity, node_id in rows.values_list("client", "identity", "node_id")
     }
+
+
+def refused_by(incident: Incident) -> Mapping[str, frozenset[str]]:
+    """By kind, the marks of the clients that refuse the revision, be it over another incident about it."""
+    same = IncidentClient.objects.filter(
+        incident__environment=incident.environment,
+        incident__type=incident.type,
+        incident__name=incident.name,
+        revision=incident.revision,
+    )
+    columns = ("client", "identity", "node_id")
+    return marks_by_kind({client: (identity, node_id) for client, identity, node_id in same.values_list(*columns)})
 
 
 def _names(incident: Incident) -> tuple[str, ...]:
@@ -129,6 +151,7 @@ def _quarantine(incident: Incident, reason: str) -> None:
             reason=reason,
             actor=SYSTEM,
             incident=str(incident.public_id),
+            refused_by=refused_by(incident),
         )
     except (Conflict, NotFound) as error:
         # A newer revision is there, or the resource is gone: what clients refuse is not served any more.

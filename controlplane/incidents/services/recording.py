@@ -10,6 +10,7 @@ from django.db import transaction
 from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.clients.selectors import NackView
 from controlplane.clients.services import nacks_mark_digested
+from controlplane.incidents.afterwards import now_of
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.fingerprint import ALGORITHM
 from controlplane.incidents.models import Incident, IncidentClient, IncidentNack
@@ -159,7 +160,12 @@ def _count_clients(incident: Incident, taken: Taken) -> None:
         for row in IncidentClient.objects.filter(incident=incident, client__in={nack.client for nack, _ in taken})
     }
     new: dict[str, IncidentClient] = {}
+    words: dict[object, str] = {}
     for nack, revision in taken:
+        # In a storm thousands say the same.
+        said = (nack.family, nack.kept, nack.healing)
+        if said not in words:
+            words[said] = str(now_of(nack, incident.name) or "") if incident.name else ""
         row = known.get(nack.client) or new.get(nack.client)
         if row is None:
             new[nack.client] = IncidentClient(
@@ -168,12 +174,14 @@ def _count_clients(incident: Incident, taken: Taken) -> None:
                 identity=nack.identity,
                 node_id=nack.node_id,
                 revision=revision,
+                now=words[said],
                 first_at=nack.at,
                 last_at=nack.at,
                 count=nack.repeats,
             )
         else:
             row.revision = max(row.revision, revision)
+            row.now = words[said] if nack.at >= row.last_at else row.now
             row.last_at = max(row.last_at, nack.at)
             row.count += nack.repeats
     # One statement for many rows: an UPDATE of each would keep SQLite's only writer waiting through a storm.
@@ -182,7 +190,7 @@ def _count_clients(incident: Incident, taken: Taken) -> None:
         batch_size=500,
         update_conflicts=True,
         unique_fields=("incident", "client"),
-        update_fields=("revision", "last_at", "count"),
+        update_fields=("revision", "now", "last_at", "count"),
     )
 
 

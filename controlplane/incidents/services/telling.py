@@ -2,6 +2,7 @@
 
 from controlplane.clients.foreign_text import one_line
 from controlplane.incidents.models import Incident
+from controlplane.incidents.selectors import clients_now
 from controlplane.journal.services import event_append
 
 _MESSAGE_CHARS = 300
@@ -25,6 +26,10 @@ def incident_told(kind: str, incident: Incident) -> None:
             "nacked": incident.nacked,
             "sent": incident.sent,
             "since": incident.first_at.isoformat(),
+            "now": "; ".join(
+                f"{words} ({clients} {'client' if clients == 1 else 'clients'})"
+                for words, clients in clients_now(incident)
+            ),
             "message": one_line(incident.message, max_chars=_MESSAGE_CHARS),
         },
     )

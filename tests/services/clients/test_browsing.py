@@ -16,7 +16,6 @@ from controlplane.clients.browsing import (
     client_standing,
     standing_counts,
 )
-from controlplane.clients.families import ClientFamily
 from controlplane.clients.models import Stream, Subscription
 from controlplane.clients.selectors import client_get, sent_before
 from controlplane.databases import READER
@@ -26,6 +25,7 @@ from tests.services.incidents.fleet import DANA, Fleet, held, publish, rebuild
 from tests.support.facts import subscribed
 from tests.support.manifests import cluster
 from xdscore.access import Effect
+from xdscore.client_kinds import ClientFamily
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", READER]),

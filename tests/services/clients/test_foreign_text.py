@@ -6,9 +6,9 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.clients.families import ClientFamily, family_of
 from controlplane.clients.foreign_text import TRUNCATED_SUFFIX, nack_text, one_line
 from controlplane.clients.identity import CLIENT_ID_CHARS, client_id
+from xdscore.client_kinds import ClientFamily, family_of
 
 
 @given(st.text(max_size=400), st.integers(1, 60))

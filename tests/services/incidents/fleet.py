@@ -3,7 +3,9 @@
 What they are sent comes from the real catalogue, what they say goes through the real fact buffer.
 """
 
-from adsserver.engine.events import NamedContent, Respond
+from dataclasses import replace
+
+from adsserver.engine.events import Fact, NamedContent, Respond
 from adsserver.ports import StreamInfo
 from adsserver.store.facts import FactBuffer
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal
@@ -54,11 +56,21 @@ def proven(name: str) -> int:
 class Fleet:
     """Clients on one ADS process, each with a wildcard subscription to clusters."""
 
-    def __init__(self, count: int, *, identity: str = "", kind: ResourceType = CLUSTER) -> None:
+    def __init__(
+        self,
+        count: int,
+        *,
+        identity: str = "",
+        kind: ResourceType = CLUSTER,
+        user_agent: str = "envoy",
+        version: str = "1.40.0",
+        first: int = 1,
+    ) -> None:
         self.kind = kind
         self.serves: dict[str, Serving] | None = None
         self.buffer = FactBuffer(serving=lambda: self.serves)
-        self.streams = [stream(number, identity=identity) for number in range(1, count + 1)]
+        more = {"identity": identity, "user_agent": user_agent, "user_agent_version": version}
+        self.streams = [stream(number, **more) for number in range(first, first + count)]
         self._nonce = 0
         for each in self.streams:
             self.buffer.opened(each)
@@ -82,11 +94,23 @@ class Fleet:
         self.write()
 
     def refuse(
-        self, response: Respond, message: str, *, suspects: tuple[NamedContent, ...], who: slice = slice(None)
+        self,
+        response: Respond,
+        message: str,
+        *,
+        suspects: tuple[NamedContent, ...],
+        kept: tuple[NamedContent, ...] = (),
+        who: slice = slice(None),
     ) -> None:
-        """Some refuse a response they were sent."""
+        """Some refuse a response they were sent; `kept` is what they had acknowledged of the suspects."""
         for each in self.streams[who]:
-            self.buffer.learnt(each, rejected(response, message, suspects=suspects))
+            self.buffer.learnt(each, replace(rejected(response, message, suspects=suspects), kept=kept))
+        self.write()
+
+    def learn(self, fact: Fact) -> None:
+        """Everybody says this."""
+        for each in self.streams:
+            self.buffer.learnt(each, fact)
         self.write()
 
     def write(self) -> None:

@@ -86,6 +86,28 @@ def test_digest__nack__names_resource_change_author_and_impact() -> None:
     assert incident_list(environment_keys=["other"]) == ()
 
 
+@pytest.mark.parametrize(
+    ("user_agent", "family"),
+    [
+        ("gRPC C-core linux Python", "grpc-core"),
+        ("gRPC Go", "grpc-go"),
+        ("gRPC Java", "grpc-java"),
+        ("gRPC Node Pure JS", "grpc-node"),
+        ("tonic-xds", "grpc-rust"),
+        ("curl", "other"),
+    ],
+)
+def test_digest__nack_of_any_family__client_and_incident_say_which(user_agent: str, family: str) -> None:
+    fleet = Fleet(1, user_agent=user_agent)
+    broken_pay(fleet)
+
+    digest()
+
+    (incident,) = incident_list(environment_keys=["default"])
+    assert incident_get(public_id=incident.id).family == family
+    assert Client.objects.get().family == family
+
+
 def test_digest__incident_opens__people_are_told_of_all_that_were_sent_it() -> None:
     fleet = Fleet(4)
     broken_pay(fleet)

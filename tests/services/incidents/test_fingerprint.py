@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from controlplane.clients.families import ClientFamily
 from controlplane.incidents.fingerprint import ALGORITHM, FINGERPRINT_CHARS, fingerprint, normalised_text, part_about
+from xdscore.client_kinds import ClientFamily
 
 
 def mark(*, word: str = "cluster", name: str = "pay", family: str = "envoy", text: str = "Invalid duration") -> str:

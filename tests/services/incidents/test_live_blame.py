@@ -208,7 +208,7 @@ async def bench(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bench
             proxy = envoy(directory, ads_port=port, node_id=api_type, api_type=api_type)
             await asyncio.to_thread(proxy.__enter__)
             stack.callback(proxy.__exit__, None, None, None)
-        client = stack.enter_context(grpc_client(simple_bootstrap(ads_port=port, node_id="grpc")))
+        client = stack.enter_context(grpc_client(simple_bootstrap(ads_port=port, node_id="grpc", features=())))
         await asyncio.to_thread(client.call, "xds:///gl", timeout_s=2.0)
         await found.rest()
         yield found

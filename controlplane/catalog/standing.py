@@ -1,0 +1,114 @@
+"""Answers what the catalogue knows of the newest revisions of a page of resources; and which are in a special state, as
+sets that a list is filtered by. A bounded number of queries, whatever is asked about.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import models
+from django.db.models.functions import Coalesce
+
+from controlplane.catalog.models import Quarantine, Resource, Revision
+
+Key = tuple[str, str]
+"""(type word, name)."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineRow:
+    """A quarantine of a revision, that stands until it is released."""
+
+    reason: str
+    opened_at: datetime
+    released_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeadRow:
+    """The newest revision of a resource.
+
+    `generation` is the change's that wrote it, `covered` whether a build has seen that. `fallback` is the number of
+    another revision that clients acknowledged, 0 without one. `quarantine` is its last one, released or not.
+    """
+
+    revision: int
+    version: str
+    generation: int
+    covered: bool
+    written_at: datetime
+    acknowledged_at: datetime | None
+    fallback: int
+    quarantine: QuarantineRow | None
+
+
+def heads_of(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, HeadRow]:
+    """Of those of these resources that are there. Two queries."""
+    wanted = set(keys)
+    rows = Resource.objects.filter(
+        environment__key=environment_key,
+        deleted=False,
+        type__in={word for word, _ in wanted},
+        name__in={name for _, name in wanted},
+    ).values_list(
+        *("type", "name", "counter", "environment__built_generation", "head", "head__version"),
+        *("head__change__generation", "head__at", "head__proof__at", "proven", "proven__number"),
+    )
+    found = {(row[0], row[1]): row[2:] for row in rows if (row[0], row[1]) in wanted}
+    quarantines = _quarantines([head for _, _, head, *_ in found.values()])
+    return {
+        key: HeadRow(
+            revision=number,
+            version=version,
+            generation=generation,
+            covered=generation <= built,
+            written_at=at,
+            acknowledged_at=acknowledged,
+            fallback=proven_number or 0 if proven != head else 0,
+            quarantine=quarantines.get(head),
+        )
+        for key, (
+            number, built, head, version, generation, at, acknowledged, proven, proven_number
+        ) in found.items()
+    }  # fmt: skip
+
+
+def heads_in_quarantine(*, environment_key: str) -> models.QuerySet[Quarantine, int]:
+    """The rows of the revisions that are out of service now, or with the next build."""
+    rows = Quarantine.objects.filter(released_at=None, revision__resource__environment__key=environment_key)
+    return rows.values_list("revision", flat=True)
+
+
+def heads_unbuilt(*, environment_key: str) -> models.QuerySet[Revision, int]:
+    """The rows of the revisions that were written since the last build."""
+    rows = Revision.objects.filter(
+        change__environment__key=environment_key,
+        change__generation__gt=models.F("change__environment__built_generation"),
+    )
+    return rows.values_list("pk", flat=True)
+
+
+def rows_named_like(rows: models.QuerySet[Any], *, version: str = "") -> models.QuerySet[Any, int]:
+    """The rows of the resources that rows with `environment`, `type` and `name` are about, and that are there.
+
+    `version`: the field that must be the version of the newest revision, too.
+    """
+    same = Resource.objects.filter(
+        environment=models.OuterRef("environment"),
+        type=models.OuterRef("type"),
+        name=models.OuterRef("name"),
+        deleted=False,
+    )
+    if version:
+        same = same.filter(head__version=models.OuterRef(version))
+    # No row is number 0. A NULL among them would make "is in none of these" true of nothing.
+    found: models.QuerySet[Any] = rows.annotate(resource=Coalesce(models.Subquery(same.values("pk")[:1]), 0))
+    return found.values_list("resource", flat=True)
+
+
+def _quarantines(revisions: Collection[int]) -> Mapping[int, QuarantineRow]:
+    """The last quarantine of each of these revisions that has or had one."""
+    rows = Quarantine.objects.filter(revision__in=revisions).order_by("pk")
+    found = rows.values_list("revision", "reason", "opened_at", "released_at")
+    return {revision: QuarantineRow(reason, opened, released) for revision, reason, opened, released in found}

@@ -1,0 +1,68 @@
+"""From whom a revision in quarantine is withheld that nothing older can stand in for. Pure.
+
+What some clients acknowledged is not taken from them because others refuse it: it is withheld from the kinds of clients
+that refuse it (docs/reference/protocol.md, F18a; resolutions C10 and reliability N4 as amended there). A kind is a
+family and version, as clients say; who refused is told by `client_mark`. A client that did not refuse may try it, and
+where as many of a kind took it as refused it, the kind gets it again.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from xdscore.snapshot import MAX_REFUSERS, Content, WithheldName
+
+# rollouts.md, "kind of client": so many kinds are told apart. Where more refuse it, it is withheld from everybody.
+MAX_KINDS = 20
+
+Marks = Mapping[str, tuple[str, ...]]
+"""By kind of client, the marks of some clients of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withholding:
+    """What an open quarantine says of its revision.
+
+    `acknowledged`: some client acknowledged the revision. `probed`: clients may try it, for nobody but clients decided
+    that it is out of service.
+    """
+
+    refused_by: Marks
+    accepted_by: Marks
+    acknowledged: bool = False
+    probed: bool = False
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds that do not get it: more clients of them refused it than took it."""
+        return tuple(
+            sorted(kind for kind, marks in self.refused_by.items() if len(marks) > len(self.accepted_by.get(kind, ())))
+        )
+
+    @property
+    def over(self) -> bool:
+        """Whether every kind that refused it has taken it since."""
+        return bool(self.refused_by) and not self.kinds
+
+    def entry(self, content: Content, reason: str) -> WithheldName:
+        """What is published of it, where there is no older content that clients proved."""
+        refusers = tuple(sorted({mark for marks in self.refused_by.values() for mark in marks}))[:MAX_REFUSERS]
+        may_probe = refusers if self.probed else ()
+        if self.acknowledged and 0 < len(self.kinds) <= MAX_KINDS:
+            return WithheldName(f"{reason} of this kind", content, self.kinds, may_probe)
+        return WithheldName(reason, content, (), may_probe) if may_probe else WithheldName(reason)
+
+
+def with_marks(before: Marks, more: Mapping[str, Iterable[str]]) -> Marks:
+    """Both together, bounded: of each kind the first marks, and no more kinds than can be told apart by one."""
+    found = dict(before)
+    for kind, marks in more.items():
+        known = found.get(kind, ())
+        new = tuple(dict.fromkeys(mark for mark in marks if mark not in known))
+        if len(found) <= MAX_KINDS or known:
+            found[kind] = (*known, *new)[:MAX_REFUSERS]
+    return found
+
+
+def marks_of(stored: Mapping[str, Iterable[str]]) -> Marks:
+    """As a column has them."""
+    return {kind: tuple(marks) for kind, marks in stored.items()}

@@ -1,0 +1,45 @@
+"""Which incidents somebody wants to see (interfaces.md section 8)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from controlplane.incidents.models import Incident, IncidentClient
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentFilter:
+    """What must be true of an incident; what is empty may be anything.
+
+    `word` is a type's, `name` a part of the resource's name, `resource` the type word and whole name of one. `client`
+    is the id or node id of a client that refused, `author` who made the suspect change; `since` the last refusal is not
+    before.
+    """
+
+    word: str = ""
+    name: str = ""
+    resource: tuple[str, str] | None = None
+    client: str = ""
+    author: str = ""
+    since: datetime | None = None
+
+    def applied(self, rows: QuerySet[Incident]) -> QuerySet[Incident]:
+        """Those of these incidents."""
+        if self.word:
+            rows = rows.filter(type=self.word)
+        if self.name:
+            rows = rows.filter(name__contains=self.name)
+        if self.resource is not None:
+            rows = rows.filter(type=self.resource[0], name=self.resource[1])
+        if self.author:
+            rows = rows.filter(author=self.author)
+        if self.since is not None:
+            rows = rows.filter(last_at__gte=self.since)
+        if self.client:
+            refused = IncidentClient.objects.filter(Q(client=self.client) | Q(node_id=self.client))
+            rows = rows.filter(Exists(refused.filter(incident=OuterRef("pk"))))
+        return rows
+
+
+EVERY_INCIDENT = IncidentFilter()

@@ -1,0 +1,113 @@
+"""Answers which of a page of resources clients refuse: by open incidents, so that it stays so when they leave."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.db.models import Count, F, QuerySet
+
+from controlplane.catalog.standing import Key
+from controlplane.incidents.models import Incident, IncidentClient
+from controlplane.incidents.values import UNRESOLVED
+
+_MAX_UNNAMED: Final = 100  # looked through for suspects, the newest ones
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRefusal:
+    """An open incident about a resource: how many of the clients that were sent `revision` refuse it, since when.
+
+    `revision` is 0 where the incident names no resource.
+    """
+
+    incident: str
+    clients: int
+    sent: int
+    revision: int
+    first_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """The incident with the most clients about the content in question, about another one, and about a response in
+    which this content is one of several suspects; None where there is none.
+    """
+
+    current: OpenRefusal | None = None
+    earlier: OpenRefusal | None = None
+    suspicion: OpenRefusal | None = None
+
+
+NO_REFUSALS: Final = Refusals()
+
+
+def refusals_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, Refusals]:
+    """By resource, with the version on the wire that is asked about; those that nobody refuses are left out.
+
+    Two or three queries. Where several incidents are about one content, because clients refuse it in different words,
+    its clients are counted once each.
+    """
+    named = _open(environment_key).filter(
+        type__in={word for word, _ in versions}, name__in={name for _, name in versions}
+    )
+    current: dict[Key, list[Incident]] = {}
+    earlier: dict[Key, list[Incident]] = {}
+    for row in named.exclude(name="").order_by("-nacked", "-last_at"):
+        key = (row.type, row.name)
+        if key in versions:
+            (current if row.version == versions[key] else earlier).setdefault(key, []).append(row)
+    suspicions = _suspicions(environment_key, versions)
+    distinct = _distinct_clients([row for rows in (*current.values(), *earlier.values()) if rows[1:] for row in rows])
+    return {
+        key: Refusals(
+            _worst(current.get(key, ()), distinct), _worst(earlier.get(key, ()), distinct), suspicions.get(key)
+        )
+        for key in current.keys() | earlier.keys() | suspicions.keys()
+    }
+
+
+def incidents_open_named(*, environment_key: str) -> QuerySet[Incident]:
+    """The open incidents that name a resource, for lists that are filtered by them."""
+    return _open(environment_key).exclude(name="")
+
+
+def _open(environment_key: str) -> QuerySet[Incident]:
+    return Incident.objects.filter(environment__key=environment_key, state__in=[state.value for state in UNRESOLVED])
+
+
+def _suspicions(environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, OpenRefusal]:
+    rows = _open(environment_key).filter(name="", type__in={word for word, _ in versions}).order_by("-last_at")
+    found: dict[Key, OpenRefusal] = {}
+    for row in rows[:_MAX_UNNAMED]:
+        for name, version in row.suspects:
+            if versions.get((row.type, name)) == version:
+                found.setdefault((row.type, name), _value(row, row.nacked))
+    return found
+
+
+def _distinct_clients(rows: Collection[Incident]) -> Mapping[tuple[str, str, str], int]:
+    """By type, name and version, how many clients refuse it, over several incidents."""
+    if not rows:
+        return {}
+    refusing = IncidentClient.objects.filter(incident__in=rows, revision=F("incident__revision"))
+    counted = refusing.order_by().values_list("incident__type", "incident__name", "incident__version")
+    return {
+        (word, name, version): clients
+        for word, name, version, clients in counted.annotate(clients=Count("client", distinct=True))
+    }
+
+
+def _worst(rows: Collection[Incident], distinct: Mapping[tuple[str, str, str], int]) -> OpenRefusal | None:
+    """The first of these, which are about one resource, with everybody who refuses the same content as it."""
+    first = next(iter(rows), None)
+    if first is None:
+        return None
+    clients = max(first.nacked, distinct.get((first.type, first.name, first.version), 0))
+    sent = max(row.sent for row in rows if row.version == first.version)
+    return _value(first, clients, sent)
+
+
+def _value(row: Incident, clients: int, sent: int = 0) -> OpenRefusal:
+    # Whoever refused was sent it, whether or not that was recorded yet.
+    return OpenRefusal(str(row.public_id), clients, max(sent, row.sent, clients), row.revision, row.first_at)

@@ -1,0 +1,106 @@
+"""Derives how a resource stands from what is known of it: facts in, status out. Pure.
+
+The only place that decides it; `selectors.status_filter` asks the same of the database for lists that are filtered.
+"""
+
+from typing import Final
+
+from controlplane.status.values import (
+    Condition,
+    ConditionType,
+    Facts,
+    Reason,
+    Refusal,
+    ResourceStatus,
+    Status,
+    Truth,
+)
+
+# Out of service is out of service, whoever refused it; what clients refuse is refused, also while it is held back for
+# something else (interfaces.md section 8: it stays refused as long as the incident is open).
+_OUT_OF_SERVICE: Final = {Reason.QUARANTINED: Status.QUARANTINED, Reason.WITHHELD: Status.WITHHELD}
+_NOT_PUBLISHED: Final = {Reason.WAITING: Status.WAITING, Reason.STALLED: Status.STALLED}
+
+
+def status_of(facts: Facts) -> ResourceStatus:
+    """How the newest revision stands."""
+    accepted, published = _accepted(facts), _published(facts)
+    conditions = (accepted, published)
+    if published.reason in _OUT_OF_SERVICE:
+        return ResourceStatus(_OUT_OF_SERVICE[published.reason], published.message, facts.refusal, conditions)
+    if facts.refusal is not None:
+        return ResourceStatus(Status.REFUSED, _refused(facts.refusal, facts.revision), facts.refusal, conditions)
+    if published.reason in _NOT_PUBLISHED:
+        return ResourceStatus(_NOT_PUBLISHED[published.reason], published.message, None, conditions)
+    return ResourceStatus(Status.PUBLISHED, "", None, conditions)
+
+
+def _accepted(facts: Facts) -> Condition:
+    """What clients say of it. An open incident outweighs every acknowledgement."""
+    number, written_at = facts.revision, facts.written_at
+    kind = ConditionType.ACCEPTED
+    if facts.refusal is not None:
+        since = max(facts.refusal.since, written_at)
+        message = f"{_refused(facts.refusal, number)} {_incident(facts.refusal)}"
+        return Condition(kind, Truth.FALSE, Reason.REFUSED, message, since, number)
+    if facts.suspicion is not None:
+        since = max(facts.suspicion.since, written_at)
+        message = f"{_count(facts.suspicion)} refused a response of which r{number} may be the cause."
+        message = f"{message} {_incident(facts.suspicion)}"
+        return Condition(kind, Truth.UNKNOWN, Reason.SUSPECTED, message, since, number)
+    if facts.acknowledged_at is not None:
+        message = f"A client has acknowledged r{number}."
+        return Condition(kind, Truth.TRUE, Reason.ACKNOWLEDGED, message, facts.acknowledged_at, number)
+    message = f"No client has acknowledged r{number} yet."
+    if facts.earlier is not None:
+        message = f"{message} {_refused(facts.earlier, facts.earlier.revision)} {_incident(facts.earlier)}"
+    return Condition(kind, Truth.UNKNOWN, Reason.UNACKNOWLEDGED, message, written_at, number)
+
+
+def _published(facts: Facts) -> Condition:
+    """What Parley serves of it: what the newest build says, unless something was written that it has not seen."""
+    number, written_at = facts.revision, facts.written_at
+    quarantine, held = facts.quarantine, facts.held
+    kind = ConditionType.PUBLISHED
+    if facts.covered_at is None:
+        message = f"r{number} is saved and waits for the next build."
+        return Condition(kind, Truth.FALSE, Reason.WAITING, message, written_at, number)
+    rejected = held is not None and held.rejected
+    if quarantine is not None and not rejected:
+        message = f"The quarantine of r{number} waits for the next build."
+        return Condition(kind, Truth.FALSE, Reason.WAITING, message, quarantine.since, number)
+    if rejected and quarantine is None:
+        message = f"r{number} is out of quarantine and waits for the next build."
+        return Condition(kind, Truth.FALSE, Reason.WAITING, message, facts.released_at or written_at, number)
+    if quarantine is not None and held is not None:
+        reason, outcome = _out_of_service(facts, served=held.served, kinds=quarantine.withheld_from)
+        message = f"{outcome} Why: {quarantine.reason.rstrip('.')}."
+        return Condition(kind, Truth.FALSE, reason, message, max(quarantine.since, written_at), number)
+    if held is not None:
+        instead = "Clients get an older revision." if held.served else "Clients get nothing under this name."
+        message = f"{held.reason[:1].upper()}{held.reason[1:]}. {instead}"
+        return Condition(kind, Truth.FALSE, Reason.STALLED, message, max(held.since, written_at), number)
+    since = max(facts.covered_at, facts.released_at or facts.covered_at)
+    return Condition(kind, Truth.TRUE, Reason.PUBLISHED, f"r{number} is served as written.", since, number)
+
+
+def _out_of_service(facts: Facts, *, served: bool, kinds: tuple[str, ...]) -> tuple[Reason, str]:
+    number = facts.revision
+    if kinds:
+        return Reason.WITHHELD, f"r{number} is withheld from {', '.join(kinds)}; other clients get it."
+    if not served:
+        return Reason.WITHHELD, f"r{number} is withheld, and clients get nothing under this name."
+    instead = f"r{facts.fallback}" if facts.fallback else "an older revision"
+    return Reason.QUARANTINED, f"r{number} is out of service; clients get {instead}."
+
+
+def _refused(refusal: Refusal, number: int) -> str:
+    return f"{_count(refusal)} refuse{'s' if refusal.clients == 1 else ''} r{number}."
+
+
+def _count(refusal: Refusal) -> str:
+    return f"{refusal.clients} of {refusal.sent} client{'' if refusal.sent == 1 else 's'}"
+
+
+def _incident(refusal: Refusal) -> str:
+    return f"Incident: {refusal.incident}."

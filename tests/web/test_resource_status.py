@@ -1,0 +1,103 @@
+"""How resources stand, as the console shows it: the list, its filter and the page of one."""
+
+import pytest
+from django.test import Client
+
+from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.databases import READER
+from controlplane.incidents.models import Incident
+from controlplane.incidents.services import incident_quarantine
+from controlplane.status.values import Status
+from tests.services.incidents.fleet import Fleet, publish, rebuild
+from tests.support.manifests import cluster, route
+from tests.web.conftest import page
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
+
+DANA = Principal("dana", ADMIN_SCOPES)
+
+
+def row_of(shown: str, name: str) -> str:
+    return shown.partition(f">{name}</a>")[2].partition("</tr>")[0]
+
+
+def badge(shown: str) -> str:
+    """The first state that is shown."""
+    return shown.partition('class="state state-')[2].partition("<span>")[2].partition("</span>")[0]
+
+
+def quarantine() -> str:
+    incident = str(Incident.objects.get().public_id)
+    incident_quarantine(public_id=incident, reason="breaks <pay>", actor=DANA, request_id="")
+    rebuild()
+    return incident
+
+
+def test_list__resources_of_every_status__each_says_which_and_why(admin: Client, fleet: Fleet) -> None:
+    publish(route("shop", "nowhere"))
+    publish(cluster("saved"), built=False)
+    incident = str(Incident.objects.get().public_id)
+
+    shown = page(admin, "/e/default/resources")
+
+    found = {name: badge(row_of(shown, name)) for name in ("pay", "shop", "saved")}
+    assert found == {"pay": "refused", "shop": "stalled", "saved": "waiting"}
+    assert "1 of 3 clients refuses r2." in row_of(shown, "pay")
+    assert f'<a href="/incidents/{incident}">Incident</a>' in row_of(shown, "pay")
+    assert "It refers to a Cluster that does not exist." in row_of(shown, "shop")
+    assert "r1 is saved and waits for the next build." in row_of(shown, "saved")
+    assert "state-good" not in "".join(row_of(shown, name) for name in found)
+
+
+def test_list__published__is_green_only_once_a_client_acknowledged_it(admin: Client, fleet: Fleet) -> None:
+    publish(cluster("nobody-has-it"))
+
+    shown = page(admin, "/e/default/resources?status=published")
+
+    row = row_of(shown, "nobody-has-it")
+    assert badge(row) == "published"
+    assert "not acknowledged yet" in row
+    assert "state-good" not in row
+    assert ">pay</a>" not in shown
+
+
+@pytest.mark.parametrize("status", Status)
+def test_list__filtered_by_status__shows_those_and_says_what_it_filters_by(
+    admin: Client, fleet: Fleet, status: Status
+) -> None:
+    quarantine()
+
+    shown = page(admin, f"/e/default/resources?status={status.value}")
+
+    assert (">pay</a>" in shown) is (status is Status.QUARANTINED)
+    assert f'<option value="{status.value}" selected>' in shown
+    assert "Clear filters" in shown
+
+
+def test_list__filter_that_is_no_status__is_none(admin: Client, fleet: Fleet) -> None:
+    shown = page(admin, "/e/default/resources?status=sound")
+
+    assert ">pay</a>" in shown
+    assert "Clear filters" not in shown
+
+
+def test_page__quarantined__says_so_who_refused_it_and_what_clients_get(admin: Client, fleet: Fleet) -> None:
+    incident = quarantine()
+
+    shown = " ".join(page(admin, "/e/default/resource?type=cluster&name=pay").partition("<h1>pay</h1>")[2].split())
+
+    assert badge(shown) == "quarantined"
+    assert "refused by 1 of 3</span>" in shown
+    assert shown.count("r2 is out of service; clients get r1. Why: breaks &lt;pay&gt;.") == 2
+    assert "<dt>Accepted</dt><dd>False: Refused" in shown
+    assert "<dt>Published</dt><dd>False: Quarantined" in shown
+    assert f"1 of 3 clients refuses r2. Incident: {incident}." in shown
+
+
+def test_change__what_it_wrote_is_held_back__has_the_word_of_the_list(admin: Client, fleet: Fleet) -> None:
+    change = publish(route("shop", "nowhere"))
+
+    shown = page(admin, f"/changes/{change}").partition("Not served as written")[2]
+
+    assert badge(shown) == "stalled"
+    assert "nothing is served" in shown
