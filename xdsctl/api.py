@@ -5,7 +5,7 @@ that nobody answered is not: whoever runs the command knows better whether to wa
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -21,7 +21,7 @@ _TRIES: Final = 4
 _LONGEST_PAUSE_S: Final = 10.0
 _PREFIX: Final = "/api/v1"
 
-Parameters = Mapping[str, str | int | bool | None]
+Parameters = Mapping[str, str | int | bool | Sequence[str] | None]
 
 
 class Api:
@@ -120,7 +120,10 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
-def _spelled(value: str | int | bool | None) -> str:
+def _spelled(value: str | int | bool | Sequence[str] | None) -> str | list[str]:
+    """A parameter's value; a sequence is sent as the same parameter again and again."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return list(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -14,6 +14,7 @@ from xdsctl.commands import (
     doctor,
     explain,
     incidents,
+    inspect,
     manifests,
     resources,
     rollout,
@@ -123,6 +124,7 @@ for _module in (
     access,
     snapshots,
     dataplane,
+    inspect,
     doctor,
     contexts,
 ):

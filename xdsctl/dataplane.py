@@ -5,7 +5,7 @@ Only the commands that speak xDS load this; grpcio is an extra of xdsctl (resolu
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +14,9 @@ from typing import Any, Final
 from google.protobuf.message import Message
 
 from xdsclient import (
-    ABSENT,
-    OK,
+    Authority,
     Bootstrap,
     BootstrapError,
-    CacheEntry,
     CacheState,
     ClientType,
     DataErrorHandling,
@@ -26,7 +24,6 @@ from xdsclient import (
     Insecure,
     InvalidResourceError,
     Node,
-    Resource,
     Server,
     ServerFeature,
     Status,
@@ -38,8 +35,9 @@ from xdsclient import (
 from xdsclient.dependencies import DependencyManager
 from xdsclient.names import UnwatchableNameError
 from xdsclient.xds_config import ClusterConfig, EndpointConfig, XdsConfig
-from xdscore.names import canonical
+from xdscore.names import XDSTP, xdstp_authority
 from xdscore.resource_types import LISTENER, ResourceType, by_url, by_word
+from xdsctl.ears import CollectionEar, ear_of, rows_of
 from xdsctl.exits import JsonObject, NoAnswerError, UsageError
 
 # TP3 errors end what they name at once in a client like this: somebody looks, nobody's traffic depends on it.
@@ -64,15 +62,19 @@ class Connection:
     def variant(self) -> Variant:
         return Variant.DELTA if self.delta else Variant.SOTW
 
-    def load(self) -> Bootstrap:
-        """The bootstrap: a file, an address with credentials, or what GRPC_XDS_BOOTSTRAP says. Raises UsageError."""
+    def load(self, names: Iterable[str] = ()) -> Bootstrap:
+        """The bootstrap: a file, an address with credentials, or what GRPC_XDS_BOOTSTRAP says. Raises UsageError.
+
+        Who names a server means it for all of `names`, whatever authority they have.
+        """
         if self.ads:
             tls = Tls(self.ca_file, self.cert_file, self.key_file)
             if bool(self.cert_file) != bool(self.key_file):
                 raise UsageError("--cert and --key go together.")
             credentials = Insecure() if tls == Tls() else tls
             server = Server(self.ads, credentials, self.token_file, _FEATURES)
-            return Bootstrap((server,), Node(self.node, self.cluster))
+            authorities = {xdstp_authority(name): Authority() for name in names if name.startswith(XDSTP)}
+            return Bootstrap((server,), Node(self.node, self.cluster), authorities)
         try:
             return Bootstrap.load(Path(self.bootstrap) if self.bootstrap else FromEnvironment(os.environ))
         except BootstrapError as error:
@@ -110,23 +112,6 @@ def refusing(kind: ResourceType, nacks: Mapping[str, str]) -> ClientType[Message
     return ClientType(kind, read)
 
 
-class _Ear:
-    """What one name's watch heard, and a call whenever there is news."""
-
-    def __init__(self, name: str, told: Callable[[], None]) -> None:
-        self.name = name
-        self.error = OK
-        self._told = told
-
-    def on_resource_changed(self, resource: object) -> None:
-        self.error = resource if isinstance(resource, Status) else OK
-        self._told()
-
-    def on_ambient_error(self, error: Status) -> None:
-        self.error = error
-        self._told()
-
-
 @dataclass(frozen=True, slots=True)
 class Watched:
     """What came of a watch. `unreachable`: no server answered. `undecided`: a name has neither resource nor error."""
@@ -154,16 +139,20 @@ async def watch(
     news = asyncio.Event()
     began = loop.time()
     answered = False
-    ears = [_Ear(name, news.set) for name in dict.fromkeys(names)]
+    ears = [ear_of(kind.kind, name, news.set) for name in dict.fromkeys(names)]
     async with XdsClient(
-        connection.load(), types=[kind], variant=connection.variant, data_errors=DataErrorHandling.ON
+        connection.load(names), types=[kind], variant=connection.variant, data_errors=DataErrorHandling.ON
     ) as client:
         for ear in ears:
-            client.watch(kind, ear.name, ear)
+            if isinstance(ear, CollectionEar):
+                client.watch_collection(kind, ear.name, ear)
+            else:
+                client.watch(kind, ear.name, ear)
         while True:
-            rows = _rows(kind, ears, client)
+            rows = rows_of(kind.kind, ears, client.cache())
             show(rows)
-            waits = any(row["state"] == "requested" and not row["error"] for row in rows)
+            # The reason why a name cannot be asked for comes a moment later than the first look at it.
+            waits = any(row["state"] in {"requested", "refused"} and not row["error"] for row in rows)
             unreachable = any(row["state"] == "requested" and row["error"] for row in rows)
             answered = answered or any(row["state"] != "requested" for row in rows)
             left = began + seconds - loop.time()
@@ -174,23 +163,6 @@ async def watch(
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await news.wait()
-
-
-def _rows(kind: ClientType[Message], ears: Sequence[_Ear], client: XdsClient) -> tuple[JsonObject, ...]:
-    entries = {entry.key.name: entry for entry in client.cache()}
-    return tuple(_row(kind.kind, ear, entries.get(canonical(ear.name))) for ear in ears)
-
-
-def _row(kind: ResourceType, ear: _Ear, entry: CacheEntry | None) -> JsonObject:
-    """One name; without an entry it is a name that cannot be asked for."""
-    resource = entry.resource if entry is not None else ABSENT
-    return {
-        "type": kind.word,
-        "name": ear.name,
-        "state": entry.label if entry is not None else "refused",
-        "version": resource.version if isinstance(resource, Resource) else "",
-        "error": "" if ear.error.ok else str(ear.error),
-    }
 
 
 async def resolve(connection: Connection, target: str, seconds: float) -> XdsConfig | Status | None:

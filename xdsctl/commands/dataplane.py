@@ -18,6 +18,8 @@ from xdsctl.session import command, session_of
 
 Connect = Callable[[], Any]
 
+EXTRA_NEEDED: Final = "This command speaks gRPC and needs more: pip install 'xdsctl[client]' ({error})."
+
 _COLUMNS: Final = (
     Column("TYPE", lambda row: row["type"]),
     Column("NAME", lambda row: row["name"]),
@@ -71,7 +73,10 @@ def speaks_xds(work: Callable[..., Outcome]) -> Callable[..., Outcome]:
 def watch(
     ctx: typer.Context,
     type_: Annotated[str, typer.Argument(metavar="TYPE", help="A type such as cluster, or a type URL.")],
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="What to watch.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME…", help="What to watch; '*' (cluster, listener) and xdstp://…/* are collections."),
+    ],
     *,
     connect: Connect,
     once: Annotated[bool, typer.Option("--once", help="End when each name has an answer.")] = False,
@@ -126,7 +131,8 @@ class _Lines:
 
 
 def _watched(found: Any) -> Outcome:
-    wrong = sum(bool(row["error"]) for row in found.rows)
+    # A member that is gone is a fact, and no error.
+    wrong = sum(bool(row["error"]) and row["state"] != "gone" for row in found.rows)
     if found.unreachable:
         return Outcome(Exit.NO_ANSWER, "No server answers.")
     if found.undecided:
@@ -166,7 +172,7 @@ def loaded() -> Any:
     try:
         from xdsctl import dataplane  # noqa: PLC0415 - an extra: the other commands do without grpcio
     except ModuleNotFoundError as error:
-        raise UsageError(f"This command speaks xDS and needs more: pip install 'xdsctl[client]' ({error}).") from error
+        raise UsageError(EXTRA_NEEDED.format(error=error)) from error
     return dataplane
 
 

@@ -1,6 +1,6 @@
 """`incidents`: what clients refuse, and what is done about it."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -23,6 +23,10 @@ _COLUMNS: Final = (
 )
 
 
+def _option(text: str) -> Any:
+    return typer.Option(help=text, show_default=False)
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     incidents = typer.Typer(no_args_is_help=True, help="What clients refuse, and what is done about it.")
@@ -42,10 +46,17 @@ def listed(
     state: Annotated[
         str, typer.Option(help="open, acknowledged, resolved or ignored; all of them when empty.")
     ] = "open",
+    type: Annotated[str, _option("Only about this type: cluster, listener, …")] = "",  # noqa: A002
+    name: Annotated[str, _option("Only about resources whose name contains this.")] = "",
+    resource: Annotated[str, _option("Only about this resource: TYPE/NAME.")] = "",
+    client: Annotated[str, _option("Only what this client refuses: its id or node id.")] = "",
+    author: Annotated[str, _option("Only where the suspect change is by this author.")] = "",
+    since: Annotated[str, _option("Only what was refused since: a time, or an age such as 24h.")] = "",
 ) -> None:
     """List incidents, the one refused last first."""
     session = session_of(ctx)
-    found = session.api.pages("/incidents", environment=session.context.environment, state=state)
+    wanted = {"type": type, "name": name, "resource": resource, "client": client, "author": author, "since": since}
+    found = session.api.pages("/incidents", environment=session.context.environment, state=state, **wanted)
     session.printer.rows(found, _COLUMNS, lambda row: str(row["id"]))
 
 

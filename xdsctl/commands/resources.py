@@ -22,7 +22,9 @@ Message = Annotated[str, typer.Option("--message", "-m", help="Why; kept with th
 _EDITOR: Final = "vi"
 
 
-def _state(row: JsonObject) -> str:
+def _revision_state(row: JsonObject) -> str:
+    if row["deleted"]:
+        return "deleted"
     if row["quarantined"]:
         return "quarantined"
     return "acked" if row["proven"] else "new"
@@ -32,9 +34,10 @@ _COLUMNS: Final = (
     Column("TYPE", lambda row: row["type"]),
     Column("NAME", lambda row: row["name"]),
     Column("REVISION", lambda row: f"r{row['revision']}"),
-    Column("STATE", _state),
+    Column("STATUS", lambda row: row["status"]),
     Column("OWNER", lambda row: row["owner"]),
     Column("UPDATED", lambda row: ago(row["updated_at"])),
+    Column("REASON", lambda row: row["reason"]),
     Column("VERSION", lambda row: row["version"], wide=True),
     Column("FINDINGS", lambda row: row["findings"], wide=True),
 )
@@ -42,7 +45,7 @@ _HISTORY_COLUMNS: Final = (
     Column("REVISION", lambda row: f"r{row['revision']}"),
     Column("WHEN", lambda row: ago(row["created_at"])),
     Column("AUTHOR", lambda row: row["author"]),
-    Column("STATE", lambda row: "deleted" if row["deleted"] else _state(row)),
+    Column("STATE", _revision_state),
     Column("MESSAGE", lambda row: row["message"]),
     Column("CHANGE", lambda row: row["change"], wide=True),
     Column("CONTENT", lambda row: row["content_hash"], wide=True),
@@ -66,42 +69,54 @@ def get(
     ] = "",
     name: Annotated[str, typer.Argument(metavar="NAME", help="One resource.", show_default=False)] = "",
     owner: Annotated[str, typer.Option(help="Only what this owner has.", show_default=False)] = "",
-) -> None:
-    """List resources, or print one of them.
+    status: Annotated[
+        str,
+        typer.Option(
+            help="Only what stands so: published, waiting, stalled, refused, quarantined or withheld.",
+            show_default=False,
+        ),
+    ] = "",
+) -> Outcome:
+    """List resources and how they stand, or print one of them.
 
-    One is printed as the manifest that would store it again.
+    One is printed as the manifest that would store it again; standard error says how it stands, unless it is published.
 
-    With -o yaml or json a list holds whole manifests: 'xdsctl get -o yaml | xdsctl -e other apply -f -' copies them.
+    With -o json a list holds what the API says of each, with its manifest. With -o yaml it holds the manifests alone:
+    'xdsctl get -o yaml | xdsctl -e other apply -f -' copies them.
     """
     session = session_of(ctx)
     if name:
-        manifest = session.api.get(session.api.resource(type, name))
-        session.printer.document(manifest, lambda: _yaml(manifest), name=f"{type}/{name}")
-        return
+        found = session.api.get(session.api.resource(type, name), status=True)
+        session.printer.document(found["manifest"], lambda: _yaml(found["manifest"]), name=f"{type}/{name}")
+        return Outcome(text=_standing(found) if found["reason"] else "")
     whole = session.printer.form in {Format.JSON, Format.YAML}
-    found = session.api.pages(session.api.environment("/resources"), type=type, owner=owner, manifests=whole)
-    if whole:
-        session.printer.data([row["manifest"] for row in found])
+    rows = session.api.pages(
+        session.api.environment("/resources"), type=type, owner=owner, status=status, manifests=whole
+    )
+    if session.printer.form is Format.YAML:
+        session.printer.data([row["manifest"] for row in rows])
     else:
-        session.printer.rows(found, _COLUMNS, lambda row: f"{row['type']}/{row['name']}")
+        session.printer.rows(rows, _COLUMNS, lambda row: f"{row['type']}/{row['name']}")
+    return Outcome()
 
 
 @command
 def describe(ctx: typer.Context, type: Type, name: Name) -> None:  # noqa: A002
     """Show all that is known of one resource.
 
-    Its content, findings, history and incidents.
+    How it stands, its content, findings, history and incidents.
     """
     session = session_of(ctx)
     api = session.api
-    manifest = api.get(api.resource(type, name))
+    found = api.get(api.resource(type, name), status=True)
     revisions = list(api.get(api.resource(type, name, "/revisions"), limit=10)["results"])
+    about = f"{found['type']}/{name}"
     incidents = [
         each
-        for each in api.pages("/incidents", environment=api.context.environment, state="open")
-        if (each["type"], each["name"]) == (type, name)
+        for state in ("open", "acknowledged")
+        for each in api.pages("/incidents", environment=api.context.environment, state=state, resource=about)
     ]
-    content = {"type": type, "name": name, "manifest": manifest, "revisions": revisions, "incidents": incidents}
+    content = {**found, "revisions": revisions, "incidents": incidents}
     session.printer.document(content, lambda: _description(content), name=f"{type}/{name}")
 
 
@@ -160,6 +175,11 @@ def delete(ctx: typer.Context, type: Type, name: Name, message: Message = "") ->
     return Outcome(text=f"The {type} '{name}' is deleted; clients learn it within seconds.")
 
 
+def _standing(row: JsonObject) -> str:
+    """How a resource stands, and why."""
+    return f"{row['status']}: {row['reason']}" if row["reason"] else str(row["status"])
+
+
 def _yaml(manifest: object) -> str:
     return yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=120).rstrip("\n")
 
@@ -171,7 +191,11 @@ def _description(content: JsonObject) -> str:
         f"Type:       {content['type']}",
         f"Name:       {content['name']}",
         f"Revision:   r{current['revision']}, {ago(current['created_at'])}, by {current['author']}",
-        f"State:      {_state(current)}",
+        f"Status:     {_standing(content)}",
+        *(
+            f"  {each['type']}: {each['status']}, {each['reason']}, since {ago(each['since'])}. {each['message']}"
+            for each in content["conditions"]
+        ),
         f"Change:     {current['change']}  {current['message']}",
         "Findings:   " + ("none" if not current["findings"] else ""),
         *(f"  {each['severity']} {each['code']}: {each['detail']}" for each in current["findings"]),

@@ -5,10 +5,16 @@ from typing import Annotated
 
 import typer
 
+from xdscore.server_features import CRITERIA, DEFAULT_FEATURES, BootstrapFeature
 from xdsctl.exits import Outcome
 from xdsctl.session import command, session_of
 
 _SWITCH = "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=true"
+_TOKEN_SWITCH = "GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS=true"  # noqa: S105 - a variable's name
+_FEATURE_HELP = (
+    f"A server feature beside {' and '.join(each.value for each in BootstrapFeature if each in DEFAULT_FEATURES)}; may "
+    "be repeated. " + " ".join(f"{feature.value}: {criterion}" for feature, criterion in CRITERIA.items())
+)
 
 
 class Family(Enum):
@@ -41,15 +47,34 @@ def bootstrap(
     ctx: typer.Context,
     family: Annotated[Family, typer.Argument(help="For which client.")],
     client: Annotated[str, typer.Option("--client", help="The node id of the client.")],
+    server_feature: Annotated[
+        list[BootstrapFeature] | None, typer.Option("--server-feature", metavar="NAME", help=_FEATURE_HELP)
+    ] = None,
+    allowed_grpc_service: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allowed-grpc-service",
+            metavar="URI",
+            help="A side-channel service that resources may name (gRFC A102, a draft), such as "
+            "dns:///ratelimit.example:443; may be repeated.",
+        ),
+    ] = None,
 ) -> Outcome:
-    """Print a bootstrap file for a client."""
+    """Print a bootstrap file for a client. One of gRPC keeps what it had when it refuses a change."""
     session = session_of(ctx)
     response = session.api.request(
         "GET",
         f"/bootstrap/{family.value}",
-        parameters={"environment": session.context.environment, "node_id": client},
+        parameters={
+            "environment": session.context.environment,
+            "node_id": client,
+            "server_features": [each.value for each in server_feature or ()],
+            "allowed_grpc_services": allowed_grpc_service or [],
+        },
     )
     session.printer.text(response.text.rstrip("\n"))
-    if family is Family.GRPC:
-        return Outcome(text=f"Name the file in GRPC_XDS_BOOTSTRAP, and set {_SWITCH} to see reasons in RPC errors.")
-    return Outcome()
+    if family is Family.ENVOY:
+        return Outcome()
+    by_token = any("call_creds" in server for server in response.json()["xds_servers"])
+    token = f" Set {_TOKEN_SWITCH}, too: without it gRPC sends no token." if by_token else ""
+    return Outcome(text=f"Name the file in GRPC_XDS_BOOTSTRAP, and set {_SWITCH} to see reasons in RPC errors.{token}")

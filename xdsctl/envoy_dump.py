@@ -1,0 +1,168 @@
+"""What an Envoy says of itself: its `/config_dump?include_eds` as a `Word`. Pure.
+
+Nothing of the dump but names, states, versions and texts of errors goes on: no content, and of what holds secrets not
+even a hash. Shapes: envoy/admin/v3/config_dump.proto and config_dump_shared.proto, read with Envoy 1.40.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from xdscore.names import name_problem
+from xdscore.resource_types import CLUSTER, ENDPOINT, EXTENSION, LISTENER, ROUTE, SCOPED_ROUTE, SECRET, ResourceType
+from xdscore.said import Said, SaidSource, SaidState, Word
+from xdscore.schema.dumped import any_of_dump, endpoints_digest, name_in, version_of_content
+from xdscore.schema.text import Tree
+from xdsctl.exits import JsonObject, NoAnswerError
+from xdsctl.output import harmless
+
+MAX_ERROR_CHARS: Final = 2_000
+MAX_VERSION_CHARS: Final = 256
+_ADMIN: Final = "type.googleapis.com/envoy.admin.v3."
+
+
+def word_of_dump(dump: object, *, node_id: str = "") -> Word:
+    """The word of the Envoy that this dump is of. `node_id` goes before the one that its bootstrap has.
+
+    Raises NoAnswerError for anything that is no dump.
+    """
+    configs = dump.get("configs") if isinstance(dump, dict) else None
+    if not isinstance(configs, list):
+        raise NoAnswerError("The answer is no config_dump of Envoy. Is this the address of its admin interface?")
+    types: set[str] = set()
+    names: list[Said] = []
+    for section in configs:
+        if not isinstance(section, dict):
+            continue
+        message = str(section.get("@type", "")).removeprefix(_ADMIN)
+        if message == "BootstrapConfigDump":
+            node_id = node_id or str(_in(section, "bootstrap", "node").get("id", ""))
+        elif message in _SECTIONS:
+            kind, read = _SECTIONS[message]
+            types.add(kind.word)
+            names.extend(read(section))
+    return Word(SaidSource.ENVOY_ADMIN, node_id, frozenset(types), named(names))
+
+
+def named(names: Iterable[Said]) -> tuple[Said, ...]:
+    """Those of these that have a name which a resource can have."""
+    return tuple(each for each in names if not name_problem(each.name))
+
+
+def words(text: str, at_most: int = MAX_ERROR_CHARS) -> str:
+    """What a data plane says, not too much of it, without anything that acts on a terminal or a parser."""
+    return "\n".join(map(harmless, text[:at_most].splitlines()))[:at_most]
+
+
+def _clusters(section: JsonObject) -> Iterator[Said]:
+    for each in _list(section, "dynamic_active_clusters"):
+        yield from _named(CLUSTER, each, "cluster", SaidState.ACKED)
+    for each in _list(section, "dynamic_warming_clusters"):
+        yield from _named(CLUSTER, each, "cluster", SaidState.WARMING)
+    for each in _list(section, "static_clusters"):
+        yield from _named(CLUSTER, each, "cluster", SaidState.STATIC)
+
+
+def _listeners(section: JsonObject) -> Iterator[Said]:
+    for each in _list(section, "dynamic_listeners"):
+        name, error = str(each.get("name", "")), _error(each)
+        # What it refused stands beside what it goes on with, as gRPC's CSDS has it.
+        in_use = SaidState.NACKED if error else SaidState.ACKED
+        places = (
+            ("active_state", in_use),
+            ("warming_state", SaidState.WARMING),
+            ("draining_state", SaidState.DRAINING),
+        )
+        for key, state in places:
+            held = _in(each, key)
+            if held:
+                yield _said(LISTENER, name, state, held, "listener", error if state is SaidState.NACKED else "")
+        if error and not _in(each, "active_state"):
+            yield Said(LISTENER.word, name, SaidState.NACKED, error=error)
+    for each in _list(section, "static_listeners"):
+        yield from _named(LISTENER, each, "listener", SaidState.STATIC)
+
+
+def _routes(section: JsonObject) -> Iterator[Said]:
+    for each in _list(section, "dynamic_route_configs"):
+        yield from _named(ROUTE, each, "route_config", SaidState.ACKED)
+
+
+def _scoped_routes(section: JsonObject) -> Iterator[Said]:
+    for scope in _list(section, "dynamic_scoped_route_configs"):
+        for each in _list(scope, "scoped_route_configs"):
+            entry = {"version_info": scope.get("version_info", ""), "scope": each}
+            yield from _named(SCOPED_ROUTE, entry, "scope", SaidState.ACKED)
+
+
+def _endpoints(section: JsonObject) -> Iterator[Said]:
+    """Those of static clusters too: their endpoints may come over xDS all the same. Envoy makes these messages up from
+    its hosts, so that only the hosts can be compared, and says no version of them.
+    """
+    for key in ("dynamic_endpoint_configs", "static_endpoint_configs"):
+        for each in _list(section, key):
+            tree = _in(each, "endpoint_config")
+            content = any_of_dump(tree)
+            digest = endpoints_digest(content) if content is not None else ""
+            yield Said(ENDPOINT.word, name_in(ENDPOINT, tree), SaidState.ACKED, held=True, endpoints=digest)
+
+
+def _secrets(section: JsonObject) -> Iterator[Said]:
+    """Envoy redacts them: all that can be compared is that they are there. One that warms never came."""
+    for each in _list(section, "dynamic_active_secrets"):
+        version = words(str(each.get("version_info", "")), MAX_VERSION_CHARS)
+        yield Said(SECRET.word, str(each.get("name", "")), SaidState.ACKED, held=True, version_info=version)
+    for each in _list(section, "dynamic_warming_secrets"):
+        yield Said(SECRET.word, str(each.get("name", "")), SaidState.REQUESTED)
+
+
+def _extensions(section: JsonObject) -> Iterator[Said]:
+    for each in _list(section, "ecds_filters"):
+        yield from _named(EXTENSION, each, "ecds_filter", SaidState.ACKED)
+
+
+_SECTIONS: Final[Mapping[str, tuple[ResourceType, Callable[[JsonObject], Iterator[Said]]]]] = {
+    "ClustersConfigDump": (CLUSTER, _clusters),
+    "ListenersConfigDump": (LISTENER, _listeners),
+    "RoutesConfigDump": (ROUTE, _routes),
+    "ScopedRoutesConfigDump": (SCOPED_ROUTE, _scoped_routes),
+    "EndpointsConfigDump": (ENDPOINT, _endpoints),
+    "SecretsConfigDump": (SECRET, _secrets),
+    "EcdsConfigDump": (EXTENSION, _extensions),
+}
+
+
+def _named(kind: ResourceType, entry: JsonObject, key: str, state: SaidState) -> Iterator[Said]:
+    """An entry whose content has its name; one without content says nothing."""
+    content = _in(entry, key)
+    if content:
+        yield _said(kind, name_in(kind, content), state, entry, key, _error(entry))
+
+
+def _said(kind: ResourceType, name: str, state: SaidState, entry: JsonObject, key: str, error: str) -> Said:
+    content = any_of_dump(_in(entry, key))
+    return Said(
+        type=kind.word,
+        name=name,
+        state=state,
+        held=True,
+        version=version_of_content(content) if content is not None else "",
+        version_info=words(str(entry.get("version_info", "")), MAX_VERSION_CHARS),
+        error=error,
+    )
+
+
+def _error(entry: JsonObject) -> str:
+    return words(str(_in(entry, "error_state").get("details", "")))
+
+
+def _list(tree: JsonObject, key: str) -> list[JsonObject]:
+    value = tree.get(key)
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _in(tree: Mapping[str, Any], *keys: str) -> dict[str, Tree]:
+    """The object below these keys; empty where there is none."""
+    found: Any = tree
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
