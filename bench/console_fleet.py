@@ -32,12 +32,12 @@ from controlplane.clients.facts import (
     intern_contents,
     intern_names,
 )
-from controlplane.clients.families import ClientFamily
 from controlplane.clients.identity import client_id
 from controlplane.clients.services import facts_write
 from controlplane.incidents.services import digest
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
+from xdscore.client_kinds import ClientFamily
 from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE
 from xdscore.selectors import ClientFacts, Selector
 
@@ -185,4 +185,4 @@ def _nack(number: int, client: int, name: str, contents: str) -> NackFact:
     # Numbers are noise to the fingerprint, so that each incident has letters of its own.
     word = "".join(string.ascii_lowercase[int(digit)] for digit in str(number))
     text = f"Error adding/updating cluster(s) {name}: Invalid filter {word}: unknown"
-    return NackFact(_id(client), f"{client:032x}", CLUSTER.word, "v2", 13, text, contents, contents, 1, 10.0)
+    return NackFact(_id(client), f"{client:032x}", CLUSTER.word, "v2", 13, text, contents, contents, contents, 1, 10.0)

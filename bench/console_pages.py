@@ -39,7 +39,11 @@ PAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "explain": ("/x?e={env}&t=cluster&n={name}", "/x?e={env}&t=cluster&n={name}&c={client}&at={epoch}"),
     "search": ("/search?q=service", "/search?q=nothing+is+called+so", "/search?q=node-"),
     "code": ("/codes/XDS2002",),
-    "incidents": ("/e/{env}/incidents", "/e/{env}/incidents?state=all&q=filter"),
+    "incidents": (
+        "/e/{env}/incidents",
+        "/e/{env}/incidents?state=all&q=filter",
+        "/e/{env}/incidents?client=node-1&since=7d",
+    ),
     "incident": ("/incidents/{incident}",),
     "clients": ("/e/{env}/clients", "/e/{env}/clients?state=refusing", "/e/{env}/clients?q=node-1&page=2"),
     "client": ("/clients/{client}", "/clients/{client}?part=tail"),
@@ -54,7 +58,12 @@ PAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "account": ("/account",),
     "environments": ("/environments",),
     "environment": ("/e/{env}",),
-    "resources": ("/e/{env}/resources", "/e/{env}/resources?type=endpoint&name=service", "/e/{env}/resources?page=3"),
+    "resources": (
+        "/e/{env}/resources",
+        "/e/{env}/resources?type=endpoint&name=service",
+        "/e/{env}/resources?page=3",
+        "/e/{env}/resources?status=published",
+    ),
     "resource-new": ("/e/{env}/resources/new",),
     "resource": tuple(
         f"/e/{{env}}/resource?{_OF_NAME}&tab={tab}"

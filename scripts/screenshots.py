@@ -59,6 +59,7 @@ PAGES: Final = (
     ("access-rule", "/e/default/access/rule"),
     ("incident", "/e/default/incidents -> /incidents/"),
     ("setup", "/e/default/setup"),
+    ("setup-grpc", "/e/default/setup?family=grpc&node_id=pay-1&server_features=fail_on_data_errors"),
     ("search", "/search?q=demo"),
     ("not-found", "/e/absent/resources"),
     ("code", "/codes/XDS2103"),

@@ -48,10 +48,13 @@ del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was not tried for want of a browser, and how to try it."""
+    """What was not tried for want of a browser or of Node, and how to try it."""
     # Loads playwright, which nobody needs before the first test of a page.
     from tests.support.browser import MISSING  # noqa: PLC0415
+    from tests.support.node_client import MISSING as NODE_MISSING  # noqa: PLC0415
 
-    skipped = sum(MISSING in str(report.longrepr) for report in terminalreporter.getreports("skipped"))
-    if skipped:
-        terminalreporter.write_line(f"{skipped} tests were skipped: {MISSING}")
+    skipped = [str(report.longrepr) for report in terminalreporter.getreports("skipped")]
+    for missing in (MISSING, NODE_MISSING):
+        count = sum(missing in reason for reason in skipped)
+        if count:
+            terminalreporter.write_line(f"{count} tests were skipped: {missing}")

@@ -266,7 +266,29 @@ def test_bootstrap__grpc__is_json_and_names_the_switch(xdsctl: Xdsctl) -> None:
     said = xdsctl("bootstrap", "grpc", "--client", "me")
 
     assert said.data["node"]["id"] == "me"
+    assert said.data["xds_servers"][0]["server_features"] == ["xds_v3", "resource_timer_is_transient_error"]
     assert "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=true" in said.err
+    assert "CALL_CREDS" not in said.err  # no token goes over a connection without TLS
+
+
+def test_bootstrap__features_and_services_that_are_asked_for__stand_in_grpcs_file_and_are_refused_for_envoy(
+    xdsctl: Xdsctl,
+) -> None:
+    features = ("--server-feature", "fail_on_data_errors", "--server-feature", "trusted_xds_server")
+    services = ("--allowed-grpc-service", "dns:///a:1", "--allowed-grpc-service", "ipv4:10.0.0.1:1,10.0.0.2:1")
+
+    said = xdsctl("bootstrap", "grpc", "--client", "me", *features, *services)
+    envoy = xdsctl("bootstrap", "envoy", "--client", "me", *features)
+    strange = xdsctl("bootstrap", "grpc", "--client", "me", "--server-feature", "fly")
+    told = " ".join(xdsctl("bootstrap", "--help").out.split())
+
+    (server,) = said.data["xds_servers"]
+    assert server["server_features"][2:] == ["fail_on_data_errors", "trusted_xds_server"]
+    assert list(said.data["allowed_grpc_services"]) == ["dns:///a:1", "ipv4:10.0.0.1:1,10.0.0.2:1"]
+    assert (envoy.status, strange.status) == (NO, USAGE)
+    assert "'server_features' is not a parameter here" in envoy.err
+    assert "fail_on_data_errors" in strange.err
+    assert "only for a control plane that cannot be depended on to alert people (gRFC A88)" in told
 
 
 def test_doctor__all_well_bad_token_no_server__0_1_3(xdsctl: Xdsctl) -> None:

@@ -7,8 +7,11 @@ import json
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import jsonschema
@@ -76,6 +79,7 @@ ROWS: Mapping[str, Mapping[int, str]] = {
     "incidents resolve": {DONE: "{incident}", NO: "nothing"},
     "incidents archive": {DONE: "{incident}", NO: "nothing"},
     "incidents show": {DONE: "{incident}", NO: "nothing"},
+    "inspect": {DONE: "--envoy-admin {envoy} --report", NO: "--envoy-admin {envoy} --node-id nobody --report"},
     "login": {DONE: "there < {token}", NO_ANSWER: "there < nonsense"},
     "ps": {DONE: "", NO: "-e nowhere"},
     "resolve": {
@@ -144,7 +148,7 @@ def world(xdsctl_server: Parley, tmp_path_factory: pytest.TempPathFactory) -> It
     for name in ("spare", "there"):
         assert xdsctl("context", "set", name, "--url", f"http://127.0.0.1:{parley.web_port}").status == DONE
     ads = f"127.0.0.1:{parley.ads_port}"
-    with watching(parley, "m-reader", "m") as reader:
+    with watching(parley, "m-reader", "m") as reader, dumping("m-reader") as envoy:
         # These two come, say what they have to say, and leave.
         at_once = ("--ads", ads, "--once", "--node")
         assert xdsctl("watch", "cluster", "m", *at_once, "m-gone").status == DONE
@@ -159,6 +163,7 @@ def world(xdsctl_server: Parley, tmp_path_factory: pytest.TempPathFactory) -> It
         last = parley.apply_and_publish(cluster("m", connect_timeout="2s"))
         members = {
             "ads": ads,
+            "envoy": envoy,
             "change": first["id"],
             "epoch": str(first["epoch"]),
             "last": str(last["epoch"]),
@@ -167,6 +172,27 @@ def world(xdsctl_server: Parley, tmp_path_factory: pytest.TempPathFactory) -> It
             **_files(folder),
         }
         yield World(xdsctl, members, reader)
+
+
+@contextmanager
+def dumping(node: str) -> Iterator[str]:
+    """The address of an Envoy's admin interface whose dump says who it is and nothing else."""
+    bootstrap = {"@type": "type.googleapis.com/envoy.admin.v3.BootstrapConfigDump", "bootstrap": {"node": {"id": node}}}
+    body = json.dumps({"configs": [bootstrap]}).encode()
+
+    class Admin(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/config_dump?include_eds" else 404)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Standard error is the command's own."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Admin) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
 def _files(folder: Path) -> dict[str, str]:

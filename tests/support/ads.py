@@ -43,6 +43,7 @@ class MemoryContents:
     def __init__(self) -> None:
         self.blobs: dict[bytes, bytes] = {}
         self.asked: dict[bytes, int] = {}
+        self.held: frozenset[bytes] = frozenset()
 
     def add(self, message: Message) -> Content:
         """Keep a resource; its content. What no message can say, bytes that cannot be read, comes in a `Resource`."""
@@ -62,6 +63,9 @@ class MemoryContents:
     def any_bytes(self, content: Content) -> bytes:
         self.asked[content.blob] = self.asked.get(content.blob, 0) + 1
         return self.blobs[content.blob]
+
+    def hold(self, addresses: frozenset[bytes]) -> None:
+        self.held = addresses
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """What data planes lead to: an HTTP server and a gRPC server that say who they are, on loopback."""
 
+import ssl
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,9 +12,14 @@ import grpc
 ECHO_METHOD = "/demo.Echo/Say"
 
 
+class _Server(ThreadingHTTPServer):
+    # Of the 5 connections that may wait by default, a burst of calls loses the sixth.
+    request_queue_size = 128
+
+
 @contextmanager
-def http_backend(text: str) -> Iterator[int]:
-    """Answers every GET with `text`; yields the port."""
+def http_backend(text: str, tls: ssl.SSLContext | None = None) -> Iterator[int]:
+    """Answers every GET with `text`, over TLS where it is given any; yields the port."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -26,7 +32,9 @@ def http_backend(text: str) -> Iterator[int]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
             """Says nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = _Server(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -39,9 +39,13 @@ class Envoy:
 
     def stat(self, name: str) -> int:
         """A counter or gauge; 0 when Envoy has none of this name."""
+        return self.stats(name)[name]
+
+    def stats(self, *names: str) -> dict[str, int]:
+        """Counters and gauges, all of one moment; 0 for what Envoy does not have."""
         lines = self.get(self.admin, "/stats").splitlines()
         found = dict(line.split(": ", 1) for line in lines if ": " in line)
-        return int(found.get(name, "0"))
+        return {name: int(found.get(name, "0")) for name in names}
 
 
 def config_source(api_type: str, *, aggregated: bool = True, fetch_timeout: str = "15s") -> dict[str, Any]:
@@ -60,7 +64,10 @@ def envoy(
 
     `cluster` is its node's; without `aggregated` clusters and listeners come over streams of their own.
     """
-    with envoy_with(directory, _bootstrap(ads_port, node_id, cluster, api_type, aggregated)) as started:
+    configuration = bootstrap_of(
+        ads_port=ads_port, node_id=node_id, api_type=api_type, cluster=cluster, aggregated=aggregated
+    )
+    with envoy_with(directory, configuration) as started:
         yield started
 
 
@@ -103,7 +110,10 @@ def _api(api_type: str) -> dict[str, object]:
     }
 
 
-def _bootstrap(ads_port: int, node_id: str, cluster: str, api_type: str, aggregated: bool) -> dict[str, object]:
+def bootstrap_of(
+    *, ads_port: int, node_id: str, api_type: str, cluster: str = "test", aggregated: bool = True
+) -> dict[str, Any]:
+    """The bootstrap of `envoy`, for who adds to it."""
     source = config_source(api_type, aggregated=aggregated)
     endpoint = {"endpoint": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": ads_port}}}}
     options = {"@type": f"type.googleapis.com/{_HTTP2}", "explicit_http_config": {"http2_protocol_options": {}}}

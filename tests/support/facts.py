@@ -1,5 +1,6 @@
 """Builders of what streams report, with defaults."""
 
+from dataclasses import replace
 from hashlib import blake2b
 
 from adsserver.engine.events import Acknowledged, Nack, NamedContent, Rejected, Respond, Subscribed, Variant
@@ -44,6 +45,11 @@ def respond(*resources: NamedContent, kind: ResourceType = CLUSTER, nonce: str =
 def acknowledged(response: Respond) -> Acknowledged:
     """The ACK of a response."""
     return Acknowledged(response.kind, response.nonce, response.version, response.resources, response.errors, ())
+
+
+def probed(response: Respond) -> Acknowledged:
+    """The ACK of a response with what is withheld from others, and the client was let try."""
+    return replace(acknowledged(response), probed=response.resources)
 
 
 def rejected(response: Respond, message: str = "no", *, suspects: tuple[NamedContent, ...] | None = None) -> Rejected:

@@ -9,11 +9,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 import grpc
@@ -22,6 +23,7 @@ from envoy.admin.v3 import config_dump_shared_pb2
 
 ROOT = Path(__file__).parents[2]
 _MAX_CALLS = 64
+_NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,10 @@ class GrpcClient:
         """By type URL and name, what the client believes. Each target asks by itself: names should be its own."""
         return {(type_url, name): Believed(**believed) for type_url, name, believed in self._ask({"status": True})}
 
+    def serve_status(self) -> int:
+        """The port of its CSDS service, which it serves from now on."""
+        return int(self._ask({"serve": True}))
+
     def _ask(self, question: dict[str, object]) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -78,13 +84,18 @@ class GrpcClient:
 
 
 @contextmanager
-def grpc_client(bootstrap: dict[str, Any], *, tp3: bool = True) -> Iterator[GrpcClient]:
-    """A client with this bootstrap; `tp3` switches `resource_errors` on as C-core wants it."""
+def grpc_client(
+    bootstrap: Mapping[str, Any], *, tp3: bool = True, variables: Mapping[str, str] = _NO_VARIABLES
+) -> Iterator[GrpcClient]:
+    """A client with this bootstrap; `tp3` switches `resource_errors` on as C-core wants it. `variables` of its
+    environment go before those it is given here.
+    """
     environment = os.environ | {
         "GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps(bootstrap),
         "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING": "true" if tp3 else "false",
         "GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS": "true",
         "GRPC_VERBOSITY": "NONE",
+        **variables,
     }
     command = [sys.executable, "-m", "tests.support.grpc_client"]
     with subprocess.Popen(
@@ -96,10 +107,10 @@ def grpc_client(bootstrap: dict[str, Any], *, tp3: bool = True) -> Iterator[Grpc
             process.kill()
 
 
-def simple_bootstrap(
-    *, ads_port: int, node_id: str, cluster: str = "", features: Sequence[str] = ("fail_on_data_errors",)
-) -> dict[str, Any]:
-    """Insecure ADS on loopback."""
+def simple_bootstrap(*, ads_port: int, node_id: str, features: Sequence[str], cluster: str = "") -> dict[str, Any]:
+    """Insecure ADS on loopback. `features`: server features beside `xds_v3`; whether a client drops what it had when it
+    is told of an error (`fail_on_data_errors`) is for each test to say.
+    """
     server = {
         "server_uri": f"127.0.0.1:{ads_port}",
         "channel_creds": [{"type": "insecure"}],
@@ -123,6 +134,11 @@ def _serve(lines: IO[str]) -> None:
                 answer = {target: calls.pop(target).result() for target in question["finish"]}
             if "status" in question:
                 answer = _status()
+            if "serve" in question:
+                server = grpc.server(threads)
+                grpc_csds.add_csds_servicer(server)
+                answer = server.add_insecure_port("127.0.0.1:0")
+                server.start()
             sys.stdout.write(json.dumps(answer) + "\n")
             sys.stdout.flush()
 

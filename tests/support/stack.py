@@ -102,10 +102,12 @@ class Parley:
             lines = answer.read().decode().splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name} ", f"{name}{{")))
 
-    def apply(self, *resources: object, delete: list[dict[str, str]] | None = None) -> str:
+    def apply(
+        self, *resources: object, delete: list[dict[str, str]] | None = None, environment: str = "default"
+    ) -> str:
         """Apply and return the change's id."""
         body = {"resources": list(resources), "delete": delete or [], "message": "test"}
-        answer = self.call("POST", "/environments/default/apply", body)
+        answer = self.call("POST", f"/environments/{environment}/apply", body)
         assert answer.status == 202, answer
         return str(answer.body["id"])
 
@@ -117,9 +119,11 @@ class Parley:
 
         return eventually(look, lambda found: found["state"] != "saved", within_s=within_s)
 
-    def apply_and_publish(self, *resources: object, delete: list[dict[str, str]] | None = None) -> dict[str, Any]:
+    def apply_and_publish(
+        self, *resources: object, delete: list[dict[str, str]] | None = None, environment: str = "default"
+    ) -> dict[str, Any]:
         """Apply, and wait for the snapshot."""
-        return self.published(self.apply(*resources, delete=delete))
+        return self.published(self.apply(*resources, delete=delete, environment=environment))
 
 
 def _answer(status: int, body: bytes, headers: Mapping[str, str]) -> Answer:

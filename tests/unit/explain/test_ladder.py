@@ -19,6 +19,7 @@ from controlplane.explain.values import (
     Verdict,
 )
 from xdscore.access import Effect
+from xdscore.after_nack import AfterNack, now_runs
 from xdscore.decision import Serve
 from xdscore.resource_types import CLUSTER
 from xdscore.snapshot import Content
@@ -98,6 +99,29 @@ def test_ladder__refused_and_an_earlier_revision_stands_in__headline_names_both(
     )
     assert ladder.sentence.startswith(headline)
     assert unknown.headline == ""
+
+
+@pytest.mark.parametrize(
+    ("after", "kept", "healed", "says", "state"),
+    [
+        (AfterNack.KEEPS, "r1", False, "goes on with r1", RungState.OK),
+        (AfterNack.KEEPS_WHERE_IN_USE, "r1", False, "goes on with r1 where that is in use", RungState.OK),
+        (AfterNack.MAY_DROP, "r1", False, "may have dropped r1", RungState.UNKNOWN),
+        (AfterNack.MAY_DROP, "r1", True, "was given r1 again", RungState.OK),
+        (AfterNack.KEEPS, "", False, "had acknowledged nothing else of it on this stream", RungState.UNKNOWN),
+    ],
+)
+def test_ladder__refused__says_what_is_known_of_what_the_client_has_instead(
+    after: AfterNack, kept: str, healed: bool, says: str, state: RungState
+) -> None:
+    refusal = Refusal("too blue", NOON, True, now_runs(after, kept, healed=healed))
+    client = replace(CLIENT, asked=(replace(ACKED, reply=Reply.NACKED),), refusal=refusal)
+
+    ladder = ladder_of(QUESTION, replace(NAME, served=Origin(2, "dana", "c2", NOON)), client)
+
+    assert ladder.headline == f"It refused r2 and {says}"
+    now = ladder.rungs[-1]
+    assert (now.state, now.text) == (state, f"It {says}.")
 
 
 def test_ladder__two_streams__the_one_that_needs_attention_answers() -> None:
