@@ -45,6 +45,9 @@ class Environment(models.Model):
     content = models.JSONField(default=dict)  # kind of dangerous content -> stance; what is absent is refused
     deep_validation = models.BooleanField(default=False, db_default=False)  # asked of an Envoy: `builder.deep`
     require_if_match = models.BooleanField(default=False, db_default=False)  # resolutions C25
+    # From how many losing clients on a write has to say that it means it (`catalog.guarding.LossThreshold`).
+    loss_access_clients = models.PositiveIntegerField(default=1, db_default=1)
+    loss_other_percent = models.PositiveSmallIntegerField(default=10, db_default=10)
     lineage = models.UUIDField(default=uuid.uuid4)
     generation = models.PositiveBigIntegerField(default=0)
     built_generation = models.PositiveBigIntegerField(default=0)
@@ -99,7 +102,9 @@ class Change(AppendOnly):
     """One atomic set of edits: everything written at one generation of an environment.
 
     `back_to`, of a rollback: the generation as which it made the resources again; it took back the changes in between
-    (`catalog.rollbacks`).
+    (`catalog.rollbacks`). `loss`: what connected clients lost by it (`catalog.guarding.Loss`), null where they lost
+    nothing. `undo`: what takes it back, where that is not told by its revisions or access edits. `undoes`: the public
+    id of the change that this one took back.
     """
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True)
@@ -112,6 +117,9 @@ class Change(AppendOnly):
     request_id = models.CharField(max_length=64, blank=True, default="")
     findings = models.JSONField(default=list)
     back_to = models.PositiveBigIntegerField(null=True)
+    loss = models.JSONField(null=True)
+    undo = models.JSONField(null=True)
+    undoes = models.CharField(max_length=36, blank=True, default="", db_default="")
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
