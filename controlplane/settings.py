@@ -20,6 +20,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     *ROOMS_OF_ADS,
     "controlplane.builder",
+    "controlplane.loss",
     "controlplane.incidents",
     "controlplane.notify",
     "controlplane.explain",

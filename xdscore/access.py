@@ -132,6 +132,11 @@ class AccessTable:
         groups = frozenset(group.key for group in compiled.mentioned if group.has(client))
         return Audience(environment, groups, client.verified and compiled.secrets_by_declared_groups)
 
+    @property
+    def groups_mentioned(self) -> tuple[ClientGroup, ...]:
+        """The groups that some rule speaks of: all that tells one client from another here."""
+        return self._compiled.mentioned
+
     def row(self, kind: ResourceType, name: str) -> tuple[int, ...]:
         """The numbers of the rules that match this name of this type, in order.
 

@@ -26,3 +26,10 @@ class ClientGroup:
         if self.trust is Trust.VERIFIED and not client.verified:
             return False
         return any(matcher.fits(client) for matcher in self.matchers)
+
+    def may_have(self, client: ClientFacts) -> bool:
+        """Whether it does not have this client as far as is known, but would with metadata that is not known of it."""
+        matchers = [matcher for matcher in self.matchers if matcher.metadata]
+        if not matchers or self.has(client) or (self.trust is Trust.VERIFIED and not client.verified):
+            return False
+        return any(matcher.but_for_metadata(client) for matcher in matchers)

@@ -67,6 +67,11 @@ class Selector:
             )
         )
 
+    def but_for_metadata(self, client: ClientFacts) -> bool:
+        """Whether everything but its metadata matches."""
+        rest = Selector(self.identity, self.node_id, self.node_cluster)
+        return rest.fits(client) or not (rest.declares or rest.identity)
+
     def matches(self, client: ClientFacts) -> bool:
         """Whether it leads this client to an environment: declared fields count only while nothing is verified
         (resolutions C15).

@@ -28,8 +28,9 @@ from controlplane.access.selectors import (
 from controlplane.access.values import AccessWritten, Case, GroupDraft, GroupState, RuleDraft, RuleState, SavedCase
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.choices import ChangeKind
+from controlplane.catalog.guarding import NO_CONSENT, OF_ITSELF, Consent, Prospect
 from controlplane.catalog.models import Environment
-from controlplane.catalog.services import change_start, environment_lock
+from controlplane.catalog.services import change_start, environment_lock, loss_accept
 from controlplane.errors import Conflict, InputInvalid, NotFound
 from controlplane.journal.services import audit_record
 from xdscore.access import AccessTable, Effect
@@ -48,9 +49,13 @@ Shift = tuple[int, Mapping[str, object], Mapping[str, object]]
 
 
 @transaction.atomic(durable=True)
-def group_create(*, environment_key: str, draft: GroupDraft, actor: Principal, request_id: str = "") -> AccessWritten:
-    """A new client group. Raises NotFound, Conflict (the key is taken, or there are too many) and InputInvalid."""
-    writing = _Writing(environment_key, actor, request_id)
+def group_create(
+    *, environment_key: str, draft: GroupDraft, actor: Principal, request_id: str = "", dry_run: bool = False
+) -> AccessWritten:
+    """A new client group. No rule speaks of it yet, so nobody loses anything. Raises NotFound, Conflict (the key is
+    taken, or there are too many) and InputInvalid.
+    """
+    writing = _Writing(environment_key, actor, request_id, NO_CONSENT, dry_run=dry_run)
     _refuse_if(group_findings(draft, _limits()))
     existing = ClientGroup.objects.filter(environment=writing.environment)
     if existing.filter(key=draft.key).exists():
@@ -63,10 +68,19 @@ def group_create(*, environment_key: str, draft: GroupDraft, actor: Principal, r
 
 @transaction.atomic(durable=True)
 def group_update(
-    *, environment_key: str, key: str, draft: GroupDraft, actor: Principal, request_id: str = ""
+    *,
+    environment_key: str,
+    key: str,
+    draft: GroupDraft,
+    actor: Principal,
+    request_id: str = "",
+    consent: Consent = NO_CONSENT,
+    dry_run: bool = False,
 ) -> AccessWritten:
-    """Make a group this; one that it already is makes no change. Raises NotFound, Conflict and InputInvalid."""
-    writing = _Writing(environment_key, actor, request_id)
+    """Make a group this; one that it already is makes no change. Raises NotFound, Conflict, LossRefused and
+    InputInvalid.
+    """
+    writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run)
     before = group_get(environment_key=environment_key, key=key)
     _refuse_if(group_findings(draft, _limits()))
     if before.draft == draft:
@@ -79,9 +93,11 @@ def group_update(
 
 
 @transaction.atomic(durable=True)
-def group_delete(*, environment_key: str, key: str, actor: Principal, request_id: str = "") -> AccessWritten:
-    """Remove a group. Raises NotFound, and Conflict while a rule speaks of it."""
-    writing = _Writing(environment_key, actor, request_id)
+def group_delete(
+    *, environment_key: str, key: str, actor: Principal, request_id: str = "", dry_run: bool = False
+) -> AccessWritten:
+    """Remove a group. Raises NotFound, and Conflict while a rule speaks of it; so nobody loses anything."""
+    writing = _Writing(environment_key, actor, request_id, NO_CONSENT, dry_run=dry_run)
     group: GroupState = group_get(environment_key=environment_key, key=key)
     rules = AccessRuleGroup.objects.filter(group_id=group.id).order_by("rule").values_list("rule_id", flat=True)
     if rules:
@@ -93,12 +109,20 @@ def group_delete(*, environment_key: str, key: str, actor: Principal, request_id
 
 @transaction.atomic(durable=True)
 def rule_create(
-    *, environment_key: str, draft: RuleDraft, actor: Principal, request_id: str = "", first: bool = False
+    *,
+    environment_key: str,
+    draft: RuleDraft,
+    actor: Principal,
+    request_id: str = "",
+    first: bool = False,
+    consent: Consent = NO_CONSENT,
+    dry_run: bool = False,
 ) -> AccessWritten:
-    """A new rule, at its position or, without one, behind all others or (`first`) before them. Raises NotFound,
-    Conflict (the position is taken, there are too many rules, a blocking case would break) and InputInvalid.
+    """A new rule, at its position or, without one, behind all others or (`first`) before them. `dry_run`: say what
+    would be, and leave nothing. Raises NotFound, Conflict (the position is taken, there are too many rules, a blocking
+    case would break), LossRefused and InputInvalid.
     """
-    writing = _Writing(environment_key, actor, request_id)
+    writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run)
     draft = _normal(draft)
     _refuse_if(_rule_problems(writing, draft))
     rules = AccessRule.objects.filter(environment=writing.environment)
@@ -119,10 +143,17 @@ def rule_create(
 
 @transaction.atomic(durable=True)
 def rule_update(
-    *, environment_key: str, rule_id: int, draft: RuleDraft, actor: Principal, request_id: str = ""
+    *,
+    environment_key: str,
+    rule_id: int,
+    draft: RuleDraft,
+    actor: Principal,
+    request_id: str = "",
+    consent: Consent = NO_CONSENT,
+    dry_run: bool = False,
 ) -> AccessWritten:
     """Make a rule this; one that it already is makes no change. Raises what `rule_create` raises."""
-    writing = _Writing(environment_key, actor, request_id)
+    writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run)
     before: RuleState = rule_get(environment_key=environment_key, rule_id=rule_id)
     draft = replace(draft, position=before.draft.position if draft.position is None else draft.position)
     draft = _normal(draft)
@@ -137,9 +168,17 @@ def rule_update(
 
 
 @transaction.atomic(durable=True)
-def rule_delete(*, environment_key: str, rule_id: int, actor: Principal, request_id: str = "") -> AccessWritten:
-    """Remove a rule. Raises NotFound, and Conflict when a blocking case would break."""
-    writing = _Writing(environment_key, actor, request_id)
+def rule_delete(
+    *,
+    environment_key: str,
+    rule_id: int,
+    actor: Principal,
+    request_id: str = "",
+    consent: Consent = NO_CONSENT,
+    dry_run: bool = False,
+) -> AccessWritten:
+    """Remove a rule. Raises NotFound, LossRefused, and Conflict when a blocking case would break."""
+    writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run)
     rule = rule_get(environment_key=environment_key, rule_id=rule_id)
     AccessRule.objects.filter(pk=rule.id).delete()
     return writing.finish(EditSubject.RULE, rule.id, EditAction.DELETED, rule.draft.as_json(), None)
@@ -147,12 +186,19 @@ def rule_delete(*, environment_key: str, rule_id: int, actor: Principal, request
 
 @transaction.atomic(durable=True)
 def rule_move(
-    *, environment_key: str, rule_id: int, earlier: bool, actor: Principal, request_id: str = ""
+    *,
+    environment_key: str,
+    rule_id: int,
+    earlier: bool,
+    actor: Principal,
+    request_id: str = "",
+    consent: Consent = NO_CONSENT,
+    dry_run: bool = False,
 ) -> AccessWritten:
     """Change places with the rule before this one, or behind it; the first and the last make no change. Raises
-    NotFound, and Conflict when a blocking case would break.
+    NotFound, LossRefused, and Conflict when a blocking case would break.
     """
-    writing = _Writing(environment_key, actor, request_id)
+    writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run)
     moved = rule_get(environment_key=environment_key, rule_id=rule_id)
     order = [rule_state(row) for row in rule_list(environment_key=environment_key)]
     place = next(place for place, each in enumerate(order) if each.id == rule_id)
@@ -219,10 +265,14 @@ def case_delete(*, environment_key: str, case_id: int, actor: Principal, request
 class _Writing:
     """One write: the environment's lock first, the rules as they were, and at the end what makes it a change."""
 
-    def __init__(self, environment_key: str, actor: Principal, request_id: str) -> None:
+    def __init__(
+        self, environment_key: str, actor: Principal, request_id: str, consent: Consent, *, dry_run: bool
+    ) -> None:
         self.environment = environment_lock(key=environment_key)
         self._actor = actor
         self._request_id = request_id
+        self._consent = OF_ITSELF if dry_run else consent
+        self._dry_run = dry_run
         self._before = _table(self.environment)
 
     @property
@@ -240,12 +290,14 @@ class _Writing:
         *,
         also: Sequence[Shift] = (),
     ) -> AccessWritten:
-        """Try the cases, then record the change. Raises Conflict when a blocking case breaks.
+        """Try the cases, judge what clients would lose, then record the change; in a dry run, take it all back. Raises
+        Conflict when a blocking case breaks, and LossRefused.
 
         `also`: others of the same kind that changed with it, each with its state before and after.
         """
         table = _table(self.environment)
         warnings = _refuse_broken(self._before, table, self.environment.key)
+        loss = loss_accept(Prospect(self.environment.key, tables=(self._before, table)), self._consent)
         verb = f"{'access_rule' if subject is EditSubject.RULE else 'client_group'}.{action.value}"
         change = change_start(
             environment=self.environment,
@@ -253,6 +305,7 @@ class _Writing:
             actor=self._actor,
             message=_words(subject, subject_id, action, after if after is not None else before or {}),
             request_id=self._request_id,
+            loss=loss,
         )
         AccessEdit.objects.create(
             change=change,
@@ -280,9 +333,11 @@ class _Writing:
             detail={"before": before, "after": after},
         )
         row = after if after is not None else before or {}
-        return AccessWritten(
-            subject_id, row, str(change.public_id), (*warnings, *(said for _, said in rules_shadowed(table)))
-        )
+        findings = (*warnings, *(said for _, said in rules_shadowed(table)))
+        if self._dry_run:
+            transaction.set_rollback(True)
+            return AccessWritten(subject_id, row, "", findings, loss)
+        return AccessWritten(subject_id, row, str(change.public_id), findings, loss)
 
 
 def _words(subject: EditSubject, subject_id: int, action: EditAction, row: Mapping[str, object]) -> str:

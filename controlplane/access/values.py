@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from controlplane.access.choices import EditAction, EditSubject
+from controlplane.catalog.guarding import NOTHING_LOST, Loss
 from xdscore.access import Effect, Rule
 from xdscore.client_groups import ClientGroup, Trust
 from xdscore.findings import Finding
@@ -115,13 +116,14 @@ class CaseResult:
 @dataclass(frozen=True, slots=True)
 class AccessWritten:
     """The outcome of a write: what is there now (after a deletion: what was), the change it made (empty when nothing
-    had to change), and what the rules as a whole leave to be desired.
+    had to change, and for a dry run), what the rules as a whole leave to be desired, and what connected clients lose.
     """
 
     id: int
     row: Mapping[str, object]
     change_id: str
     findings: tuple[Finding, ...] = field(default=())
+    loss: Loss = NOTHING_LOST
 
 
 @dataclass(frozen=True, slots=True)

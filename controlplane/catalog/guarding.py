@@ -4,8 +4,16 @@ The rule (interfaces.md section 8, "Loss"): a write that takes something from as
 environment's threshold, or more, is refused unless whoever writes says how many clients they accept to lose it.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import ClassVar
+
+from controlplane.errors import Conflict
+from xdscore.access import AccessTable, Effect
+from xdscore.selectors import EnvironmentChoice
+from xdscore.snapshot import EntryKey
 
 DEFAULT_ACCESS_CLIENTS = 1
 DEFAULT_OTHER_PERCENT = 10
@@ -43,7 +51,7 @@ class Loss:
 
     clients: int = 0
     connected: int = 0
-    kinds: Mapping[str, int] | None = None
+    kinds: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     names: tuple[LostName, ...] = ()
     truncated: bool = False
     doubtful: int = 0
@@ -54,12 +62,15 @@ class Loss:
         return {
             "clients": self.clients,
             "connected": self.connected,
-            "kinds": dict(sorted((self.kinds or {}).items())),
+            "kinds": dict(sorted(self.kinds.items())),
             "names": [{"type": each.type, "name": each.name, "clients": each.clients} for each in self.names],
             "truncated": self.truncated,
             "doubtful": self.doubtful,
             "who": [{"client": each.client, "node_id": each.node_id, "kind": each.kind} for each in self.who],
         }
+
+
+NOTHING_LOST = Loss()
 
 
 def loss_from_json(data: Mapping[str, object]) -> Loss:
@@ -68,6 +79,28 @@ def loss_from_json(data: Mapping[str, object]) -> Loss:
     names = tuple(LostName(**each) for each in values.pop("names"))  # type: ignore[attr-defined]  # as_json wrote it
     who = tuple(Loser(**each) for each in values.pop("who"))  # type: ignore[attr-defined]  # as_json wrote it
     return Loss(**values, names=names, who=who)  # type: ignore[arg-type]  # as_json wrote it
+
+
+def losses_together(losses: Iterable[Loss]) -> Loss:
+    """What the clients of several environments lose, as one."""
+    found = tuple(losses)
+    if len(found) == 1:
+        return found[0]
+    kinds: Counter[str] = Counter()
+    names: Counter[tuple[str, str]] = Counter()
+    for each in found:
+        kinds.update(each.kinds)
+        names.update({(name.type, name.name): name.clients for name in each.names})
+    ranked = sorted(names, key=lambda key: (-names[key], key))
+    return Loss(
+        clients=sum(each.clients for each in found),
+        connected=sum(each.connected for each in found),
+        kinds=kinds,
+        names=tuple(LostName(*key, names[key]) for key in ranked[:MAX_NAMES]),
+        truncated=len(ranked) > MAX_NAMES or any(each.truncated for each in found),
+        doubtful=sum(each.doubtful for each in found),
+        who=tuple(loser for each in found for loser in each.who)[:MAX_LOSERS],
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +119,78 @@ class LossThreshold:
         if access:
             return loss.clients >= self.access_clients
         return loss.clients * 100 >= self.other_percent * loss.connected
+
+
+DEFAULT_THRESHOLD = LossThreshold()
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """What of an environment would be different after a write, as far as clients could lose anything by it.
+
+    `gone` are names that nothing would be served of any more, and `refers` is what the resources that are put with them
+    would refer to; `kinds`: they go for clients of these kinds of software alone. `tables` are the access rules before
+    and after, `default` what the environment's default will be, `choices` the environments that streams choose from,
+    before and after.
+    """
+
+    environment: str
+    gone: frozenset[EntryKey] = frozenset()
+    refers: Mapping[EntryKey, Iterable[EntryKey]] = field(default_factory=lambda: MappingProxyType({}))
+    kinds: tuple[str, ...] = ()
+    tables: tuple[AccessTable, AccessTable] | None = None
+    default: Effect | None = None
+    choices: tuple[tuple[EnvironmentChoice, ...], tuple[EnvironmentChoice, ...]] | None = None
+
+    @property
+    def of_access(self) -> bool:
+        """Whether it is about who may read what, rather than about what there is."""
+        return not self.gone
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nobody can lose anything by it."""
+        return not self.gone and self.tables is None and self.default is None and self.choices is None
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What whoever writes says of a loss: that they accept it for so many clients. `asked`: a person or a pipeline can
+    be asked; where Parley writes of itself nobody can, and it says afterwards what was lost.
+    """
+
+    accept_loss: int = 0
+    asked: bool = True
+
+
+NO_CONSENT = Consent()
+OF_ITSELF = Consent(asked=False)
+
+
+class LossRefused(Conflict):
+    """Connected clients would lose something, and nobody said that they mean it."""
+
+    code: ClassVar[str] = "XDS3013"
+
+    def __init__(self, loss: Loss, environment: str) -> None:
+        super().__init__(f"{loss_sentence(loss, environment)} {_ASKS.format(n=loss.clients)} Nothing was changed.")
+        self.loss = loss
+
+
+_ASKS = "To do it nevertheless, accept the loss by its number of clients: accept_loss={n}."
+_NAMED = 3
+
+
+def loss_sentence(loss: Loss, environment: str) -> str:
+    """Who would lose what, as one sentence."""
+    clients = "client" if loss.clients == 1 else "clients"
+    named = ", ".join(f"{each.type} '{each.name}'" for each in loss.names[:_NAMED])
+    more = len(loss.names) - _NAMED
+    others = f" and {'more than ' if loss.truncated else ''}{more} more" if more > 0 else ""
+    what = f"{named}{others}" if named else "what they have"
+    doubt = f" (of {loss.doubtful} of them it is not certain)" if loss.doubtful else ""
+    return (
+        f"{loss.clients} of {loss.connected} connected {clients} of '{environment}'{doubt} would lose {what}."
+        if loss.connected != 1
+        else f"The one connected client of '{environment}'{doubt} would lose {what}."
+    )

@@ -20,6 +20,7 @@ POLICY_ROLES: Final[Mapping[str, Role]] = {
     "content": Role.ADMIN,
     "deep_validation": Role.ADMIN,
     "require_if_match": Role.ADMIN,
+    "loss_threshold": Role.ADMIN,
 }
 
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from controlplane.catalog.choices import BlobKind, QuarantinePolicy
 from controlplane.catalog.expiry import findings_at
+from controlplane.catalog.guarding import LossThreshold
 from controlplane.catalog.models import Blob, Change, Environment, Quarantine, Reference, Resource, Revision
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.values import EditedResource, EnvironmentPolicy, ResourceContent, finding_from_json
@@ -54,6 +55,7 @@ def environment_state(row: Environment) -> EnvironmentState:
         content=policy_of(row.content),
         deep_validation=row.deep_validation,
         require_if_match=row.require_if_match,
+        loss_threshold=LossThreshold(row.loss_access_clients, row.loss_other_percent),
     )
     return EnvironmentState(
         row.pk, row.key, row.position, policy, str(row.lineage), row.generation, row.built_generation, row.epoch

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import Enum
 
 from controlplane.catalog.choices import QuarantinePolicy
+from controlplane.catalog.guarding import DEFAULT_THRESHOLD, NOTHING_LOST, Loss, LossThreshold
 from xdscore.access import Effect
 from xdscore.findings import Finding, Severity
 from xdscore.resource_types import ResourceType
@@ -76,6 +77,7 @@ class ChangeMade:
     generation: int
     edits: tuple[EditedResource, ...] = ()
     findings: tuple[Finding, ...] = field(default=())
+    loss: Loss = NOTHING_LOST
 
     @property
     def changed(self) -> bool:
@@ -90,6 +92,7 @@ class ChangePlanned:
     environment: str
     edits: tuple[EditedResource, ...] = ()
     findings: tuple[Finding, ...] = ()
+    loss: Loss = NOTHING_LOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,8 @@ class EnvironmentPolicy:
     stopped, or empty. `node_ids`: see xdscore.selectors.EnvironmentChoice.
     `content`: what becomes of resources that bring code or reach into the proxy's machine. `deep_validation`: whether
     an Envoy reads what is about to be served. `require_if_match`: whether a write of one resource has to say which
-    revision it was made from (resolutions C25).
+    revision it was made from (resolutions C25). `loss_threshold`: from how many losing clients on a write is refused
+    until whoever writes says that they mean it.
     """
 
     selectors: tuple[Selector, ...] = ()
@@ -139,6 +143,7 @@ class EnvironmentPolicy:
     content: ContentPolicy = DEFAULT_POLICY
     deep_validation: bool = False
     require_if_match: bool = False
+    loss_threshold: LossThreshold = DEFAULT_THRESHOLD
 
 
 @dataclass(frozen=True, slots=True)

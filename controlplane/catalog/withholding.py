@@ -39,6 +39,11 @@ class Withholding:
         )
 
     @property
+    def withheld_from(self) -> tuple[str, ...]:
+        """The kinds that do not get it while the others do; empty: nobody gets it."""
+        return self.kinds if self.acknowledged and len(self.kinds) <= MAX_KINDS else ()
+
+    @property
     def over(self) -> bool:
         """Whether every kind that refused it has taken it since."""
         return bool(self.refused_by) and not self.kinds
@@ -47,8 +52,8 @@ class Withholding:
         """What is published of it, where there is no older content that clients proved."""
         refusers = tuple(sorted({mark for marks in self.refused_by.values() for mark in marks}))[:MAX_REFUSERS]
         may_probe = refusers if self.probed else ()
-        if self.acknowledged and 0 < len(self.kinds) <= MAX_KINDS:
-            return WithheldName(f"{reason} of this kind", content, self.kinds, may_probe)
+        if kinds := self.withheld_from:
+            return WithheldName(f"{reason} of this kind", content, kinds, may_probe)
         return WithheldName(reason, content, (), may_probe) if may_probe else WithheldName(reason)
 
 

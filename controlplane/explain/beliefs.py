@@ -22,7 +22,6 @@ from controlplane.clients.selectors import (
     client_subscriptions,
     client_subscriptions_last,
 )
-from controlplane.explain.memberships import may_have
 from controlplane.explain.selectors import refusal_of
 from controlplane.explain.values import names_covered
 from controlplane.remembered import Remembered
@@ -99,7 +98,7 @@ class _Judge:
         self._nacks = nacks
         self._settled = settled
         self._audience: Audience = snapshot.access.audience(client.environment, facts)
-        doubtful = {group.key for group in snapshot.access.groups if may_have(group, facts)}
+        doubtful = {group.key for group in snapshot.access.groups if group.may_have(facts)}
         self._doubted = frozenset(
             rule.number for rule in snapshot.access.rules if not doubtful.isdisjoint(rule.client_groups)
         )

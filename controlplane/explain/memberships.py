@@ -1,12 +1,11 @@
 """Which client groups a client belongs to, as far as what is kept of it tells."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from controlplane.access.selectors import group_list, group_state
 from controlplane.clients.selectors import ClientSummary
-from xdscore.client_groups import ClientGroup, Trust
-from xdscore.selectors import ClientFacts
+from xdscore.client_groups import ClientGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +22,9 @@ def memberships_of(*, environment_key: str, clients: Collection[ClientSummary]) 
     return {client.id: _membership(groups, client) for client in clients}
 
 
-def may_have(group: ClientGroup, client: ClientFacts) -> bool:
-    """Whether metadata, which is not kept of clients, would decide whether the group has this one."""
-    matchers = [matcher for matcher in group.matchers if matcher.metadata]
-    if not matchers or group.has(client) or (group.trust is Trust.VERIFIED and not client.verified):
-        return False
-    return any(replace(matcher, metadata={}, node_id=matcher.node_id or "*").fits(client) for matcher in matchers)
-
-
 def _membership(groups: Collection[ClientGroup], client: ClientSummary) -> Membership:
     facts = client.facts
     return Membership(
         tuple(group.key for group in groups if group.has(facts)),
-        tuple(group.key for group in groups if may_have(group, facts)),
+        tuple(group.key for group in groups if group.may_have(facts)),
     )

@@ -30,7 +30,6 @@ from controlplane.config import Config
 from controlplane.errors import NotFound
 from controlplane.explain.answers import Answer, answer_of
 from controlplane.explain.ladder import ladder_of
-from controlplane.explain.memberships import may_have
 from controlplane.explain.values import Asked, ClientSide, Ladder, NameFacts, Origin, Question, Refusal, Reply
 from controlplane.incidents.afterwards import now_of
 from controlplane.incidents.attribution import blame
@@ -216,7 +215,7 @@ def _side(question: Question, client: ClientSummary, facts: ClientFacts, decided
         connected=client.connected,
         last_seen=client.last_seen,
         groups=tuple(group.key for group in groups if group.has(facts)),
-        doubtful=frozenset(group.key for group in groups if may_have(group, facts)),
+        doubtful=frozenset(group.key for group in groups if group.may_have(facts)),
         asked=asked,
         near=tuple(difflib.get_close_matches(question.name, wanted, n=_CLOSEST)),
         refusal=refusal_of(kind.word, name, decided.decision, nacks),

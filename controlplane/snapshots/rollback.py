@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.contents import addresses_now, contents_at
+from controlplane.catalog.guarding import NO_CONSENT, Consent
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import ChangeMade, Delete, Edit, Put, ResourceContent
 from controlplane.errors import InputInvalid
@@ -14,14 +15,22 @@ from xdscore.schema import Expected, Manifest, ParsedResource, Refused, parse, t
 
 
 def environment_rollback(
-    *, environment_key: str, to_epoch: int, reason: str, hold: bool, actor: Principal, request_id: str = ""
+    *,
+    environment_key: str,
+    to_epoch: int,
+    reason: str,
+    hold: bool,
+    actor: Principal,
+    request_id: str = "",
+    consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
     """Make the resources what the snapshot of `to_epoch` served; `hold`: refuse later changes of them until released.
 
     Only resources go back: access rules stay, because an old one could re-open what was revoked since (U4). A name that
     had nothing to serve then stays as it is. A hold that is there already does not stand in the way.
 
-    Raises NotFound, Gone, and InputInvalid with every finding when content of then is refused by the rules of today.
+    Raises NotFound, Gone, LossRefused, and InputInvalid with every finding when content of then is refused by the rules
+    of today.
     """
     past = snapshot_at(environment_key=environment_key, epoch=to_epoch)
     return change_apply(
@@ -32,6 +41,7 @@ def environment_rollback(
         hold=f"rolled back to snapshot {to_epoch}: {reason}"[:500] if hold else "",
         back_to=generation_at(environment_key=environment_key, epoch=to_epoch),
         request_id=request_id,
+        consent=consent,
     )
 
 

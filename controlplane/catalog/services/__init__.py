@@ -15,6 +15,7 @@ from controlplane.catalog.services.environments import (
     quarantine_default,
 )
 from controlplane.catalog.services.expiring import certificates_watch
+from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.lineages import lineage_renew, lineages_renew
 from controlplane.catalog.services.quarantines import (
     proofs_record,
@@ -46,6 +47,7 @@ __all__ = [
     "environments_publish_lock",
     "lineage_renew",
     "lineages_renew",
+    "loss_accept",
     "proofs_record",
     "quarantine_default",
     "quarantine_open",

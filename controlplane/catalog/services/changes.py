@@ -11,9 +11,11 @@ from django.db import transaction
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.choices import BlobKind, ChangeKind
 from controlplane.catalog.expiry import expiries_to_json
+from controlplane.catalog.guarding import NO_CONSENT, Consent, losses_together
 from controlplane.catalog.models import Change, Environment, Reference, Resource, Revision, RevisionProof
 from controlplane.catalog.references import needs_of
 from controlplane.catalog.services.blobs import blobs_write
+from controlplane.catalog.services.guarding import loss_accept, loss_judge
 from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.planning import BATCH, Plan, Prepared, Terms, plan, prepare
 from controlplane.catalog.services.writing import change_start, environment_lock
@@ -38,6 +40,7 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
     hold: str | None = None,
     back_to: int | None = None,
     request_id: str = "",
+    consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
     """Make all edits, or none; an edit whose outcome is already there makes nothing new. `planning.Terms` has the rest.
 
@@ -45,8 +48,9 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
     `back_to`: the edits make the resources what they were at this generation.
 
     Raises NotFound (environment, or a resource to delete), Conflict (the environment is held, or moved on from its
-    base), PreconditionFailed and InputInvalid (one name edited twice, prune without owner, too many resources; with
-    `strict`, a reference to nothing).
+    base), LossRefused (connected clients would lose something that `consent` does not accept), PreconditionFailed and
+    InputInvalid (one name edited twice, prune without owner, too many resources; with `strict`, a reference to
+    nothing).
     """
     terms = Terms(owner, prune, base_generation, strict=strict, overrides_hold=hold is not None)
     prepared = prepare(edits, environment_key, terms)
@@ -55,6 +59,7 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
         planned = plan(environment, prepared, terms)
         if not planned.effective and hold in (None, "", environment.hold_reason):
             return ChangeMade(environment_key, "", environment.generation)
+        loss = loss_accept(planned.prospect(environment_key), consent)
         if hold:
             hold_told(environment=environment_key, before=environment.hold_reason, after=hold, actor=actor)
             environment.hold_reason = hold
@@ -67,6 +72,7 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
             owner=owner or "",
             back_to=back_to,
             request_id=request_id,
+            loss=loss,
         )
         edited = planned.outcomes
         _write(environment, change, planned, owner)
@@ -78,7 +84,7 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
             request_id=request_id,
             detail={"generation": change.generation, "edits": len(edited), "message": message, "hold": hold or ""},
         )
-    return ChangeMade(environment_key, str(change.public_id), change.generation, edited, planned.findings)
+    return ChangeMade(environment_key, str(change.public_id), change.generation, edited, planned.findings, loss)
 
 
 def change_plan(
@@ -90,14 +96,17 @@ def change_plan(
     base_generation: int | None = None,
     strict: bool = False,
 ) -> ChangePlanned:
-    """What `change_apply` would do now; raises what it would raise. Opens no transaction and leaves nothing behind."""
+    """What `change_apply` would do now; raises what it would raise, but for LossRefused: what would be lost is part of
+    the plan. Opens no transaction and leaves nothing behind.
+    """
     terms = Terms(owner, prune, base_generation, strict=strict)
     prepared = prepare(edits, environment_key, terms)
     environment = Environment.objects.filter(key=environment_key).first()
     if environment is None:
         raise NotFound(f"There is no environment '{environment_key}'.")
     planned = plan(environment, prepared, terms)
-    return ChangePlanned(environment_key, planned.outcomes, planned.findings)
+    loss = losses_together(loss_judge(planned.prospect(environment_key)).values())
+    return ChangePlanned(environment_key, planned.outcomes, planned.findings, loss)
 
 
 def _write(environment: Environment, change: Change, planned: Plan, owner: str | None) -> None:

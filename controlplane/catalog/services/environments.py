@@ -9,8 +9,10 @@ from controlplane.accounts.principal import SYSTEM, Principal
 from controlplane.accounts.services import environment_forget
 from controlplane.append_only import maintenance
 from controlplane.catalog.choices import ChangeKind, QuarantinePolicy
+from controlplane.catalog.guarding import NO_CONSENT, OF_ITSELF, Consent, Loss, Prospect
 from controlplane.catalog.models import Environment
-from controlplane.catalog.selectors import EnvironmentState, environment_state
+from controlplane.catalog.selectors import EnvironmentState, environment_list, environment_state
+from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
@@ -19,19 +21,33 @@ from controlplane.journal.services import audit_record
 from controlplane.values import AdsAuth
 from xdscore.access import Effect
 from xdscore.schema.content_policy import OPEN_POLICY, stances_of
-from xdscore.selectors import DEFAULT_ENVIRONMENT
+from xdscore.selectors import DEFAULT_ENVIRONMENT, EnvironmentChoice
 
 
 @transaction.atomic(durable=True)
-def environment_create(*, key: str, policy: EnvironmentPolicy, actor: Principal, request_id: str = "") -> ChangeMade:
-    """A new environment, behind the others in order. Denies by default unless the policy says otherwise. Raises
-    Conflict.
+def environment_create(
+    *,
+    key: str,
+    policy: EnvironmentPolicy,
+    actor: Principal,
+    request_id: str = "",
+    consent: Consent = NO_CONSENT,
+    dry_run: bool = False,
+) -> ChangeMade:
+    """A new environment, behind the others in order. Denies by default unless the policy says otherwise. `dry_run`:
+    say what would be, and leave nothing. Raises Conflict, and LossRefused where its selectors take clients away from
+    what they have.
     """
     if Environment.objects.filter(key=key).exists():
         raise Conflict(f"Environment '{key}' exists already.")
     last = Environment.objects.aggregate(last=models.Max("position"))["last"]
+    choices = _choices()
+    made = (*choices, EnvironmentChoice(key, policy.selectors, policy.node_ids))
+    loss = _loss(Prospect(key, choices=(choices, made) if policy.selectors else None), consent, dry_run=dry_run)
     environment = Environment.objects.create(key=key, position=1 if last is None else last + 1, **_columns(policy))
-    return _policy_change(environment, "environment.created", actor, request_id, message="environment created")
+    return _policy_change(
+        environment, "environment.created", actor, request_id, message="environment created", loss=loss, dry_run=dry_run
+    )
 
 
 @transaction.atomic(durable=True)
@@ -42,20 +58,24 @@ def environment_update(
     actor: Principal,
     before: EnvironmentPolicy | None = None,
     request_id: str = "",
+    consent: Consent = NO_CONSENT,
+    dry_run: bool = False,
 ) -> ChangeMade:
     """Give an environment this policy; one it already has makes no change.
 
-    `before` is the policy that `policy` was derived from. Raises NotFound, and Conflict when it is not in force any
-    more.
+    `before` is the policy that `policy` was derived from. `dry_run`: say what would be, and leave nothing. Raises
+    NotFound, Conflict when `before` is not in force any more, and LossRefused.
     """
     environment = environment_lock(key=key)
-    if before is not None and environment_state(environment).policy != before:
+    current = environment_state(environment).policy
+    if before is not None and current != before:
         raise Conflict(
             f"Somebody else changed environment '{key}' at the same moment. Read it again. Nothing was changed."
         )
     columns = _columns(policy)
     if all(getattr(environment, column) == value for column, value in columns.items()):
         return ChangeMade(key, "", environment.generation)
+    loss = _loss(_prospect(key, current, policy), consent, dry_run=dry_run)
     hold_told(environment=key, before=environment.hold_reason, after=policy.hold, actor=actor)
     changed = {column: value for column, value in columns.items() if getattr(environment, column) != value}
     was = {column: getattr(environment, column) for column in changed}
@@ -69,21 +89,38 @@ def environment_update(
         request_id,
         message=", ".join(_words(column, was[column], value) for column, value in changed.items()),
         detail={"before": was, "after": changed},
+        loss=loss,
+        dry_run=dry_run,
     )
 
 
 @transaction.atomic(durable=True)
-def environment_delete(*, key: str, actor: Principal, request_id: str = "") -> None:
-    """Remove an environment with everything in it. Raises NotFound, and Conflict for the default one, which must
-    exist.
+def environment_delete(
+    *, key: str, actor: Principal, request_id: str = "", consent: Consent = NO_CONSENT, dry_run: bool = False
+) -> Loss:
+    """Remove an environment with everything in it; what connected clients lose by it. `dry_run`: only say that. Raises
+    NotFound, LossRefused, and Conflict for the default one, which must exist.
     """
     environment = environment_lock(key=key)
     if key == DEFAULT_ENVIRONMENT:
         raise Conflict("The environment 'default' takes every client that no selector claims, and cannot be deleted.")
+    choices = _choices()
+    rest = tuple(choice for choice in choices if choice.key != key)
+    loss = _loss(Prospect(key, choices=(choices, rest)), consent, dry_run=dry_run)
+    if dry_run:
+        return loss
     with maintenance():
         environment.delete()
     environment_forget(environment=key, actor=actor, request_id=request_id)
-    audit_record(actor=actor.name, verb="environment.deleted", subject=key, environment=key, request_id=request_id)
+    audit_record(
+        actor=actor.name,
+        verb="environment.deleted",
+        subject=key,
+        environment=key,
+        request_id=request_id,
+        detail={"loss": loss.as_json()} if loss.clients else {},
+    )
+    return loss
 
 
 def quarantine_default() -> QuarantinePolicy:
@@ -99,7 +136,7 @@ def environment_default_ensure() -> bool:
     if Environment.objects.filter(key=DEFAULT_ENVIRONMENT).exists():
         return False
     policy = EnvironmentPolicy(default_effect=Effect.ALLOW, quarantine=quarantine_default(), content=OPEN_POLICY)
-    environment_create(key=DEFAULT_ENVIRONMENT, policy=policy, actor=SYSTEM)
+    environment_create(key=DEFAULT_ENVIRONMENT, policy=policy, actor=SYSTEM, consent=OF_ITSELF)
     return True
 
 
@@ -144,9 +181,17 @@ def _policy_change(
     *,
     message: str,
     detail: Mapping[str, object] | None = None,
+    loss: Loss,
+    dry_run: bool,
 ) -> ChangeMade:
+    """The change that a written policy is. With `dry_run` it is taken back with all that belongs to it."""
     change = change_start(
-        environment=environment, kind=ChangeKind.POLICY, actor=actor, message=message[:1000], request_id=request_id
+        environment=environment,
+        kind=ChangeKind.POLICY,
+        actor=actor,
+        message=message[:1000],
+        request_id=request_id,
+        loss=loss,
     )
     audit_record(
         actor=actor.name,
@@ -156,7 +201,29 @@ def _policy_change(
         request_id=request_id,
         detail=detail or {},
     )
-    return ChangeMade(environment.key, str(change.public_id), change.generation)
+    if dry_run:
+        transaction.set_rollback(True)
+    return ChangeMade(environment.key, str(change.public_id), change.generation, loss=loss)
+
+
+def _prospect(key: str, before: EnvironmentPolicy, after: EnvironmentPolicy) -> Prospect:
+    """What clients could lose by another policy: by what is allowed by default, and by whom the environment takes."""
+    default = after.default_effect if after.default_effect is not before.default_effect else None
+    if (before.selectors, before.node_ids) == (after.selectors, after.node_ids):
+        return Prospect(key, default=default)
+    choices = _choices()
+    own = EnvironmentChoice(key, after.selectors, after.node_ids)
+    changed = tuple(own if choice.key == key else choice for choice in choices)
+    return Prospect(key, default=default, choices=(choices, changed))
+
+
+def _choices() -> tuple[EnvironmentChoice, ...]:
+    return tuple(state.choice for state in environment_list())
+
+
+def _loss(prospect: Prospect, consent: Consent, *, dry_run: bool) -> Loss:
+    """What would be lost, which a dry run only tells."""
+    return loss_accept(prospect, OF_ITSELF if dry_run else consent)
 
 
 def _columns(policy: EnvironmentPolicy) -> dict[str, object]:
@@ -169,4 +236,6 @@ def _columns(policy: EnvironmentPolicy) -> dict[str, object]:
         "content": stances_of(policy.content),
         "deep_validation": policy.deep_validation,
         "require_if_match": policy.require_if_match,
+        "loss_access_clients": policy.loss_threshold.access_clients,
+        "loss_other_percent": policy.loss_threshold.other_percent,
     }

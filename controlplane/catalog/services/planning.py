@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from django.conf import settings
 
 from controlplane.catalog.choices import BlobKind
+from controlplane.catalog.guarding import Prospect
 from controlplane.catalog.lasting import lasting_keys
 from controlplane.catalog.models import Environment, Resource, Revision
+from controlplane.catalog.references import needs_of
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.services.orphans import orphans_of
 from controlplane.catalog.services.sizes import sizes_after
@@ -133,6 +135,14 @@ class Plan:
         """Warnings and notes of what is put, of what is deleted while it is needed, and of types that grow large."""
         said = (finding for edit in self.effective if edit.parsed is not None for finding in edit.parsed.findings)
         return (*said, *self.orphans, *self.sizes)
+
+    def prospect(self, environment_key: str) -> Prospect:
+        """What clients could lose by it: only what is deleted."""
+        gone = frozenset(edit.key for edit in self.effective if edit.parsed is None)
+        if not gone:
+            return Prospect(environment_key)
+        put = {edit.key: edit.parsed for edit in self.effective if edit.parsed is not None}
+        return Prospect(environment_key, gone, {key: tuple(needs_of(parsed)) for key, parsed in put.items()})
 
 
 def prepare(edits: Sequence[Edit], environment_key: str, terms: Terms) -> tuple[Prepared, ...]:

@@ -8,7 +8,9 @@ from django.utils import timezone
 
 from controlplane.accounts.principal import SYSTEM, Principal
 from controlplane.catalog.choices import ChangeKind, QuarantineCause
+from controlplane.catalog.guarding import NO_CONSENT, Consent, Prospect
 from controlplane.catalog.models import Environment, Quarantine, Resource, Revision, RevisionProof
+from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.values import ChangeMade, ProvenContent
 from controlplane.catalog.withholding import Withholding, marks_of, with_marks
@@ -33,12 +35,14 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
     incident: str = "",
     request_id: str = "",
     refused_by: Mapping[str, Iterable[str]] = NOBODY,
+    consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
     """Stop serving this revision: its last proven one is served instead. Where there is none, it is withheld from the
     kinds of clients that refuse it, or, unless some client acknowledged it, from everybody. `refused_by`: by kind, the
     marks of those that refused it (`client_mark`). A second call changes nothing but whom it is withheld from.
 
-    Raises NotFound, and Conflict when a newer revision took its place meanwhile.
+    Raises NotFound, Conflict when a newer revision took its place meanwhile, and LossRefused where nothing would be
+    served of it any more to connected clients.
     """
     environment = environment_lock(key=environment_key)
     row = _revision(environment_key, word, name, revision)
@@ -51,7 +55,7 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
         _add_refusers(existing, row, environment, refused_by)
         return ChangeMade(environment_key, "", environment.generation)
     _touch(row, environment)
-    Quarantine.objects.create(
+    quarantine = Quarantine.objects.create(
         revision=row,
         cause=cause.value,
         incident=incident,
@@ -60,9 +64,15 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
         refused_by=with_marks({}, refused_by),
     )
     _choose_fallback(row.resource)
+    loss = loss_accept(_prospect(quarantine, row, environment), consent)
     message = f"quarantine of {word} '{name}' r{revision}: {reason}"[:1000]
     change = change_start(
-        environment=environment, kind=ChangeKind.QUARANTINE, actor=actor, message=message, request_id=request_id
+        environment=environment,
+        kind=ChangeKind.QUARANTINE,
+        actor=actor,
+        message=message,
+        request_id=request_id,
+        loss=loss,
     )
     audit_record(
         actor=actor.name,
@@ -73,7 +83,18 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
         detail={"revision": revision, "cause": cause.value, "reason": reason, "incident": incident},
     )
     _told("quarantine.opened", environment_key, row, actor=actor, reason=reason, incident=incident)
-    return ChangeMade(environment_key, str(change.public_id), change.generation)
+    return ChangeMade(environment_key, str(change.public_id), change.generation, loss=loss)
+
+
+def _prospect(quarantine: Quarantine, row: Revision, environment: Environment) -> Prospect:
+    """What clients could lose by the quarantine of this revision: the name, where no older revision is served instead
+    and some client acknowledged this one; what nobody ever acknowledged nobody has.
+    """
+    stands_in = Resource.objects.filter(pk=row.resource_id, proven__isnull=False).exists()
+    if stands_in or not RevisionProof.objects.filter(revision=row).exists():
+        return Prospect(environment.key)
+    kinds = Withholding(marks_of(quarantine.refused_by), {}, acknowledged=True).withheld_from
+    return Prospect(environment.key, frozenset({(row.resource.type, row.resource.name)}), kinds=kinds)
 
 
 @transaction.atomic(durable=True)

@@ -3,6 +3,7 @@
 from django.utils import timezone
 
 from controlplane.accounts.principal import Principal
+from controlplane.catalog.guarding import NO_CONSENT, Consent
 from controlplane.catalog.models import Revision
 from controlplane.catalog.selectors import blob_plaintext
 from controlplane.catalog.services.changes import change_apply
@@ -12,7 +13,7 @@ from xdscore.resource_types import ResourceType
 from xdscore.schema import Expected, Manifest, ParsedResource, Refused, parse, to_json_with_secrets
 
 
-def resource_restore(
+def resource_restore(  # noqa: PLR0913 - what one request may say of it
     *,
     environment_key: str,
     kind: ResourceType,
@@ -22,6 +23,7 @@ def resource_restore(
     message: str = "",
     expect: Expectation = Existing.ANY,
     request_id: str = "",
+    consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
     """Make the content of `revision` current again, under today's rules and policies; secrets come back with it.
 
@@ -35,6 +37,7 @@ def resource_restore(
         actor=actor,
         message=message or f"restore of {kind.word} '{name}' r{revision}"[:1000],
         request_id=request_id,
+        consent=consent,
     )
 
 

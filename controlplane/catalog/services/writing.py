@@ -6,6 +6,7 @@ from django.db import transaction
 
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.choices import ChangeKind
+from controlplane.catalog.guarding import NOTHING_LOST, Loss
 from controlplane.catalog.models import Change, Environment
 from controlplane.errors import NotFound
 from controlplane.hints import hint_build
@@ -32,9 +33,10 @@ def change_start(
     owner: str = "",
     back_to: int | None = None,
     request_id: str = "",
+    loss: Loss = NOTHING_LOST,
 ) -> Change:
     """The change that what follows belongs to, at the environment's next generation; hints the builder once it is
-    committed. `back_to`: the generation that a rollback goes back to.
+    committed. `back_to`: the generation that a rollback goes back to. `loss`: what connected clients lose by it.
     """
     environment.generation += 1
     environment.save(update_fields=["generation"])
@@ -49,4 +51,5 @@ def change_start(
         owner=owner,
         back_to=back_to,
         request_id=request_id,
+        loss=loss.as_json() if loss.clients else None,
     )

@@ -4,6 +4,7 @@ from django.db import transaction
 
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.choices import QuarantineCause
+from controlplane.catalog.guarding import NO_CONSENT, Consent
 from controlplane.catalog.services import quarantine_open, quarantine_release
 from controlplane.catalog.values import ChangeMade
 from controlplane.errors import Conflict, NotFound
@@ -14,11 +15,13 @@ from controlplane.incidents.values import TRANSITIONS, IncidentState
 from controlplane.journal.services import audit_record
 
 
-def incident_quarantine(*, public_id: str, reason: str, actor: Principal, request_id: str) -> ChangeMade:
+def incident_quarantine(
+    *, public_id: str, reason: str, actor: Principal, request_id: str, consent: Consent = NO_CONSENT
+) -> ChangeMade:
     """Take the refused revision out of service: the builder publishes the last acknowledged one instead.
 
-    A second call changes nothing. Raises NotFound, and Conflict when nobody is named or a newer revision took its
-    place.
+    A second call changes nothing. Raises NotFound, Conflict when nobody is named or a newer revision took its place,
+    and LossRefused.
     """
     incident = _with_revision(public_id)
     made = quarantine_open(
@@ -32,6 +35,7 @@ def incident_quarantine(*, public_id: str, reason: str, actor: Principal, reques
         incident=str(incident.public_id),
         request_id=request_id,
         refused_by=refused_by(incident),
+        consent=consent,
     )
     Incident.objects.filter(pk=incident.pk).update(quarantined_revision=incident.revision)
     return made

@@ -11,6 +11,7 @@ from django.db import models, transaction
 
 from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.choices import QuarantineCause, QuarantinePolicy
+from controlplane.catalog.guarding import OF_ITSELF
 from controlplane.catalog.selectors import environment_get, revision_list, revision_origin
 from controlplane.catalog.services import quarantine_open, quarantine_refused
 from controlplane.catalog.values import ProvenContent
@@ -152,6 +153,7 @@ def _quarantine(incident: Incident, reason: str) -> None:
             actor=SYSTEM,
             incident=str(incident.public_id),
             refused_by=refused_by(incident),
+            consent=OF_ITSELF,
         )
     except (Conflict, NotFound) as error:
         # A newer revision is there, or the resource is gone: what clients refuse is not served any more.

@@ -1,0 +1,126 @@
+"""The loss guard's judge: reads what connected clients ask for and what there is, and says who would lose what.
+
+Reads only what a write can take: the names that go, or those that the rules in question speak of. A write that can take
+nothing reads nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from controlplane.access.selectors import access_table
+from controlplane.catalog.guarding import Loss, Prospect
+from controlplane.clients.fleet import Fleet
+from controlplane.clients.fleet_reading import fleet_read
+from controlplane.errors import NotFound
+from controlplane.loss.judging import Passage, Way, crowds_of, links_needed, losses
+from controlplane.loss.moving import destination
+from controlplane.loss.names import links_read, names_served
+from controlplane.loss.worlds import NOWHERE, RulesInQuestion, World
+from xdscore.access import AccessTable
+from xdscore.client_kinds import kind_of
+from xdscore.resource_types import by_word
+
+
+def losses_judge(prospect: Prospect) -> Mapping[str, Loss]:
+    """What the connected clients of each environment would lose by this; environments without a loss are left out."""
+    if prospect.nothing:
+        return {}
+    if prospect.choices is not None:
+        return _by_moving(prospect)
+    if prospect.gone:
+        return _by_going(prospect)
+    return _by_rules(prospect)
+
+
+def _by_going(prospect: Prospect) -> Mapping[str, Loss]:
+    key = prospect.environment
+    wanted: dict[str, set[str]] = {}
+    for word, name in prospect.gone:
+        wanted.setdefault(word, set()).add(name)
+    names = names_served(environment_key=key, wanted=wanted)
+    if not any(names.values()):
+        return {}
+    table = access_table(environment_key=key)
+    passage = Passage(World(key, table, names), World(key, table, NOWHERE))
+    fleet = fleet_read(environment_keys=[key])
+    losing = (each for each in fleet.members if not prospect.kinds or str(kind_of(*each.agent)) in prospect.kinds)
+    return _judged(prospect, fleet, ((member, passage) for member in losing))
+
+
+def _by_rules(prospect: Prospect) -> Mapping[str, Loss]:
+    key = prospect.environment
+    before, after = _tables(prospect)
+    question = RulesInQuestion(before, after)
+    if question.takes_nothing:
+        return {}
+    fleet = fleet_read(environment_keys=[key])
+    words = [word for word in fleet.words if question.concerns_type(by_word[word])]
+    served = names_served(environment_key=key, wanted=dict.fromkeys(words))
+    names = {word: frozenset(name for name in served[word] if question.concerns(by_word[word], name)) for word in words}
+    passage = Passage(World(key, before, names), World(key, after, names))
+    return _judged(prospect, fleet, ((member, passage) for member in fleet.members))
+
+
+def _by_moving(prospect: Prospect) -> Mapping[str, Loss]:
+    """What clients lose that another environment would take, or none: they have what is there for them."""
+    fleet = fleet_read()
+    return _judged(prospect, fleet, _Moving(prospect, fleet).ways())
+
+
+class _Moving:
+    """Where the clients of a fleet would go, and what there is for them."""
+
+    def __init__(self, prospect: Prospect, fleet: Fleet) -> None:
+        self._choices = prospect.choices or ((), ())
+        self._changed = prospect.environment
+        self._tables = _tables(prospect) if any(prospect.environment == each.key for each in self._choices[0]) else None
+        self._members, self._words = fleet.members, fleet.words
+        self._worlds: dict[str, World | None] = {}
+        self._passages: dict[tuple[str, str | None], Passage | None] = {}
+
+    def ways(self) -> Iterator[Way]:
+        """The clients for which anything is different, with what it was and would be."""
+        for member in self._members:
+            there = destination(member, *self._choices)
+            key = (member.environment, there.environment)
+            if key not in self._passages:
+                self._passages[key] = self._passage(*key)
+            passage = self._passages[key]
+            if passage is not None:
+                yield (member if there.certain else member._replace(certain=False)), passage
+
+    def _passage(self, here: str, there: str | None) -> Passage | None:
+        before = self._world(here)
+        after = self._world(there) if there is not None else None
+        if after is not None and there == self._changed and self._tables is not None:
+            after = replace(after, table=self._tables[1])
+        return Passage(before, after) if before is not None and before != after else None
+
+    def _world(self, key: str) -> World | None:
+        """What is there; None for an environment that is yet to be made."""
+        if key not in self._worlds:
+            try:
+                table = access_table(environment_key=key)
+                names = names_served(environment_key=key, wanted=dict.fromkeys(self._words))
+                self._worlds[key] = World(key, table, names)
+            except NotFound:
+                self._worlds[key] = None
+        return self._worlds[key]
+
+
+def _judged(prospect: Prospect, fleet: Fleet, ways: Iterable[Way]) -> Mapping[str, Loss]:
+    crowds = crowds_of(fleet, ways)
+    links = {
+        key: links_read(environment_key=key, keys=names, prospect=prospect if key == prospect.environment else None)
+        for key, names in links_needed(crowds).items()
+    }
+    return losses(crowds, links, Counter(member.environment for member in fleet.members))
+
+
+def _tables(prospect: Prospect) -> tuple[AccessTable, AccessTable]:
+    """The access rules before and after."""
+    if prospect.tables is not None:
+        return prospect.tables
+    table = access_table(environment_key=prospect.environment)
+    return table, table if prospect.default is None else replace(table, default=prospect.default)

@@ -1,0 +1,93 @@
+"""Reads which names something is served of, and what refers to names."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
+
+from django.db import models
+
+from controlplane.builder.selectors import held_rows
+from controlplane.catalog.guarding import Prospect
+from controlplane.catalog.models import Reference, Resource
+from controlplane.catalog.selectors import environment_get
+from controlplane.loss.worlds import Links
+from xdscore.names import canonical
+from xdscore.snapshot import EntryKey
+
+_CHUNK = 500
+
+
+def names_served(*, environment_key: str, wanted: Mapping[str, Collection[str] | None]) -> Mapping[str, frozenset[str]]:
+    """By type word, the canonical names that something is served of: of those that are `wanted` of the type, or of all.
+
+    What is not published yet, and what nothing stands in for, no client has.
+    """
+    unserved = _unserved(environment_key)
+    found = {}
+    for word, names in wanted.items():
+        rows = Resource.objects.filter(environment__key=environment_key, type=word, deleted=False)
+        if names is None:
+            there: Iterable[str] = rows.values_list("name", flat=True)
+        else:
+            there = (
+                name for chunk in _chunks(names) for name in rows.filter(name__in=chunk).values_list("name", flat=True)
+            )
+        found[word] = frozenset(canonical(name) for name in there if (word, name) not in unserved)
+    return found
+
+
+def _unserved(environment_key: str) -> set[EntryKey]:
+    held = held_rows(environment_key=environment_key, served=False).filter(kinds=[])
+    unserved = set(held.values_list("type", "name"))
+    environment = environment_get(key=environment_key)
+    if environment.generation > environment.built_generation:
+        first = Resource.objects.filter(
+            environment__key=environment_key, counter=1, head__change__generation__gt=environment.built_generation
+        )
+        unserved.update(first.values_list("type", "name"))
+    return unserved
+
+
+def links_read(*, environment_key: str, keys: Collection[EntryKey], prospect: Prospect | None = None) -> Links:
+    """What refers to these names, now and after the write, and which of them something ever referred to."""
+    now: dict[EntryKey, list[EntryKey]] = {}
+    once: set[EntryKey] = set()
+    wanted = frozenset(keys)
+    for target, user, is_head in _references(environment_key, wanted):
+        once.add(target)
+        if is_head:
+            now.setdefault(target, []).append(user)
+    if prospect is None or not (prospect.gone or prospect.refers):
+        return Links(now, now, once)
+    replaced = {*prospect.gone, *prospect.refers}
+    then = {target: [user for user in users if user not in replaced] for target, users in now.items()}
+    for user, targets in prospect.refers.items():
+        for target in targets:
+            if target in wanted:
+                then.setdefault(target, []).append(user)
+    return Links(now, then, once)
+
+
+def _references(environment_key: str, keys: Collection[EntryKey]) -> Iterator[tuple[EntryKey, EntryKey, bool]]:
+    """(what is referred to, what refers, whether its newest revision does)."""
+    rows = Reference.objects.filter(revision__resource__environment__key=environment_key).annotate(
+        is_head=models.Case(
+            models.When(
+                revision__resource__deleted=False,
+                revision__resource__head=models.F("revision"),
+                then=models.Value(True),
+            ),
+            default=models.Value(False),
+        )
+    )
+    columns = ("to_type", "to_name", "revision__resource__type", "revision__resource__name", "is_head")
+    for word in sorted({word for word, _ in keys}):
+        for chunk in _chunks(name for each, name in keys if each == word):
+            found = rows.filter(to_type=word, to_name__in=chunk).values_list(*columns).distinct()
+            for to_type, to_name, user_type, user_name, is_head in found:
+                yield (to_type, to_name), (user_type, user_name), is_head
+
+
+def _chunks(names: Iterable[str]) -> Iterator[list[str]]:
+    remaining = iter(names)
+    while chunk := list(islice(remaining, _CHUNK)):
+        yield chunk
