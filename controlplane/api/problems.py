@@ -8,6 +8,7 @@ never to the caller.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Final
 
 import structlog
@@ -19,6 +20,7 @@ from rest_framework import exceptions as drf
 
 from controlplane.api.errors import Busy, InternalError, MethodRefused, Unauthenticated
 from controlplane.api.requests import request_id
+from controlplane.catalog.guarding import LossRefused
 from controlplane.errors import (
     Conflict,
     ControlPlaneError,
@@ -42,15 +44,30 @@ log = structlog.get_logger(__name__)
 def problem(error: ControlPlaneError) -> HttpResponse:
     """The document of one error, with the headers its status asks for."""
     response = document(
-        status=error.status, code=error.code, title=error.title, detail=error.detail, findings=_refusing(error.findings)
+        status=error.status,
+        code=error.code,
+        title=error.title,
+        detail=error.detail,
+        findings=_refusing(error.findings),
+        more={"loss": error.loss.as_json()} if isinstance(error, LossRefused) else {},
     )
     for name, value in _headers(error).items():
         response[name] = value
     return response
 
 
-def document(*, status: int, code: str, title: str, detail: str, findings: Sequence[Finding] = ()) -> HttpResponse:
-    """A problem document. `instance` is the request's id, by which the log and the audit are searched."""
+def document(
+    *,
+    status: int,
+    code: str,
+    title: str,
+    detail: str,
+    findings: Sequence[Finding] = (),
+    more: Mapping[str, object] = MappingProxyType({}),
+) -> HttpResponse:
+    """A problem document, with `more` members that its code explains. `instance` is the request's id, by which the log
+    and the audit are searched.
+    """
     members: dict[str, object] = {
         "type": error_url(code),
         "title": title,
@@ -59,6 +76,7 @@ def document(*, status: int, code: str, title: str, detail: str, findings: Seque
         "instance": f"/requests/{request_id()}",
         "code": code,
         "errors": [finding_json(finding) for finding in findings[:MAX_ERRORS]],
+        **more,
     }
     if len(findings) > MAX_ERRORS:
         members["errors_omitted"] = len(findings) - MAX_ERRORS

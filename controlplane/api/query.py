@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from rest_framework.request import Request
 
+from controlplane.catalog.guarding import Consent
 from controlplane.errors import InputInvalid
 from controlplane.moments import moment_or_age
 from xdscore.codes import shown
@@ -17,6 +18,7 @@ from xdscore.schema.codes import FIELD_UNKNOWN, VALUE_REFUSED
 T = TypeVar("T")
 
 MAX_MESSAGE_CHARS: Final = 1_000  # the change's column
+_MAX_CLIENTS: Final = 1_000_000_000
 _SECONDS: Final = re.compile(r"(\d{1,4})(ms|s)?")
 
 
@@ -68,6 +70,10 @@ class Query:
                 )
             )
         return text
+
+    def consent(self) -> Consent:
+        """What `?accept_loss=` says of what connected clients would lose."""
+        return Consent(self.whole("accept_loss", 0, minimum=0, maximum=_MAX_CLIENTS))
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """`true` or `false`."""

@@ -8,13 +8,13 @@ from typing import Any, Final
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
 from rest_framework import serializers
 
 from controlplane.api.examples import EXAMPLES
 from controlplane.api.pages import DEFAULT_ITEMS, MAX_ITEMS
 from controlplane.api.problems import CONTENT_TYPE, reason_of
-from controlplane.api.shapes.common import ProblemOut
+from controlplane.api.shapes.common import DryRunOut, ProblemOut
 from controlplane.api.waiting import Wanted
 from controlplane.incidents.values import IncidentState
 from controlplane.status.values import Status
@@ -62,6 +62,15 @@ _LIMIT = _query(
 PAGE: Final = [_LIMIT, _query("offset", {"type": "integer", "minimum": 0, "default": 0}, "How many to leave out.")]
 CURSOR: Final = [_LIMIT, _query("after", OpenApiTypes.STR, "Where the page begins; taken from `next`.")]
 MESSAGE: Final = _query("message", OpenApiTypes.STR, "Why; also as the header X-Parley-Message.")
+ACCEPT_LOSS: Final = _query(
+    "accept_loss",
+    {"type": "integer", "minimum": 0, "default": 0},
+    "Of how many connected clients it is accepted that they lose something: at least `loss.clients` of the refusal.",
+)
+DRY_RUN: Final = _query(
+    "dry_run", OpenApiTypes.BOOL, "Say what clients would lose, and leave nothing behind."
+)
+GUARDED: Final = [DRY_RUN, ACCEPT_LOSS]
 PRECONDITIONS: Final = [
     _header("If-Match", 'Only if it is at this revision: `"r17"`, several of them, or `*`.'),
     _header("If-None-Match", "`*`: only if it does not exist."),
@@ -171,6 +180,7 @@ APPLY_PARAMETERS: Final = [
     _query("owner", OpenApiTypes.STR, "For plain manifests: whose they are."),
     _query("prune", OpenApiTypes.BOOL, "For plain manifests: delete what else this owner has."),
     _query("strict", OpenApiTypes.BOOL, "Refuse references to what neither exists nor comes along."),
+    ACCEPT_LOSS,
 ]
 
 
@@ -192,11 +202,13 @@ def described(
     media: tuple[str, ...] = (_JSON,),
     unchanged: type[serializers.Serializer[Any]] | None = None,
     unmodified: bool = False,
+    dry_run: bool = False,
     yaml: dict[str, Any] | None = None,
 ) -> dict[Any, Any]:
     """The answers of an operation, with a problem document for each status that refuses.
 
     `yaml` is the shape of the answer as YAML where it differs, `unchanged` that of 200 when nothing had to be done.
+    `dry_run`: it may be asked what it would do.
     """
     answers: dict[Any, Any] = {}
     for each in media:
@@ -205,6 +217,8 @@ def described(
         answers = {status: OpenApiResponse(description="No content.")}
     if unchanged is not None:
         answers[200, _JSON] = unchanged
+    if dry_run:
+        answers[200, _JSON] = DryRunOut if status != 200 else _either(shape, DryRunOut)
     if yaml is not None:
         answers[status, _YAML] = yaml
     if unmodified:
@@ -212,6 +226,12 @@ def described(
     for problem in sorted({400, 429, 500, *problems}):  # any may be malformed, one too many, or fail
         answers[problem, CONTENT_TYPE] = OpenApiResponse(ProblemOut, description=reason_of(problem))
     return answers
+
+
+def _either(*shapes: type[serializers.Serializer[Any]]) -> PolymorphicProxySerializer:
+    """One of these shapes."""
+    name = "Or".join(shape.__name__.removesuffix("Out") for shape in shapes)
+    return PolymorphicProxySerializer(component_name=name, serializers=list(shapes), resource_type_field_name=None)
 
 
 def body_of_shape(shape: type[serializers.Serializer[Any]]) -> dict[str, Any]:

@@ -44,9 +44,9 @@ class Loser:
 class Loss:
     """What `clients` of the `connected` clients would lose.
 
-    `kinds` counts them by kind of client, such as `envoy 1.40`; `names` and `who` are the first of all, those that most
-    lose first; `truncated`: there are more names. `doubtful`: how many of the clients are counted because it cannot be
-    known whether they lose anything.
+    `kinds` counts them by kind of client, such as `envoy 1.40`; `names` are the first of all, those that most clients
+    lose first, `truncated`: there are more; `who` are the first clients by node id. `doubtful`: how many of the clients
+    are counted because it cannot be known whether they lose anything. `asks`: a write with this loss has to be meant.
     """
 
     clients: int = 0
@@ -56,6 +56,7 @@ class Loss:
     truncated: bool = False
     doubtful: int = 0
     who: tuple[Loser, ...] = ()
+    asks: bool = False
 
     def as_json(self) -> dict[str, object]:
         """As the API answers it and a change keeps it."""
@@ -67,6 +68,7 @@ class Loss:
             "truncated": self.truncated,
             "doubtful": self.doubtful,
             "who": [{"client": each.client, "node_id": each.node_id, "kind": each.kind} for each in self.who],
+            "asks": self.asks,
         }
 
 
@@ -111,6 +113,10 @@ class LossThreshold:
 
     access_clients: int = DEFAULT_ACCESS_CLIENTS
     other_percent: int = DEFAULT_OTHER_PERCENT
+
+    def as_json(self) -> dict[str, int]:
+        """As the API spells it."""
+        return {"access_clients": self.access_clients, "other_percent": self.other_percent}
 
     def reached(self, loss: Loss, *, access: bool) -> bool:
         """Whether a write with this loss has to be meant."""

@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
-from controlplane.api.shapes.common import EditOut, FindingOut
+from controlplane.api.shapes.common import EditOut, FindingOut, LossOut
 from controlplane.builder.selectors import ChangeState
 from controlplane.catalog.choices import ChangeKind
 from controlplane.incidents.attribution import Confidence
@@ -148,7 +148,7 @@ class GroupImpactOut(serializers.Serializer[Any]):
     lose = serializers.IntegerField()
 
 
-class LossOut(serializers.Serializer[Any]):
+class LosingOut(serializers.Serializer[Any]):
     """A client that would lose what it asks for and may read now."""
 
     client = serializers.CharField(help_text="Its id.")
@@ -168,7 +168,7 @@ class ApplyImpactOut(serializers.Serializer[Any]):
         help_text="Those with a client that would be sent something different. Groups over metadata hold nobody: it is "
         "not kept.",
     )
-    losing = LossOut(many=True, help_text="The first 100 by id.")
+    losing = LosingOut(many=True, help_text="The first 100 by id.")
     losing_omitted = serializers.IntegerField(help_text="How many more there are.")
 
 
@@ -179,6 +179,7 @@ class NotAppliedOut(serializers.Serializer[Any]):
     dry_run = serializers.BooleanField(required=False)
     diff = PlannedEditOut(many=True, required=False, help_text="With `dry_run`.")
     impact = ApplyImpactOut(required=False, help_text="With `dry_run`.")
+    loss = LossOut(required=False, help_text="With `dry_run`.")
     findings = FindingOut(many=True, required=False, help_text="With `dry_run`.")
 
 

@@ -25,6 +25,45 @@ class FindingOut(serializers.Serializer[Any]):
     hint = serializers.CharField(required=False, help_text="What to do.")
 
 
+class LostNameOut(serializers.Serializer[Any]):
+    """A name that connected clients would lose."""
+
+    type = serializers.CharField()
+    name = serializers.CharField()
+    clients = serializers.IntegerField()
+
+
+class LoserOut(serializers.Serializer[Any]):
+    """A client that would lose something."""
+
+    client = serializers.CharField(help_text="Its id.")
+    node_id = serializers.CharField()
+    kind = serializers.CharField(help_text="Family and version of its software, such as `envoy 1.40`.")
+
+
+class LossOut(serializers.Serializer[Any]):
+    """What connected clients lose by a write."""
+
+    clients = serializers.IntegerField(help_text="How many of them lose something.")
+    connected = serializers.IntegerField(help_text="How many there are.")
+    kinds = serializers.DictField(child=serializers.IntegerField(), help_text="How many of each kind of software.")
+    names = LostNameOut(many=True, help_text="The first 100, those that most clients lose first.")
+    truncated = serializers.BooleanField(help_text="Whether there are more names.")
+    doubtful = serializers.IntegerField(
+        help_text="Of how many of the clients it cannot be known whether they lose anything; they are counted."
+    )
+    who = LoserOut(many=True, help_text="The first 20 by node id.")
+    asks = serializers.BooleanField(help_text="Whether the write is refused without `accept_loss`.")
+
+
+class DryRunOut(serializers.Serializer[Any]):
+    """What a write would do; nothing was changed."""
+
+    dry_run = serializers.BooleanField()
+    loss = LossOut()
+    findings = FindingOut(many=True)
+
+
 class ProblemOut(serializers.Serializer[Any]):
     """An RFC 9457 problem document."""
 
@@ -37,6 +76,7 @@ class ProblemOut(serializers.Serializer[Any]):
     # A declared field hides no attribute: the metaclass takes it out of the class.
     errors = FindingOut(many=True, help_text="Every problem found, at most 200.")  # type: ignore[assignment]  # see above
     errors_omitted = serializers.IntegerField(required=False, help_text="How many more there are.")
+    loss = LossOut(required=False, help_text="Of XDS3013: what connected clients would lose.")
 
 
 class EditOut(serializers.Serializer[Any]):

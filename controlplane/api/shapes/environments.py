@@ -7,7 +7,7 @@ from django.conf import settings
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from controlplane.api.fields import Flag, StrictSerializer, Text
+from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.models import DEFAULT_EFFECTS, ENVIRONMENT_KEY_PATTERN
 from xdscore.schema.content_policy import Stance
@@ -30,6 +30,8 @@ _DEEP_HELP: Final = "Whether an Envoy reads what is about to be served; what it 
 _IF_MATCH_HELP: Final = (
     "Whether PUT, DELETE and restore of one resource need If-Match or `If-None-Match: *`; without either they are 428."
 )
+_ACCESS_CLIENTS_HELP: Final = "Of changes of access: so many clients or more."
+_OTHER_PERCENT_HELP: Final = "Of other changes: so many per cent of the connected clients or more; 0: any client."
 _MAX_HOLD_CHARS: Final = 500  # the column
 
 
@@ -107,6 +109,20 @@ class ContentIn(StrictSerializer):
     variables = _stance("Variables of the proxy's process.")
 
 
+class LossThresholdIn(StrictSerializer):
+    """From how many losing clients on a write is refused without `accept_loss`; what is absent stays."""
+
+    access_clients = Whole(required=False, min_value=1, max_value=1_000_000_000, help_text=_ACCESS_CLIENTS_HELP)
+    other_percent = Whole(required=False, min_value=0, max_value=100, help_text=_OTHER_PERCENT_HELP)
+
+
+class LossThresholdOut(serializers.Serializer[Any]):
+    """From how many losing clients on a write is refused without `accept_loss`."""
+
+    access_clients = serializers.IntegerField(help_text=_ACCESS_CLIENTS_HELP)
+    other_percent = serializers.IntegerField(help_text=_OTHER_PERCENT_HELP)
+
+
 class EnvironmentPatchIn(StrictSerializer):
     """What to change about an environment; what is absent stays."""
 
@@ -128,6 +144,7 @@ class EnvironmentPatchIn(StrictSerializer):
     content = ContentIn(required=False, help_text=_CONTENT_HELP)
     deep_validation = Flag(required=False, help_text=_DEEP_HELP)
     require_if_match = Flag(required=False, help_text=_IF_MATCH_HELP)
+    loss_threshold = LossThresholdIn(required=False)
 
 
 class EnvironmentIn(EnvironmentPatchIn):
@@ -157,6 +174,7 @@ class EnvironmentOut(serializers.Serializer[Any]):
     content = serializers.DictField(child=serializers.ChoiceField(choices=_STANCES), help_text=_CONTENT_HELP)
     deep_validation = serializers.BooleanField(help_text=_DEEP_HELP)
     require_if_match = serializers.BooleanField(help_text=_IF_MATCH_HELP)
+    loss_threshold = LossThresholdOut()
     epoch = serializers.IntegerField(help_text="The snapshot that is served; 0 before the first.")
     generation = serializers.IntegerField(help_text="How many changes were written.")
     built_generation = serializers.IntegerField(help_text="The last one that a build covered.")

@@ -24,7 +24,7 @@ from controlplane.api.paths import path_to
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
-from controlplane.api.schema import PAGE, body_of_shape, described, page_of
+from controlplane.api.schema import GUARDED, PAGE, body_of_shape, described, page_of
 from controlplane.api.shapes.access import (
     ClientGroupIn,
     ClientGroupOut,
@@ -34,6 +34,7 @@ from controlplane.api.shapes.access import (
     RuleWrittenOut,
 )
 from controlplane.api.views.base import ApiView, principal_of
+from controlplane.api.views.guarding import dry_run_answer, guarded
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.selectors import Selector
@@ -61,17 +62,22 @@ class ClientGroupListView(ApiView):
         operation_id="client_group_create",
         summary="Make a client group",
         request=body_of_shape(ClientGroupIn),
-        responses=described(201, ClientGroupWrittenOut, *_REFUSALS),
+        parameters=GUARDED,
+        responses=described(201, ClientGroupWrittenOut, *_REFUSALS, dry_run=True),
     )
     def post(self, request: Request, environment_key: str) -> HttpResponse:
         """Make one."""
-        Query(request, ()).done()
+        dry_run, _ = guarded(request)
         draft = _group_draft(values_of(document_of(request), ClientGroupIn))
         made = group_create(
-            environment_key=environment_key, draft=draft, actor=principal_of(request), request_id=request_id()
+            environment_key=environment_key,
+            draft=draft,
+            actor=principal_of(request),
+            request_id=request_id(),
+            dry_run=dry_run,
         )
         location = path_to("environments", environment_key, "client-groups", draft.key)
-        return json_answer(_written_json(made), status=201, headers={"Location": location})
+        return _written(made, dry_run=dry_run, status=201, headers={"Location": location})
 
 
 class ClientGroupView(ApiView):
@@ -98,7 +104,8 @@ class ClientGroupView(ApiView):
         operation_id="client_group_replace",
         summary="Replace a client group",
         request=body_of_shape(ClientGroupIn),
-        responses=described(200, ClientGroupWrittenOut, *_REFUSALS),
+        parameters=GUARDED,
+        responses=described(200, ClientGroupWrittenOut, *_REFUSALS, dry_run=True),
     )
     def put(self, request: Request, environment_key: str, group_key: str) -> HttpResponse:
         """All of it."""
@@ -108,7 +115,8 @@ class ClientGroupView(ApiView):
         operation_id="client_group_update",
         summary="Change parts of a client group",
         request=body_of_shape(ClientGroupIn),
-        responses=described(200, ClientGroupWrittenOut, *_REFUSALS),
+        parameters=GUARDED,
+        responses=described(200, ClientGroupWrittenOut, *_REFUSALS, dry_run=True),
     )
     def patch(self, request: Request, environment_key: str, group_key: str) -> HttpResponse:
         """What is given; the rest stays."""
@@ -117,18 +125,23 @@ class ClientGroupView(ApiView):
     @extend_schema(
         operation_id="client_group_delete",
         summary="Delete a client group that no rule speaks of",
-        responses=described(200, ClientGroupWrittenOut, 401, 403, 404, 409, 422, 503),
+        parameters=GUARDED,
+        responses=described(200, ClientGroupWrittenOut, 401, 403, 404, 409, 422, 503, dry_run=True),
     )
     def delete(self, request: Request, environment_key: str, group_key: str) -> HttpResponse:
         """Delete it; the answer is what it was."""
-        Query(request, ()).done()
+        dry_run, _ = guarded(request)
         gone = group_delete(
-            environment_key=environment_key, key=group_key, actor=principal_of(request), request_id=request_id()
+            environment_key=environment_key,
+            key=group_key,
+            actor=principal_of(request),
+            request_id=request_id(),
+            dry_run=dry_run,
         )
-        return json_answer(_written_json(gone))
+        return _written(gone, dry_run=dry_run)
 
     def _write(self, request: Request, environment_key: str, group_key: str, *, partial: bool) -> HttpResponse:
-        Query(request, ()).done()
+        dry_run, consent = guarded(request)
         values = values_of(document_of(request), ClientGroupIn, partial=partial)
         if partial:
             values = {**group_get(environment_key=environment_key, key=group_key).draft.as_json(), **values}
@@ -138,8 +151,10 @@ class ClientGroupView(ApiView):
             draft=_group_draft(values),
             actor=principal_of(request),
             request_id=request_id(),
+            consent=consent,
+            dry_run=dry_run,
         )
-        return json_answer(_written_json(made))
+        return _written(made, dry_run=dry_run)
 
 
 class RuleListView(ApiView):
@@ -163,17 +178,23 @@ class RuleListView(ApiView):
         summary="Make an access rule",
         description="Refused with 409 when its position is taken, or when it breaks a blocking case.",
         request=body_of_shape(RuleIn),
-        responses=described(201, RuleWrittenOut, *_REFUSALS),
+        parameters=GUARDED,
+        responses=described(201, RuleWrittenOut, *_REFUSALS, dry_run=True),
     )
     def post(self, request: Request, environment_key: str) -> HttpResponse:
         """Make one."""
-        Query(request, ()).done()
+        dry_run, consent = guarded(request)
         draft = _rule_draft(values_of(document_of(request), RuleIn))
         made = rule_create(
-            environment_key=environment_key, draft=draft, actor=principal_of(request), request_id=request_id()
+            environment_key=environment_key,
+            draft=draft,
+            actor=principal_of(request),
+            request_id=request_id(),
+            consent=consent,
+            dry_run=dry_run,
         )
         location = path_to("environments", environment_key, "rules", str(made.id))
-        return json_answer(_written_json(made), status=201, headers={"Location": location})
+        return _written(made, dry_run=dry_run, status=201, headers={"Location": location})
 
 
 class RuleView(ApiView):
@@ -200,7 +221,8 @@ class RuleView(ApiView):
         operation_id="rule_replace",
         summary="Replace an access rule",
         request=body_of_shape(RuleIn),
-        responses=described(200, RuleWrittenOut, *_REFUSALS),
+        parameters=GUARDED,
+        responses=described(200, RuleWrittenOut, *_REFUSALS, dry_run=True),
     )
     def put(self, request: Request, environment_key: str, rule_id: int) -> HttpResponse:
         """All of it; without a position it stays where it is."""
@@ -210,7 +232,8 @@ class RuleView(ApiView):
         operation_id="rule_update",
         summary="Change parts of an access rule",
         request=body_of_shape(RuleIn),
-        responses=described(200, RuleWrittenOut, *_REFUSALS),
+        parameters=GUARDED,
+        responses=described(200, RuleWrittenOut, *_REFUSALS, dry_run=True),
     )
     def patch(self, request: Request, environment_key: str, rule_id: int) -> HttpResponse:
         """What is given; the rest stays."""
@@ -219,18 +242,24 @@ class RuleView(ApiView):
     @extend_schema(
         operation_id="rule_delete",
         summary="Delete an access rule",
-        responses=described(200, RuleWrittenOut, 401, 403, 404, 409, 422, 503),
+        parameters=GUARDED,
+        responses=described(200, RuleWrittenOut, 401, 403, 404, 409, 422, 503, dry_run=True),
     )
     def delete(self, request: Request, environment_key: str, rule_id: int) -> HttpResponse:
         """Delete it; the answer is what it was."""
-        Query(request, ()).done()
+        dry_run, consent = guarded(request)
         gone = rule_delete(
-            environment_key=environment_key, rule_id=rule_id, actor=principal_of(request), request_id=request_id()
+            environment_key=environment_key,
+            rule_id=rule_id,
+            actor=principal_of(request),
+            request_id=request_id(),
+            consent=consent,
+            dry_run=dry_run,
         )
-        return json_answer(_written_json(gone))
+        return _written(gone, dry_run=dry_run)
 
     def _write(self, request: Request, environment_key: str, rule_id: int, *, partial: bool) -> HttpResponse:
-        Query(request, ()).done()
+        dry_run, consent = guarded(request)
         values = values_of(document_of(request), RuleIn, partial=partial)
         if partial:
             values = {**rule_get(environment_key=environment_key, rule_id=rule_id).draft.as_json(), **values}
@@ -240,14 +269,21 @@ class RuleView(ApiView):
             draft=_rule_draft(values),
             actor=principal_of(request),
             request_id=request_id(),
+            consent=consent,
+            dry_run=dry_run,
         )
-        return json_answer(_written_json(made))
+        return _written(made, dry_run=dry_run)
 
 
-def _written_json(written: AccessWritten) -> dict[str, object]:
-    """A row after a write, with the change beside it."""
+def _written(
+    written: AccessWritten, *, dry_run: bool, status: int = 200, headers: dict[str, str] | None = None
+) -> HttpResponse:
+    """A row after a write, with the change beside it; of a dry run, what would be lost and found."""
+    if dry_run:
+        return dry_run_answer(written.loss, written.findings)
     findings = [finding_json(finding) for finding in written.findings]
-    return {"id": written.id, **written.row, "change": written.change_id or None, "findings": findings}
+    body = {"id": written.id, **written.row, "change": written.change_id or None, "findings": findings}
+    return json_answer(body, status=status, headers=headers)
 
 
 def _state_json(state: GroupState | RuleState) -> dict[str, object]:

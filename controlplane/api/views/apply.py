@@ -39,7 +39,7 @@ from xdscore.schema.containers import RESPONSE_KEYS
 from xdscore.schema.positions import Path
 from xdscore.schema.text import Document
 
-PARAMETERS = ("dry_run", "message", "owner", "prune", "strict", "text")
+PARAMETERS = ("accept_loss", "dry_run", "message", "owner", "prune", "strict", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,7 @@ class ApplyView(ApiView):
         dry_run = query.flag("dry_run")
         text = query.flag("text")
         strict = query.flag("strict")
+        consent = query.consent()
         wanted = _wanted(documents_of(request), query)
         query.done()
         read = parsed_all(wanted.manifests, environment_key=environment_key)
@@ -96,6 +97,7 @@ class ApplyView(ApiView):
                     "dry_run": True,
                     "diff": diff,
                     "impact": impact_json(impact),
+                    "loss": planned.loss.as_json(),
                     "findings": [finding_json(each) for each in (*wanted.notes, *planned.findings)],
                 }
             )
@@ -110,6 +112,7 @@ class ApplyView(ApiView):
                 base_generation=base,
                 strict=strict,
                 request_id=request_id(),
+                consent=consent,
             )
         return change_answer(made, notes=wanted.notes)
 

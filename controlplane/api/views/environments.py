@@ -15,7 +15,7 @@ from controlplane.api.pages import plain_page
 from controlplane.api.paths import path_to
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
-from controlplane.api.schema import PAGE, body_of_shape, described, page_of
+from controlplane.api.schema import GUARDED, PAGE, body_of_shape, described, page_of
 from controlplane.api.shapes.environments import (
     EnvironmentIn,
     EnvironmentOut,
@@ -23,6 +23,7 @@ from controlplane.api.shapes.environments import (
     EnvironmentWrittenOut,
 )
 from controlplane.api.views.base import ApiView, Needs, principal_of
+from controlplane.api.views.guarding import dry_run_answer, guarded
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.rights import POLICY_ROLES, require
 from controlplane.catalog.selectors import EnvironmentState, environment_get, environment_list
@@ -55,15 +56,25 @@ class EnvironmentListView(ApiView):
         operation_id="environment_create",
         summary="Create an environment behind the others",
         request=body_of_shape(EnvironmentIn),
-        responses=described(201, EnvironmentWrittenOut, 400, 401, 403, 409, 413, 415, 422, 503),
+        parameters=GUARDED,
+        responses=described(201, EnvironmentWrittenOut, 400, 401, 403, 409, 413, 415, 422, 503, dry_run=True),
     )
     def post(self, request: Request) -> HttpResponse:
         """Create one."""
-        Query(request, ()).done()
+        dry_run, consent = guarded(request)
         values = values_of(document_of(request), EnvironmentIn)
         key = values.pop("key")
         policy = _policy(EnvironmentPolicy(quarantine=quarantine_default()), values)
-        made = environment_create(key=key, policy=policy, actor=principal_of(request), request_id=request_id())
+        made = environment_create(
+            key=key,
+            policy=policy,
+            actor=principal_of(request),
+            request_id=request_id(),
+            consent=consent,
+            dry_run=dry_run,
+        )
+        if dry_run:
+            return dry_run_answer(made.loss)
         return _written(made, status=201, headers={"Location": path_to("environments", key)})
 
 
@@ -86,15 +97,17 @@ class EnvironmentView(ApiView):
         operation_id="environment_update",
         summary="Change policies of an environment",
         description=(
-            "Needs the role admin for `selectors`, `node_ids`, `content`, `deep_validation` and `require_if_match`, "
+            "Needs the role admin for `selectors`, `node_ids`, `content`, `deep_validation`, "
+            "`require_if_match` and `loss_threshold`, "
             "access-editor for `default_effect`, and operator for `quarantine` and `hold`."
         ),
         request=body_of_shape(EnvironmentPatchIn),
-        responses=described(200, EnvironmentWrittenOut, 400, 401, 403, 404, 409, 413, 415, 422, 503),
+        parameters=GUARDED,
+        responses=described(200, EnvironmentWrittenOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, dry_run=True),
     )
     def patch(self, request: Request, environment_key: str) -> HttpResponse:
         """Change what the body names."""
-        Query(request, ()).done()
+        dry_run, consent = guarded(request)
         principal = principal_of(request)
         if not any(principal.may(role, environment_key) for role in POLICY_ROLES.values()):
             require(principal, Role.OPERATOR, environment_key)
@@ -115,19 +128,28 @@ class EnvironmentView(ApiView):
             before=before,
             actor=principal,
             request_id=request_id(),
+            consent=consent,
+            dry_run=dry_run,
         )
-        return _written(made)
+        return dry_run_answer(made.loss) if dry_run else _written(made)
 
     @extend_schema(
         operation_id="environment_delete",
         summary="Delete an environment with everything in it",
-        responses=described(204, None, 401, 403, 404, 409, 422, 503),
+        parameters=GUARDED,
+        responses=described(204, None, 401, 403, 404, 409, 422, 503, dry_run=True),
     )
     def delete(self, request: Request, environment_key: str) -> HttpResponse:
         """Delete it."""
-        Query(request, ()).done()
-        environment_delete(key=environment_key, actor=principal_of(request), request_id=request_id())
-        return empty_answer(204)
+        dry_run, consent = guarded(request)
+        loss = environment_delete(
+            key=environment_key,
+            actor=principal_of(request),
+            request_id=request_id(),
+            consent=consent,
+            dry_run=dry_run,
+        )
+        return dry_run_answer(loss) if dry_run else empty_answer(204)
 
 
 def environment_json(state: EnvironmentState) -> dict[str, object]:
@@ -143,6 +165,7 @@ def environment_json(state: EnvironmentState) -> dict[str, object]:
         "content": stances_of(state.policy.content),
         "deep_validation": state.policy.deep_validation,
         "require_if_match": state.policy.require_if_match,
+        "loss_threshold": state.policy.loss_threshold.as_json(),
         "epoch": state.epoch,
         "generation": state.generation,
         "built_generation": state.built_generation,
@@ -164,6 +187,8 @@ def _policy(before: EnvironmentPolicy, values: dict[str, Any]) -> EnvironmentPol
         changed["hold"] = values["hold"] or ""
     if "content" in values:
         changed["content"] = policy_of(stances_of(before.content) | values["content"])
+    if "loss_threshold" in values:
+        changed["loss_threshold"] = replace(before.loss_threshold, **values["loss_threshold"])
     changed |= {field: values[field] for field in ("deep_validation", "require_if_match") if field in values}
     return replace(before, **changed)
 

@@ -15,7 +15,15 @@ from controlplane.api.kinds import kind_named
 from controlplane.api.pages import OFFSET_PARAMETERS, counted_page, window_of
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
-from controlplane.api.schema import DIFF_PARAMETERS, PAGE, SNAPSHOT_FILTERS, body_of_shape, described, page_of
+from controlplane.api.schema import (
+    ACCEPT_LOSS,
+    DIFF_PARAMETERS,
+    PAGE,
+    SNAPSHOT_FILTERS,
+    body_of_shape,
+    described,
+    page_of,
+)
 from controlplane.api.shapes.changes import ChangeMadeOut, UnchangedOut
 from controlplane.api.shapes.facts import DifferenceOut, RollbackIn, SnapshotEntryOut
 from controlplane.api.views.base import ApiView, principal_of
@@ -100,6 +108,7 @@ class RollbackView(ApiView):
     @extend_schema(
         operation_id="environment_rollback",
         summary="Make the resources what an earlier snapshot served, as a new change; access rules stay",
+        parameters=[ACCEPT_LOSS],
         request=body_of_shape(RollbackIn),
         responses=described(
             202, ChangeMadeOut, 400, 401, 403, 404, 409, 410, 413, 415, 422, 503, unchanged=UnchangedOut
@@ -107,7 +116,9 @@ class RollbackView(ApiView):
     )
     def post(self, request: Request, environment_key: str) -> HttpResponse:
         """Go back, and hold."""
-        Query(request, ()).done()
+        query = Query(request, ("accept_loss",))
+        consent = query.consent()
+        query.done()
         values = values_of(document_of(request), RollbackIn)
         made = environment_rollback(
             environment_key=environment_key,
@@ -116,6 +127,7 @@ class RollbackView(ApiView):
             hold=values["hold"],
             actor=principal_of(request),
             request_id=request_id(),
+            consent=consent,
         )
         return change_answer(made)
 

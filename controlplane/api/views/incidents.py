@@ -11,7 +11,7 @@ from controlplane.api.kinds import kind_named, type_words
 from controlplane.api.pages import CURSOR_PARAMETERS, DEFAULT_ITEMS, MAX_ITEMS, cursor_page
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
-from controlplane.api.schema import CURSOR, INCIDENT_FILTERS, body_of_shape, described, page_of
+from controlplane.api.schema import ACCEPT_LOSS, CURSOR, INCIDENT_FILTERS, body_of_shape, described, page_of
 from controlplane.api.shapes.changes import ChangeMadeOut, IncidentOut, UnchangedOut
 from controlplane.api.shapes.facts import IncidentDetailOut, IncidentPatchIn, ReasonIn
 from controlplane.api.views.base import ApiView, Needs, principal_of, seen_environments
@@ -96,16 +96,23 @@ class IncidentQuarantineView(ApiView):
     @extend_schema(
         operation_id="incident_quarantine",
         summary="Publish the last acknowledged revision in place of the refused one",
+        parameters=[ACCEPT_LOSS],
         request=body_of_shape(ReasonIn),
         responses=described(202, ChangeMadeOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, unchanged=UnchangedOut),
     )
     def post(self, request: Request, incident_id: str) -> HttpResponse:
         """Quarantine it."""
-        Query(request, ()).done()
+        query = Query(request, ("accept_loss",))
+        consent = query.consent()
+        query.done()
         _operated(request, incident_id)
         reason = values_of(document_of(request), ReasonIn)["reason"]
         made = incident_quarantine(
-            public_id=incident_id, reason=reason, actor=principal_of(request), request_id=request_id()
+            public_id=incident_id,
+            reason=reason,
+            actor=principal_of(request),
+            request_id=request_id(),
+            consent=consent,
         )
         return change_answer(made)
 

@@ -17,6 +17,7 @@ from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
 from controlplane.api.schema import (
+    ACCEPT_LOSS,
     BOTH,
     DOCUMENT,
     MANIFEST,
@@ -130,7 +131,7 @@ class ResourceView(ApiView):
     @extend_schema(
         operation_id="resource_put",
         summary="Create or replace a resource",
-        parameters=[MESSAGE, *PRECONDITIONS],
+        parameters=[MESSAGE, ACCEPT_LOSS, *PRECONDITIONS],
         request={"application/json": MANIFEST, "application/yaml": MANIFEST},
         responses=described(
             202, ChangeMadeOut, 400, 401, 403, 404, 409, 412, 413, 415, 422, 428, 503, unchanged=UnchangedOut
@@ -138,8 +139,9 @@ class ResourceView(ApiView):
     )
     def put(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
         """Store the manifest as the resource's next revision."""
-        query = Query(request, ("message",))
+        query = Query(request, ("accept_loss", "message"))
         message = query.message()
+        consent = query.consent()
         query.done()
         kind = kind_in_path(type)
         expected = Expected(kind.word, name_in_path(kind, name))
@@ -151,19 +153,21 @@ class ResourceView(ApiView):
             actor=principal_of(request),
             message=message,
             request_id=request_id(),
+            consent=consent,
         )
         return change_answer(made, headers={"ETag": etag(made.edits[0].revision)} if made.changed else None)
 
     @extend_schema(
         operation_id="resource_delete",
         summary="Delete a resource",
-        parameters=[MESSAGE, *PRECONDITIONS],
+        parameters=[MESSAGE, ACCEPT_LOSS, *PRECONDITIONS],
         responses=described(202, ChangeMadeOut, 401, 403, 404, 409, 412, 422, 428, 503),
     )
     def delete(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
         """Take the resource out of the environment."""
-        query = Query(request, ("message",))
+        query = Query(request, ("accept_loss", "message"))
         message = query.message()
+        consent = query.consent()
         query.done()
         kind = kind_in_path(type)
         made = change_apply(
@@ -172,6 +176,7 @@ class ResourceView(ApiView):
             actor=principal_of(request),
             message=message,
             request_id=request_id(),
+            consent=consent,
         )
         return change_answer(made)
 
@@ -202,14 +207,15 @@ class RevisionRestoreView(ApiView):
     @extend_schema(
         operation_id="revision_restore",
         summary="Restore a revision as a new one",
-        parameters=[MESSAGE, *PRECONDITIONS],
+        parameters=[MESSAGE, ACCEPT_LOSS, *PRECONDITIONS],
         request=None,
         responses=described(202, ChangeMadeOut, 401, 403, 404, 409, 412, 422, 428, 503, unchanged=UnchangedOut),
     )
     def post(self, request: Request, environment_key: str, type: str, name: str, revision: int) -> HttpResponse:  # noqa: A002
         """Store the revision's content as the resource's next revision, secrets included."""
-        query = Query(request, ("message",))
+        query = Query(request, ("accept_loss", "message"))
         message = query.message()
+        consent = query.consent()
         query.done()
         kind = kind_in_path(type)
         made = resource_restore(
@@ -221,6 +227,7 @@ class RevisionRestoreView(ApiView):
             message=message,
             expect=expectation_of(request, environment_key),
             request_id=request_id(),
+            consent=consent,
         )
         return change_answer(made, headers={"ETag": etag(made.edits[0].revision)} if made.changed else None)
 

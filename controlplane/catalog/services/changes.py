@@ -11,11 +11,11 @@ from django.db import transaction
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.choices import BlobKind, ChangeKind
 from controlplane.catalog.expiry import expiries_to_json
-from controlplane.catalog.guarding import NO_CONSENT, Consent, losses_together
+from controlplane.catalog.guarding import NO_CONSENT, Consent
 from controlplane.catalog.models import Change, Environment, Reference, Resource, Revision, RevisionProof
 from controlplane.catalog.references import needs_of
 from controlplane.catalog.services.blobs import blobs_write
-from controlplane.catalog.services.guarding import loss_accept, loss_judge
+from controlplane.catalog.services.guarding import loss_accept, loss_foresee
 from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.planning import BATCH, Plan, Prepared, Terms, plan, prepare
 from controlplane.catalog.services.writing import change_start, environment_lock
@@ -105,7 +105,7 @@ def change_plan(
     if environment is None:
         raise NotFound(f"There is no environment '{environment_key}'.")
     planned = plan(environment, prepared, terms)
-    loss = losses_together(loss_judge(planned.prospect(environment_key)).values())
+    loss = loss_foresee(planned.prospect(environment_key))
     return ChangePlanned(environment_key, planned.outcomes, planned.findings, loss)
 
 

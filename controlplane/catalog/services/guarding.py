@@ -4,8 +4,17 @@ Who is connected is known by a room above this one (`controlplane.loss`), which 
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from controlplane.catalog.guarding import Consent, Loss, LossRefused, LossThreshold, Prospect, losses_together
+from controlplane.catalog.guarding import (
+    NOTHING_LOST,
+    Consent,
+    Loss,
+    LossRefused,
+    LossThreshold,
+    Prospect,
+    losses_together,
+)
 from controlplane.catalog.models import Environment
 
 Judge = Callable[[Prospect], Mapping[str, Loss]]
@@ -19,13 +28,16 @@ def judge_register(judge: Judge) -> None:
     _judges[:] = [judge]
 
 
-def loss_judge(prospect: Prospect) -> Mapping[str, Loss]:
-    """What clients would lose, by the environment they are connected to. Raises RuntimeError where there is no judge:
-    a program that writes has to load `controlplane.loss`.
-    """
+def _judge(prospect: Prospect) -> Mapping[str, Loss]:
+    """Raises RuntimeError where there is no judge: a program that writes has to load `controlplane.loss`."""
     if not _judges:
         raise RuntimeError("a write, and nobody who can judge what clients would lose by it")
     return _judges[0](prospect)
+
+
+def loss_foresee(prospect: Prospect) -> Loss:
+    """What connected clients would lose by a write, and whether it has to be meant: the answer of a dry run."""
+    return _foreseen(prospect)[0]
 
 
 def loss_accept(prospect: Prospect, consent: Consent) -> Loss:
@@ -34,14 +46,22 @@ def loss_accept(prospect: Prospect, consent: Consent) -> Loss:
 
     Called within the transaction of the write, before its change. The thresholds are those in force before it.
     """
-    losses = loss_judge(prospect)
-    loss = losses_together(losses.values())
-    if consent.asked and consent.accept_loss < loss.clients:
-        rows = Environment.objects.filter(key__in=losses)
-        for key, access_clients, other_percent in rows.values_list("key", *_COLUMNS):
-            if LossThreshold(access_clients, other_percent).reached(losses[key], access=prospect.of_access):
-                raise LossRefused(loss, key)
+    loss, asking = _foreseen(prospect)
+    if loss.asks and consent.asked and consent.accept_loss < loss.clients:
+        raise LossRefused(loss, asking)
     return loss
 
 
-_COLUMNS = ("loss_access_clients", "loss_other_percent")
+def _foreseen(prospect: Prospect) -> tuple[Loss, str]:
+    """The loss, and the first environment that asks before it."""
+    losses = _judge(prospect)
+    if not losses:
+        return NOTHING_LOST, ""
+    rows = Environment.objects.filter(key__in=losses).order_by("position")
+    asking = [
+        key
+        for key, *columns in rows.values_list("key", "loss_access_clients", "loss_other_percent")
+        if LossThreshold(*columns).reached(losses[key], access=prospect.of_access)
+    ]
+    loss = losses_together(losses.values())
+    return (replace(loss, asks=True), asking[0]) if asking else (loss, "")
