@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from xdscore.names import canonical
+from xdscore.names import XDSTP, canonical
 from xdscore.resource_types import by_word
 from xdscore.selectors import ClientFacts
 from xdscore.xdstp import Glob, glob_of
-
-Names = Mapping[str, "NameSet"]
 
 
 class Member(NamedTuple):
@@ -37,19 +35,18 @@ class Member(NamedTuple):
         return ClientFacts(self.identity, self.node_id, self.node_cluster)
 
 
-@dataclass(frozen=True)
 class NameSet:
-    """Names that are asked for together, as canonical names and the collections among them."""
+    """Names that are asked for together: canonical names, and the collections among them."""
 
-    written: tuple[str, ...]
+    __slots__ = ("globs", "names")
 
-    @cached_property
-    def names(self) -> frozenset[str]:
-        return frozenset(map(canonical, self.written))
-
-    @cached_property
-    def globs(self) -> tuple[Glob, ...]:
-        return tuple(glob for name in self.names if (glob := glob_of(name)) is not None)
+    def __init__(self, written: tuple[str, ...]) -> None:
+        names = frozenset(written)
+        self.globs: tuple[Glob, ...] = ()
+        if any(name.startswith(XDSTP) for name in names):
+            names = frozenset(map(canonical, names))
+            self.globs = tuple(glob for name in names if (glob := glob_of(name)) is not None)
+        self.names = names
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +57,10 @@ class Ask:
     wildcard: bool
     names: NameSet
 
-    def by_name(self, name: str) -> bool:
-        """Whether it asks for this canonical name by itself."""
-        return name in self.names.names
-
-    def covers(self, name: str) -> bool:
-        """Whether it asks for this canonical name, by itself, by a wildcard or by a collection (protocol.md C2, H3)."""
-        return self.wildcard or self.by_name(name) or any(glob.contains(name) for glob in self.names.globs)
-
     def of(self, names: frozenset[str]) -> frozenset[str]:
-        """Those of these canonical names that it asks for."""
+        """Those of these canonical names that it asks for: by themselves, by a wildcard or by a collection (protocol.md
+        C2, H3).
+        """
         if self.wildcard:
             return names
         asked = self.names.names & names
@@ -78,26 +69,50 @@ class Ask:
         return asked
 
 
-@dataclass(frozen=True, slots=True)
+class Crowd(NamedTuple):
+    """What members that are alike have in common, where nothing else of them matters: their environment, what they ask
+    for, whether they are verified, and whether they are known to be connected.
+    """
+
+    environment: str
+    asks: str
+    verified: bool
+    certain: bool
+
+
+@dataclass(frozen=True)
 class Fleet:
     """Connected clients, and the name sets that they ask for, by id."""
 
     members: tuple[Member, ...]
-    names: Names
+    names: Mapping[str, NameSet]
 
-    @property
+    @cached_property
+    def crowds(self) -> Mapping[Crowd, list[Member]]:
+        """The members by what they have in common."""
+        found: dict[Crowd, list[Member]] = {}
+        for member in self.members:
+            crowd = Crowd(member.environment, member.asks, member.identity != "", member.certain)
+            found.setdefault(crowd, []).append(member)
+        return found
+
+    @cached_property
     def words(self) -> tuple[str, ...]:
         """The types that anybody asks for."""
-        found = {
-            part.partition(":")[0] for text in {member.asks for member in self.members} for part in text.split(",")
-        }
+        found = {part.partition(":")[0] for crowd in self.crowds for part in crowd.asks.split(",")}
         return tuple(sorted(found & by_word.keys()))
 
     def asks(self, text: str) -> tuple[Ask, ...]:
         """What a `Member.asks` says. Subscriptions that were pruned meanwhile are left out."""
-        found = []
-        for part in text.split(","):
-            word, wildcard, name_set = part.split(":")
-            if word in by_word and name_set in self.names:
-                found.append(Ask(word, wildcard == "1", self.names[name_set]))
-        return tuple(found)
+        known = self._asks.get(text)
+        if known is None:
+            known = self._asks[text] = tuple(
+                Ask(word, wildcard == "1", self.names[name_set])
+                for word, wildcard, name_set in (part.split(":") for part in text.split(","))
+                if word in by_word and name_set in self.names
+            )
+        return known
+
+    @cached_property
+    def _asks(self) -> dict[str, tuple[Ask, ...]]:
+        return {}

@@ -1,10 +1,10 @@
 """Reads a fleet for the loss guard: every connected client with what it asks for, in as few rows as there are streams.
 
 Plain SQL: one text for each stream, put together by the database, is a fifth of the time that a row for each type
-takes.
+takes. What was read is kept as long as no ADS process reports that its clients or what they ask for became others.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from django.db import connection
@@ -13,11 +13,14 @@ from controlplane.clients.clock import database_now
 from controlplane.clients.facts import unpack_names
 from controlplane.clients.fleet import Fleet, Member, NameSet
 from controlplane.clients.models import NameSet as NameSetRow
+from controlplane.clients.models import Replica, Stream
 from controlplane.clients.services.upkeep import DIED
 
 # The streams of an ADS process that stopped reporting are closed, but its clients may well be connected to it still.
 DOUBT = timedelta(minutes=10)
 _CHUNK = 500
+# Fleets that are kept: each takes some 500 B a client.
+_MAX_KEPT = 4
 
 _ONE_TEXT = {"sqlite": "group_concat", "postgresql": "string_agg"}
 _MEMBERS = """
@@ -35,32 +38,53 @@ _OPEN = "stream.closed_at IS NULL"
 _LEFT = """stream.closed_at >= %s AND stream.cause = %s AND NOT EXISTS (
     SELECT 1 FROM clients_stream other WHERE other.client_id = client.id AND other.closed_at IS NULL)"""
 
+_Row = tuple[str, str, str, str, str, str, str, str]
+_Stamp = tuple[object, ...]
+_kept: dict[str, tuple[_Stamp, Fleet]] = {}
 
-def fleet_read(*, environment_keys: Collection[str] | None = None) -> Fleet:
-    """The clients that are connected to these environments, or to any, and those of which nobody knows whether they
-    still are. Metadata of clients is not kept.
+
+def fleet_read(*, environment_key: str = "") -> Fleet:
+    """The clients that are connected to this environment, or to any, and those of which nobody knows whether they still
+    are. Metadata of clients is not kept.
     """
+    stamp = _stamp()
+    known = _kept.get(environment_key)
+    if known is not None and known[0] == stamp:
+        return known[1]
+    fleet = _read(environment_key)
+    if all(member.certain for member in fleet.members):  # the others are forgotten as time goes by
+        if len(_kept) >= _MAX_KEPT:
+            _kept.clear()
+        _kept[environment_key] = (stamp, fleet)
+    return fleet
+
+
+def _stamp() -> _Stamp:
+    """Something that differs after every write by which a fleet becomes another one: of an ADS process, of the upkeep
+    that closes streams, and of another database.
+    """
+    columns = ("pk", "fleet_batches", "seen_at", "stopped_at")
+    replicas = Replica.objects.order_by("pk").values_list(*columns)
+    said = tuple((pk, batches or seen, stopped) for pk, batches, seen, stopped in replicas)
+    return (connection.settings_dict["NAME"], Stream.objects.filter(closed_at=None).count(), *said)
+
+
+def _read(environment_key: str) -> Fleet:
     members: dict[str, Member] = {}
     since = database_now() - DOUBT
     for which, values, certain in ((_OPEN, (), True), (_LEFT, (since, DIED), False)):
-        for client, key, identity, node_id, cluster, agent, version, asks in _rows(which, values, environment_keys):
+        for client, key, identity, node_id, cluster, agent, version, asks in _rows(which, values, environment_key):
             known = members.get(client)
             whole = asks if known is None else f"{known.asks},{asks}"  # more than one stream
             members[client] = Member(client, key, identity, node_id, cluster, (agent, version), whole, certain)
     return Fleet(tuple(members.values()), _names({member.asks for member in members.values()}))
 
 
-_Row = tuple[str, str, str, str, str, str, str, str]
-
-
-def _rows(which: str, values: tuple[str | datetime, ...], environment_keys: Collection[str] | None) -> list[_Row]:
-    where = ""
-    if environment_keys is not None:
-        where = f"AND environment.key IN ({', '.join(['%s'] * len(environment_keys))})"
-        values = (*values, *environment_keys)
+def _rows(which: str, values: Sequence[str | datetime], environment_key: str) -> list[_Row]:
+    where = "AND environment.key = %s" if environment_key else ""
     text = _MEMBERS.format(one_text=_ONE_TEXT[connection.vendor], which=which, where=where)
     with connection.cursor() as cursor:
-        cursor.execute(text, values)
+        cursor.execute(text, [*values, *([environment_key] if environment_key else [])])
         rows: list[_Row] = cursor.fetchall()
         return rows
 

@@ -28,7 +28,11 @@ def _values(kind: type[Enum]) -> list[str]:
 
 
 class Replica(models.Model):
-    """One ADS process. Silent for longer than `services.SILENT_S` means dead; `stopped_at` is its own last word."""
+    """One ADS process. Silent for longer than `services.SILENT_S` means dead; `stopped_at` is its own last word.
+
+    `fleet_batches` counts its writes by which clients, streams or subscriptions became others; it stays 0 while a
+    version before writes, which does not count.
+    """
 
     id = models.CharField(max_length=32, primary_key=True)
     host = models.CharField(max_length=255)
@@ -37,6 +41,7 @@ class Replica(models.Model):
     seen_at = models.DateTimeField()
     stopped_at = models.DateTimeField(null=True)
     nacks_dropped = models.PositiveBigIntegerField(default=0)
+    fleet_batches = models.PositiveBigIntegerField(default=0, db_default=0)
     # `facts.Serving` by environment; NULL: a version that does not report it.
     serves = models.JSONField(null=True)
 

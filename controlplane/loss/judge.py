@@ -5,15 +5,15 @@ nothing reads nothing.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from controlplane.access.selectors import access_table
 from controlplane.catalog.guarding import Loss, Prospect
-from controlplane.clients.fleet import Fleet
+from controlplane.clients.fleet import Fleet, Member
 from controlplane.clients.fleet_reading import fleet_read
 from controlplane.errors import NotFound
-from controlplane.loss.judging import Passage, Way, crowds_of, links_needed, losses
+from controlplane.loss.judging import Judge, Passage, Way, grouped
 from controlplane.loss.moving import destination
 from controlplane.loss.names import links_read, names_served
 from controlplane.loss.worlds import NOWHERE, RulesInQuestion, World
@@ -43,9 +43,8 @@ def _by_going(prospect: Prospect) -> Mapping[str, Loss]:
         return {}
     table = access_table(environment_key=key)
     passage = Passage(World(key, table, names), World(key, table, NOWHERE))
-    fleet = fleet_read(environment_keys=[key])
-    losing = (each for each in fleet.members if not prospect.kinds or str(kind_of(*each.agent)) in prospect.kinds)
-    return _judged(prospect, fleet, ((member, passage) for member in losing))
+    fleet = fleet_read(environment_key=key)
+    return _judged(prospect, fleet, _all_of(fleet, passage, prospect.kinds))
 
 
 def _by_rules(prospect: Prospect) -> Mapping[str, Loss]:
@@ -54,12 +53,12 @@ def _by_rules(prospect: Prospect) -> Mapping[str, Loss]:
     question = RulesInQuestion(before, after)
     if question.takes_nothing:
         return {}
-    fleet = fleet_read(environment_keys=[key])
+    fleet = fleet_read(environment_key=key)
     words = [word for word in fleet.words if question.concerns_type(by_word[word])]
     served = names_served(environment_key=key, wanted=dict.fromkeys(words))
     names = {word: frozenset(name for name in served[word] if question.concerns(by_word[word], name)) for word in words}
     passage = Passage(World(key, before, names), World(key, after, names))
-    return _judged(prospect, fleet, ((member, passage) for member in fleet.members))
+    return _judged(prospect, fleet, _all_of(fleet, passage))
 
 
 def _by_moving(prospect: Prospect) -> Mapping[str, Loss]:
@@ -68,41 +67,54 @@ def _by_moving(prospect: Prospect) -> Mapping[str, Loss]:
     return _judged(prospect, fleet, _Moving(prospect, fleet).ways())
 
 
+def _all_of(fleet: Fleet, passage: Passage, kinds: Collection[str] = ()) -> Iterator[Way]:
+    """All members, or those of some kinds of software, take this way."""
+    for members in fleet.crowds.values():
+        taking = [each for each in members if str(kind_of(*each.agent)) in kinds] if kinds else members
+        if taking:
+            yield passage, taking, True
+
+
 class _Moving:
     """Where the clients of a fleet would go, and what there is for them."""
 
     def __init__(self, prospect: Prospect, fleet: Fleet) -> None:
+        self._fleet = fleet
         self._choices = prospect.choices or ((), ())
         self._changed = prospect.environment
         self._tables = _tables(prospect) if any(prospect.environment == each.key for each in self._choices[0]) else None
-        self._members, self._words = fleet.members, fleet.words
         self._worlds: dict[str, World | None] = {}
         self._passages: dict[tuple[str, str | None], Passage | None] = {}
 
     def ways(self) -> Iterator[Way]:
         """The clients for which anything is different, with what it was and would be."""
-        for member in self._members:
-            there = destination(member, *self._choices)
-            key = (member.environment, there.environment)
-            if key not in self._passages:
-                self._passages[key] = self._passage(*key)
-            passage = self._passages[key]
-            if passage is not None:
-                yield (member if there.certain else member._replace(certain=False)), passage
+        for crowd, members in self._fleet.crowds.items():
+            alike: dict[tuple[Passage, bool], list[Member]] = {}
+            for member in members:
+                there = destination(member, *self._choices)
+                passage = self._passage(crowd.environment, there.environment)
+                if passage is not None:
+                    alike.setdefault((passage, there.certain), []).append(member)
+            for (passage, certain), some in alike.items():
+                yield passage, some, certain
 
     def _passage(self, here: str, there: str | None) -> Passage | None:
-        before = self._world(here)
-        after = self._world(there) if there is not None else None
-        if after is not None and there == self._changed and self._tables is not None:
-            after = replace(after, table=self._tables[1])
-        return Passage(before, after) if before is not None and before != after else None
+        """None where a client stays and nothing is different for it."""
+        if (here, there) not in self._passages:
+            before = self._world(here)
+            after = self._world(there) if there is not None else None
+            if after is not None and there == self._changed and self._tables is not None:
+                after = replace(after, table=self._tables[1])
+            same = here == there and before == after
+            self._passages[here, there] = None if before is None or same else Passage(before, after)
+        return self._passages[here, there]
 
     def _world(self, key: str) -> World | None:
         """What is there; None for an environment that is yet to be made."""
         if key not in self._worlds:
             try:
                 table = access_table(environment_key=key)
-                names = names_served(environment_key=key, wanted=dict.fromkeys(self._words))
+                names = names_served(environment_key=key, wanted=dict.fromkeys(self._fleet.words))
                 self._worlds[key] = World(key, table, names)
             except NotFound:
                 self._worlds[key] = None
@@ -110,12 +122,15 @@ class _Moving:
 
 
 def _judged(prospect: Prospect, fleet: Fleet, ways: Iterable[Way]) -> Mapping[str, Loss]:
-    crowds = crowds_of(fleet, ways)
+    judge = Judge(grouped(fleet, ways))
+    taken = judge.taken()
+    if not taken:
+        return {}
     links = {
         key: links_read(environment_key=key, keys=names, prospect=prospect if key == prospect.environment else None)
-        for key, names in links_needed(crowds).items()
+        for key, names in taken.items()
     }
-    return losses(crowds, links, Counter(member.environment for member in fleet.members))
+    return judge.losses(links, Counter(member.environment for member in fleet.members))
 
 
 def _tables(prospect: Prospect) -> tuple[AccessTable, AccessTable]:

@@ -5,141 +5,77 @@ asks for it by itself, or if something that it goes on having refers to it. What
 referred to it is no loss once nothing does: that is how configuration is changed. Under a wildcard nobody sees why a
 name is wanted; there a name that something in the environment ever referred to counts as asked for because of that.
 
-Clients that ask for the same and may read the same lose the same, so each such crowd is judged once.
+Clients that ask for the same and may read the same lose the same, so each such group of them is judged once; and names
+are judged as sets, by type.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from heapq import nsmallest
 
 from controlplane.catalog.guarding import MAX_LOSERS, MAX_NAMES, Loser, Loss, LostName
 from controlplane.clients.fleet import Ask, Fleet, Member
-from controlplane.loss.worlds import Links, World, asks_by_name, asks_for
-from xdscore.access import AccessTable, Audience
+from controlplane.loss.worlds import NOWHERE, Links, Names, World
+from xdscore.access import Audience
 from xdscore.client_kinds import kind_of
 from xdscore.selectors import ClientFacts
 from xdscore.snapshot import EntryKey
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Passage:
     """Where some clients are now, and where they would be after the write; `after` None: they would not be served."""
 
     before: World
     after: World | None
 
+    @cached_property
+    def groups_matter(self) -> bool:
+        """Whether a rule speaks of client groups, so that clients have to be told apart."""
+        return any(world.table.groups_mentioned for world in self.worlds)
+
+    @property
+    def worlds(self) -> Sequence[World]:
+        """Both, or the one there is."""
+        return (self.before,) if self.after is None else (self.before, self.after)
+
 
 Standing = tuple[Audience, Audience | None]
 """Which audience a client belongs to before the write and after it."""
 
 
-@dataclass(slots=True)
-class Crowd:
-    """Clients that ask for the same, of one passage. `standings` has more than one where it is not known which groups
-    they belong to. `taken`: what they get now and would not get any more.
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Clients that lose the same: they ask for the same, and may read the same. `standings` has more than one where it
+    is not known which groups they belong to; so they are `doubtful`, as those are that may not be connected any more.
     """
 
     passage: Passage
     asks: tuple[Ask, ...]
     standings: tuple[Standing, ...]
-    members: list[Member] = field(default_factory=list)
-    taken: frozenset[EntryKey] = frozenset()
-    doubtful: bool = False
+    members: Sequence[Member]
+    doubtful: bool
 
 
-Way = tuple[Member, Passage]
-"""A client, and what it has now and after the write."""
+Way = tuple[Passage, Sequence[Member], bool]
+"""Members of one crowd (`Fleet.crowds`), what they have before and after, and whether that is certain."""
 
 
-def crowds_of(fleet: Fleet, ways: Iterable[Way]) -> tuple[Crowd, ...]:
-    """The crowds from which something is taken that they ask for. `links_needed` and `losses` go on from here."""
-    judge = _Judge(fleet)
-    for member, passage in ways:
-        judge.add(member, passage)
-    return tuple(crowd for crowd in judge.crowds if judge.take(crowd))
-
-
-def links_needed(crowds: Iterable[Crowd]) -> Mapping[str, frozenset[EntryKey]]:
-    """By environment, the names of which has to be known what refers to them."""
-    needed: dict[str, set[EntryKey]] = {}
-    for crowd in crowds:
-        for world in (crowd.passage.before, crowd.passage.after):
-            if world is not None:
-                needed.setdefault(world.environment, set()).update(crowd.taken)
-    return {environment: frozenset(keys) for environment, keys in needed.items()}
-
-
-def losses(crowds: Iterable[Crowd], links: Mapping[str, Links], connected: Mapping[str, int]) -> Mapping[str, Loss]:
-    """What the clients of each environment lose. `links` and `connected`, the number of clients, are by environment."""
-    losing: dict[str, list[tuple[Crowd, frozenset[EntryKey]]]] = {}
-    for crowd in crowds:
-        lost = frozenset().union(*(_lost(crowd, standing, links) for standing in crowd.standings))
-        if lost:
-            losing.setdefault(crowd.passage.before.environment, []).append((crowd, lost))
-    return {environment: _counted(each, connected[environment]) for environment, each in losing.items()}
-
-
-class _Judge:
-    """Puts clients into crowds, and remembers what a question was answered: few differ."""
-
-    def __init__(self, fleet: Fleet) -> None:
-        self._fleet = fleet
-        self._crowds: dict[object, Crowd] = {}
-        self._asks: dict[str, tuple[Ask, ...]] = {}
-        self._taken: dict[object, frozenset[EntryKey]] = {}
-
-    @property
-    def crowds(self) -> Iterable[Crowd]:
-        return self._crowds.values()
-
-    def add(self, member: Member, passage: Passage) -> None:
-        standings, doubtful = self._standings(member, passage)
-        key = (id(passage), member.asks, standings, doubtful)
-        crowd = self._crowds.get(key)
-        if crowd is None:
-            asks = self._asks.get(member.asks)
-            if asks is None:
-                asks = self._asks[member.asks] = self._fleet.asks(member.asks)
-            crowd = self._crowds[key] = Crowd(passage, asks, standings, doubtful=doubtful)
-        crowd.members.append(member)
-
-    def _standings(self, member: Member, passage: Passage) -> tuple[tuple[Standing, ...], bool]:
-        """The audiences the member may be of, and whether something about it is not certain."""
-        tables = [passage.before.table] + ([passage.after.table] if passage.after is not None else [])
-        if not any(table.groups_mentioned for table in tables):
-            facts = _ANYBODY_PROVEN if member.identity else _ANYBODY
-            return (_standing(passage, facts),), not member.certain
-        facts = member.facts
-        known = _standing(passage, facts)
-        doubtful = {group.key for table in tables for group in table.groups_mentioned if group.may_have(facts)}
-        if not doubtful:
-            return (known,), not member.certain
-        return (known, _joined(passage, known, doubtful)), True
-
-    def take(self, crowd: Crowd) -> bool:
-        """Note what is taken from a crowd; whether it is anything."""
-        crowd.taken = frozenset(
-            key
-            for standing in crowd.standings
-            for ask in crowd.asks
-            for key in self._taken_of(crowd.passage, standing, ask)
-        )
-        return bool(crowd.taken)
-
-    def _taken_of(self, passage: Passage, standing: Standing, ask: Ask) -> frozenset[EntryKey]:
-        question = (id(passage), standing, ask.word, ask.wildcard, id(ask.names))
-        known = self._taken.get(question)
-        if known is None:
-            asked = ask.of(passage.before.names.get(ask.word, frozenset()))
-            known = self._taken[question] = frozenset(
-                (ask.word, name) for name in asked if _is_taken(passage, standing, (ask.word, name))
-            )
-        return known
-
-
-_ANYBODY = ClientFacts()
-_ANYBODY_PROVEN = ClientFacts(identity="*")  # what is proven does not matter where no group is asked for
+def grouped(fleet: Fleet, ways: Iterable[Way]) -> Iterator[Group]:
+    """The groups of these clients."""
+    for passage, members, certain in ways:
+        asks = fleet.asks(members[0].asks)
+        doubtful = not (certain and members[0].certain)
+        if not passage.groups_matter:
+            yield Group(passage, asks, (_standing(passage, members[0].facts),), members, doubtful)
+            continue
+        alike: dict[tuple[Standing, ...], list[Member]] = {}
+        for member in members:
+            alike.setdefault(_standings(passage, member.facts), []).append(member)
+        for standings, some in alike.items():
+            yield Group(passage, asks, standings, some, doubtful or len(standings) > 1)
 
 
 def _standing(passage: Passage, facts: ClientFacts) -> Standing:
@@ -148,60 +84,182 @@ def _standing(passage: Passage, facts: ClientFacts) -> Standing:
     return before.table.audience(before.environment, facts), later
 
 
-def _joined(passage: Passage, standing: Standing, groups: Collection[str]) -> Standing:
-    """The same if the client is in these groups as well."""
-
-    def joined(audience: Audience, table: AccessTable) -> Audience:
-        mentioned = {group.key for group in table.groups_mentioned}
-        more = audience.groups | (mentioned & set(groups))
-        return Audience(audience.environment, more, audience.verified)
-
-    before, after = standing
-    later = joined(after, passage.after.table) if after is not None and passage.after is not None else None
-    return joined(before, passage.before.table), later
+def _standings(passage: Passage, facts: ClientFacts) -> tuple[Standing, ...]:
+    """The one that is known, and that of a client which its metadata, which is not kept, puts into more groups."""
+    before, after = known = _standing(passage, facts)
+    keys = {group.key for world in passage.worlds for group in world.table.groups_mentioned if group.may_have(facts)}
+    if not keys:
+        return (known,)
+    joined = after if after is None or passage.after is None else _joined(after, passage.after, keys)
+    return (known, (_joined(before, passage.before, keys), joined))
 
 
-def _is_taken(passage: Passage, standing: Standing, key: EntryKey) -> bool:
-    before, after = standing
-    if not passage.before.allows(before, key):
-        return False
-    return passage.after is None or after is None or not passage.after.has(after, key)
+def _joined(audience: Audience, world: World, keys: Collection[str]) -> Audience:
+    mentioned = {group.key for group in world.table.groups_mentioned}
+    return Audience(audience.environment, audience.groups | (mentioned & set(keys)), audience.verified)
 
 
-def _lost(crowd: Crowd, standing: Standing, links: Mapping[str, Links]) -> Iterator[EntryKey]:
-    """Those of what is taken from a crowd that it loses by the rule above."""
-    passage, asks = crowd.passage, crowd.asks
-    before, after = standing
-    links_before = links[passage.before.environment]
-    for key in crowd.taken:
-        if not _is_taken(passage, standing, key):
-            continue
-        if passage.after is not None and after is not None:
-            later = links[passage.after.environment].then.get(key, ())
-            if any(passage.after.allows(after, user) and asks_for(asks, user) for user in later):
-                yield key
-                continue
-        users = links_before.now.get(key, ())
-        if any(passage.before.allows(before, user) and asks_for(asks, user) for user in users):
-            continue
-        if asks_by_name(asks, key) or key not in links_before.once:
-            yield key
+class Judge:
+    """Judges groups of clients. What the write takes from whoever stands alike is worked out once.
+
+    First `taken` says of which names it has to be known what refers to them; then `losses` judges.
+    """
+
+    def __init__(self, groups: Iterable[Group]) -> None:
+        self._groups = tuple(groups)
+        self._takings: dict[tuple[Passage, Standing], _Taking] = {}
+        self._losing = [group for group in self._groups if any(self._taken(group, each) for each in group.standings)]
+
+    def taken(self) -> Mapping[str, frozenset[EntryKey]]:
+        """By environment, what is taken from anybody who asks for it."""
+        found: dict[str, set[EntryKey]] = {}
+        for (passage, _), taking in self._takings.items():
+            for world in passage.worlds:
+                found.setdefault(world.environment, set()).update(
+                    (word, name) for word, names in taking.names.items() for name in names
+                )
+        return {environment: frozenset(keys) for environment, keys in found.items()} if self._losing else {}
+
+    def losses(self, links: Mapping[str, Links], connected: Mapping[str, int]) -> Mapping[str, Loss]:
+        """What the clients of each environment lose. `links` are those of what is `taken`, `connected` is how many
+        clients each environment has.
+        """
+        losing: dict[str, list[tuple[Group, Names]]] = {}
+        for group in self._losing:
+            lost: dict[str, frozenset[str]] = {}
+            for standing in group.standings:
+                taking = self._takings[group.passage, standing]
+                for word, names in taking.lost(group.asks, links):
+                    lost[word] = lost.get(word, frozenset()) | names
+            if lost:
+                losing.setdefault(group.passage.before.environment, []).append((group, lost))
+        return {environment: _counted(each, connected[environment]) for environment, each in losing.items()}
+
+    def _taken(self, group: Group, standing: Standing) -> bool:
+        """Whether a group asks for anything that is taken from it."""
+        taking = self._takings.get((group.passage, standing))
+        if taking is None:
+            taking = self._takings[group.passage, standing] = _Taking(group.passage, standing)
+        return any(taking.asked(ask) for ask in group.asks)
 
 
-def _counted(losing: Sequence[tuple[Crowd, frozenset[EntryKey]]], connected: int) -> Loss:
+class _Taking:
+    """What a write takes from whoever is of one standing, and what leads these clients to names.
+
+    `names`: what they get now and would not get any more, if they ask for it.
+    """
+
+    def __init__(self, passage: Passage, standing: Standing) -> None:
+        self._passage = passage
+        self._standing = standing
+        self.names = {word: taken for word in passage.before.names if (taken := self._taken_of(word))}
+        self._asked: dict[tuple[str, bool, int], frozenset[str]] = {}
+        self._led: dict[tuple[bool, str, bool, int], Names] = {}
+        self._users: tuple[_Users, _Users] | None = None
+
+    def _taken_of(self, word: str) -> frozenset[str]:
+        (before, after), there = self._standing, self._passage.after
+        had = self._passage.before.had(before, word)
+        return had if there is None or after is None else had - there.had(after, word)
+
+    def asked(self, ask: Ask) -> frozenset[str]:
+        """What is taken of what is asked for."""
+        key = (ask.word, ask.wildcard, id(ask.names))
+        if key not in self._asked:
+            self._asked[key] = ask.of(self.names.get(ask.word, frozenset()))
+        return self._asked[key]
+
+    def lost(self, asks: Sequence[Ask], links: Mapping[str, Links]) -> Iterator[tuple[str, frozenset[str]]]:
+        """By type word, what whoever asks for this loses by the rule above."""
+        led_before, led_after = self._led_to(asks, links, after=False), self._led_to(asks, links, after=True)
+        once = links[self._passage.before.environment].once
+        for word in {ask.word for ask in asks}:
+            own = [ask for ask in asks if ask.word == word]
+            taken = frozenset().union(*(self.asked(ask) for ask in own))
+            by_name = frozenset().union(*(ask.names.names for ask in own))
+            alone = taken - led_before.get(word, frozenset())
+            found = (
+                (taken & led_after.get(word, frozenset())) | (alone & by_name) | (alone - once.get(word, frozenset()))
+            )
+            if found:
+                yield word, found
+
+    def _led_to(self, asks: Sequence[Ask], links: Mapping[str, Links], *, after: bool) -> Names:
+        """What is taken and something refers to that these clients have: before the write, or after it."""
+        led: dict[str, frozenset[str]] = {}
+        for ask in asks:
+            key = (after, ask.word, ask.wildcard, id(ask.names))
+            if key not in self._led:
+                self._led[key] = self._users_of(links)[after].of(ask)
+            for word, names in self._led[key].items():
+                led[word] = led.get(word, frozenset()) | names
+        return led
+
+    def _users_of(self, links: Mapping[str, Links]) -> "tuple[_Users, _Users]":
+        if self._users is None:
+            (before, after), here, there = self._standing, self._passage.before, self._passage.after
+            later = (
+                _Users(there, after, links[there.environment].then, self.names)
+                if there is not None and after is not None
+                else _NO_USERS
+            )
+            self._users = (_Users(here, before, links[here.environment].now, self.names), later)
+        return self._users
+
+
+class _Users:
+    """What an audience may read that refers to names which are taken."""
+
+    def __init__(
+        self,
+        world: World | None,
+        audience: Audience | None,
+        links: Mapping[EntryKey, Collection[EntryKey]],
+        taken: Names,
+    ) -> None:
+        leads: dict[str, dict[str, list[EntryKey]]] = {}
+        for (word, name), users in links.items():
+            if name in taken.get(word, ()):
+                for user_word, user in users:
+                    leads.setdefault(user_word, {}).setdefault(user, []).append((word, name))
+        self._leads = leads
+        self._allowed: Names = (
+            {word: world.allowed(audience, word, users) for word, users in leads.items()}
+            if world is not None and audience is not None
+            else {}
+        )
+
+    def of(self, ask: Ask) -> Names:
+        """What the users that are asked for here refer to."""
+        allowed = self._allowed.get(ask.word)
+        if not allowed:
+            return NOWHERE
+        leads = self._leads[ask.word]
+        found: dict[str, set[str]] = {}
+        for user in ask.of(allowed):
+            for word, name in leads[user]:
+                found.setdefault(word, set()).add(name)
+        return {word: frozenset(names) for word, names in found.items()}
+
+
+_NO_USERS = _Users(None, None, {}, {})
+
+
+def _counted(losing: Sequence[tuple[Group, Names]], connected: int) -> Loss:
     names: Counter[EntryKey] = Counter()
     agents: Counter[tuple[str, str]] = Counter()
     doubtful = 0
-    for crowd, lost in losing:
-        for key in lost:
-            names[key] += len(crowd.members)
-        agents.update(member.agent for member in crowd.members)
-        doubtful += len(crowd.members) if crowd.doubtful else 0
+    for group, lost in losing:
+        for word, some in lost.items():
+            for name in some:
+                names[word, name] += len(group.members)
+        agents.update(member.agent for member in group.members)
+        doubtful += len(group.members) if group.doubtful else 0
     kinds: Counter[str] = Counter()
     for agent, clients in agents.items():
         kinds[str(kind_of(*agent))] += clients
     first = nsmallest(MAX_NAMES, names, key=lambda key: (-names[key], key))
-    members = (member for crowd, _ in losing for member in crowd.members)
+    members = (member for group, _ in losing for member in group.members)
     who = nsmallest(MAX_LOSERS, members, key=lambda member: (member.node_id, member.client))
     return Loss(
         clients=sum(agents.values()),

@@ -50,41 +50,40 @@ def _unserved(environment_key: str) -> set[EntryKey]:
 def links_read(*, environment_key: str, keys: Collection[EntryKey], prospect: Prospect | None = None) -> Links:
     """What refers to these names, now and after the write, and which of them something ever referred to."""
     now: dict[EntryKey, list[EntryKey]] = {}
-    once: set[EntryKey] = set()
-    wanted = frozenset(keys)
-    for target, user, is_head in _references(environment_key, wanted):
-        once.add(target)
-        if is_head:
-            now.setdefault(target, []).append(user)
-    if prospect is None or not (prospect.gone or prospect.refers):
-        return Links(now, now, once)
+    once: dict[str, set[str]] = {}
+    for word, names in _by_word(keys):
+        found = once.setdefault(word, set())
+        rows = Reference.objects.filter(revision__resource__environment__key=environment_key, to_type=word)
+        current = rows.filter(revision__resource__deleted=False, revision__resource__head=models.F("revision"))
+        for chunk in _chunks(names):
+            columns = ("to_name", "revision__resource__type", "revision__resource__name")
+            for name, *user in current.filter(to_name__in=chunk).values_list(*columns):
+                now.setdefault((word, name), []).append((user[0], user[1]))
+                found.add(name)
+        for chunk in _chunks(names - found):
+            found.update(rows.filter(to_name__in=chunk).values_list("to_name", flat=True).distinct())
+    then = now if prospect is None else _then(now, frozenset(keys), prospect)
+    return Links(now, then, {word: frozenset(names) for word, names in once.items()})
+
+
+def _then(
+    now: Mapping[EntryKey, list[EntryKey]], keys: frozenset[EntryKey], prospect: Prospect
+) -> Mapping[EntryKey, list[EntryKey]]:
+    """What refers to these names once the write is done."""
     replaced = {*prospect.gone, *prospect.refers}
+    if not replaced:
+        return now
     then = {target: [user for user in users if user not in replaced] for target, users in now.items()}
     for user, targets in prospect.refers.items():
         for target in targets:
-            if target in wanted:
+            if target in keys:
                 then.setdefault(target, []).append(user)
-    return Links(now, then, once)
+    return then
 
 
-def _references(environment_key: str, keys: Collection[EntryKey]) -> Iterator[tuple[EntryKey, EntryKey, bool]]:
-    """(what is referred to, what refers, whether its newest revision does)."""
-    rows = Reference.objects.filter(revision__resource__environment__key=environment_key).annotate(
-        is_head=models.Case(
-            models.When(
-                revision__resource__deleted=False,
-                revision__resource__head=models.F("revision"),
-                then=models.Value(True),
-            ),
-            default=models.Value(False),
-        )
-    )
-    columns = ("to_type", "to_name", "revision__resource__type", "revision__resource__name", "is_head")
+def _by_word(keys: Collection[EntryKey]) -> Iterator[tuple[str, set[str]]]:
     for word in sorted({word for word, _ in keys}):
-        for chunk in _chunks(name for each, name in keys if each == word):
-            found = rows.filter(to_type=word, to_name__in=chunk).values_list(*columns).distinct()
-            for to_type, to_name, user_type, user_name, is_head in found:
-                yield (to_type, to_name), (user_type, user_name), is_head
+        yield word, {name for each, name in keys if each == word}
 
 
 def _chunks(names: Iterable[str]) -> Iterator[list[str]]:

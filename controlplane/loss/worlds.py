@@ -1,38 +1,37 @@
 """What clients can have, before a write and after it. Pure."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from controlplane.clients.fleet import Ask
 from xdscore.access import AccessTable, Audience, Effect, Rule
 from xdscore.patterns import PatternIndex
 from xdscore.resource_types import ResourceType, by_word
 from xdscore.snapshot import EntryKey
 
+Names = Mapping[str, frozenset[str]]
+"""Canonical names by type word."""
+NOWHERE: Names = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class World:
-    """One environment at one moment. `names` are those of its names by type word that something is served of, as far
-    as they are in question.
+    """One environment at one moment. `names` are those of its names that something is served of, as far as they are in
+    question.
     """
 
     environment: str
     table: AccessTable
-    names: Mapping[str, frozenset[str]]
+    names: Names
 
-    def has(self, audience: Audience, key: EntryKey) -> bool:
-        """Whether this audience gets the name if it asks for it."""
-        word, name = key
-        return name in self.names.get(word, ()) and self.allows(audience, key)
+    def allowed(self, audience: Audience, word: str, names: Iterable[str]) -> frozenset[str]:
+        """Those of these names that the audience may read, whether or not something is served of them."""
+        may = self.table.permissions(audience, by_word[word])
+        return frozenset(name for name in names if may.verdict(name).effect is Effect.ALLOW)
 
-    def allows(self, audience: Audience, key: EntryKey) -> bool:
-        """Whether this audience may read the name."""
-        word, name = key
-        return self.table.verdict(audience, by_word[word], name).effect is Effect.ALLOW
-
-
-NOWHERE: Mapping[str, frozenset[str]] = MappingProxyType({})
+    def had(self, audience: Audience, word: str) -> frozenset[str]:
+        """The names in question that the audience gets if it asks for them."""
+        return self.allowed(audience, word, self.names.get(word, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +42,7 @@ class Links:
 
     now: Mapping[EntryKey, Collection[EntryKey]] = field(default_factory=lambda: MappingProxyType({}))
     then: Mapping[EntryKey, Collection[EntryKey]] = field(default_factory=lambda: MappingProxyType({}))
-    once: Collection[EntryKey] = frozenset()
-
-
-def asks_for(asks: Collection[Ask], key: EntryKey) -> bool:
-    """Whether any of these asks for the name."""
-    word, name = key
-    return any(ask.word == word and ask.covers(name) for ask in asks)
-
-
-def asks_by_name(asks: Collection[Ask], key: EntryKey) -> bool:
-    """Whether any of these asks for just this name."""
-    word, name = key
-    return any(ask.word == word and ask.by_name(name) for ask in asks)
+    once: Names = field(default_factory=lambda: NOWHERE)
 
 
 class RulesInQuestion:

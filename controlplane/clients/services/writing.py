@@ -42,11 +42,11 @@ _ROWS: Final = {
 _OF_ROW: Final = {"sqlite": "json_extract(each.value, '$[{}]')", "postgresql": "(each.row ->> {})"}
 
 _REPLICA: Final = """
-    INSERT INTO clients_replica (id, host, pid, started_at, seen_at, stopped_at, nacks_dropped, serves)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+    INSERT INTO clients_replica (id, host, pid, started_at, seen_at, stopped_at, nacks_dropped, serves, fleet_batches)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
     ON CONFLICT (id) DO UPDATE SET
         seen_at = excluded.seen_at, stopped_at = excluded.stopped_at, nacks_dropped = excluded.nacks_dropped,
-        serves = excluded.serves
+        serves = excluded.serves, fleet_batches = clients_replica.fleet_batches + excluded.fleet_batches
 """
 # Rows of thousands of clients that come at once, or take a change, are one statement. With one for each, Python's lock
 # goes back and forth between this thread and the event loop as often, which costs both more than the writing does.
@@ -186,6 +186,7 @@ def _write_streams(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
             stopped_at,
             replica.nacks_dropped,
             _serves(replica.serves),
+            int(bool(batch.clients or batch.streams or batch.ends or batch.subscriptions)),
         ],
     )
     _at_once(
