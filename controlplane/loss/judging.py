@@ -106,9 +106,9 @@ class Judge:
     """
 
     def __init__(self, groups: Iterable[Group]) -> None:
-        self._groups = tuple(groups)
         self._takings: dict[tuple[Passage, Standing], _Taking] = {}
-        self._losing = [group for group in self._groups if any(self._taken(group, each) for each in group.standings)]
+        # Every standing is asked about: `losses` looks at each.
+        self._losing = [group for group in groups if True in [self._taken(group, each) for each in group.standings]]
 
     def taken(self) -> Mapping[str, frozenset[EntryKey]]:
         """By environment, what is taken from anybody who asks for it."""
