@@ -199,11 +199,11 @@ class _Taking:
         if self._users is None:
             (before, after), here, there = self._standing, self._passage.before, self._passage.after
             later = (
-                _Users(there, after, links[there.environment].then, self.names)
+                _Users(there, after, links[there.environment].then)
                 if there is not None and after is not None
                 else _NO_USERS
             )
-            self._users = (_Users(here, before, links[here.environment].now, self.names), later)
+            self._users = (_Users(here, before, links[here.environment].now), later)
         return self._users
 
 
@@ -215,13 +215,11 @@ class _Users:
         world: World | None,
         audience: Audience | None,
         links: Mapping[EntryKey, Collection[EntryKey]],
-        taken: Names,
     ) -> None:
         leads: dict[str, dict[str, list[EntryKey]]] = {}
         for (word, name), users in links.items():
-            if name in taken.get(word, ()):
-                for user_word, user in users:
-                    leads.setdefault(user_word, {}).setdefault(user, []).append((word, name))
+            for user_word, user in users:
+                leads.setdefault(user_word, {}).setdefault(user, []).append((word, name))
         self._leads = leads
         self._allowed: Names = (
             {word: world.allowed(audience, word, users) for word, users in leads.items()}
@@ -242,7 +240,7 @@ class _Users:
         return {word: frozenset(names) for word, names in found.items()}
 
 
-_NO_USERS = _Users(None, None, {}, {})
+_NO_USERS = _Users(None, None, {})
 
 
 def _counted(losing: Sequence[tuple[Group, Names]], connected: int) -> Loss:
