@@ -13,6 +13,7 @@ from controlplane.catalog.models import Environment
 from controlplane.catalog.selectors import EnvironmentState, environment_state
 from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.writing import change_start, environment_lock
+from controlplane.catalog.undoing import CREATED, Columns, Undoes
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
 from controlplane.errors import Conflict
 from controlplane.journal.services import audit_record
@@ -31,7 +32,9 @@ def environment_create(*, key: str, policy: EnvironmentPolicy, actor: Principal,
         raise Conflict(f"Environment '{key}' exists already.")
     last = Environment.objects.aggregate(last=models.Max("position"))["last"]
     environment = Environment.objects.create(key=key, position=1 if last is None else last + 1, **_columns(policy))
-    return _policy_change(environment, "environment.created", actor, request_id, message="environment created")
+    return _policy_change(
+        environment, "environment.created", actor, request_id, message="environment created", undo=CREATED
+    )
 
 
 @transaction.atomic(durable=True)
@@ -41,12 +44,13 @@ def environment_update(
     policy: EnvironmentPolicy,
     actor: Principal,
     before: EnvironmentPolicy | None = None,
+    undoes: Undoes | None = None,
     request_id: str = "",
 ) -> ChangeMade:
     """Give an environment this policy; one it already has makes no change.
 
-    `before` is the policy that `policy` was derived from. Raises NotFound, and Conflict when it is not in force any
-    more.
+    `before` is the policy that `policy` was derived from. `undoes`: the change that this takes back. Raises NotFound,
+    and Conflict when `before` is not in force any more.
     """
     environment = environment_lock(key=key)
     if before is not None and environment_state(environment).policy != before:
@@ -69,6 +73,8 @@ def environment_update(
         request_id,
         message=", ".join(_words(column, was[column], value) for column, value in changed.items()),
         detail={"before": was, "after": changed},
+        undo=Columns(was, changed).as_json(),
+        undoes=undoes,
     )
 
 
@@ -143,10 +149,18 @@ def _policy_change(
     request_id: str,
     *,
     message: str,
+    undo: Mapping[str, object],
     detail: Mapping[str, object] | None = None,
+    undoes: Undoes | None = None,
 ) -> ChangeMade:
     change = change_start(
-        environment=environment, kind=ChangeKind.POLICY, actor=actor, message=message[:1000], request_id=request_id
+        environment=environment,
+        kind=ChangeKind.POLICY,
+        actor=actor,
+        message=message[:1000],
+        undo=undo,
+        undoes=undoes,
+        request_id=request_id,
     )
     audit_record(
         actor=actor.name,

@@ -10,6 +10,7 @@ from controlplane.accounts.principal import SYSTEM, Principal
 from controlplane.catalog.choices import ChangeKind, QuarantineCause
 from controlplane.catalog.models import Environment, Quarantine, Resource, Revision, RevisionProof
 from controlplane.catalog.services.writing import change_start, environment_lock
+from controlplane.catalog.undoing import QuarantineMoved, Undoes
 from controlplane.catalog.values import ChangeMade, ProvenContent
 from controlplane.catalog.withholding import Withholding, marks_of, with_marks
 from controlplane.errors import Conflict, NotFound
@@ -33,10 +34,12 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
     incident: str = "",
     request_id: str = "",
     refused_by: Mapping[str, Iterable[str]] = NOBODY,
+    undoes: Undoes | None = None,
 ) -> ChangeMade:
     """Stop serving this revision: its last proven one is served instead. Where there is none, it is withheld from the
     kinds of clients that refuse it, or, unless some client acknowledged it, from everybody. `refused_by`: by kind, the
     marks of those that refused it (`client_mark`). A second call changes nothing but whom it is withheld from.
+    `undoes`: the change that this takes back.
 
     Raises NotFound, and Conflict when a newer revision took its place meanwhile.
     """
@@ -60,9 +63,14 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
         refused_by=with_marks({}, refused_by),
     )
     _choose_fallback(row.resource)
-    message = f"quarantine of {word} '{name}' r{revision}: {reason}"[:1000]
     change = change_start(
-        environment=environment, kind=ChangeKind.QUARANTINE, actor=actor, message=message, request_id=request_id
+        environment=environment,
+        kind=ChangeKind.QUARANTINE,
+        actor=actor,
+        message=f"quarantine of {word} '{name}' r{revision}: {reason}"[:1000],
+        undo=QuarantineMoved(word, name, revision, opened=True).as_json(),
+        undoes=undoes,
+        request_id=request_id,
     )
     audit_record(
         actor=actor.name,
@@ -142,16 +150,31 @@ def quarantine_probed(*, environment_key: str, word: str, name: str, version: st
 
 @transaction.atomic(durable=True)
 def quarantine_release(
-    *, environment_key: str, word: str, name: str, revision: int, reason: str, actor: Principal, request_id: str = ""
+    *,
+    environment_key: str,
+    word: str,
+    name: str,
+    revision: int,
+    reason: str,
+    actor: Principal,
+    request_id: str = "",
+    undoes: Undoes | None = None,
 ) -> ChangeMade:
-    """Serve this revision again. A second call changes nothing. Raises NotFound."""
+    """Serve this revision again. A second call changes nothing. `undoes`: the change that this takes back. Raises
+    NotFound.
+    """
     environment = environment_lock(key=environment_key)
     row = _revision(environment_key, word, name, revision)
-    return _release(row, environment, reason, actor, request_id)
+    return _release(row, environment, reason, actor, request_id, undoes)
 
 
 def _release(
-    row: Revision, environment: Environment, reason: str, actor: Principal, request_id: str = ""
+    row: Revision,
+    environment: Environment,
+    reason: str,
+    actor: Principal,
+    request_id: str = "",
+    undoes: Undoes | None = None,
 ) -> ChangeMade:
     word, name = row.resource.type, row.resource.name
     released = Quarantine.objects.filter(revision=row, released_at=None).update(
@@ -161,9 +184,14 @@ def _release(
         return ChangeMade(environment.key, "", environment.generation)
     _touch(row, environment)
     _choose_fallback(row.resource)
-    message = f"release of {word} '{name}' r{row.number}: {reason}"[:1000]
     change = change_start(
-        environment=environment, kind=ChangeKind.QUARANTINE, actor=actor, message=message, request_id=request_id
+        environment=environment,
+        kind=ChangeKind.QUARANTINE,
+        actor=actor,
+        message=f"release of {word} '{name}' r{row.number}: {reason}"[:1000],
+        undo=QuarantineMoved(word, name, row.number, opened=False).as_json(),
+        undoes=undoes,
+        request_id=request_id,
     )
     audit_record(
         actor=actor.name,
