@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from controlplane.errors import Conflict
 from xdscore.findings import Finding, Severity
 
-OwnerChanged = tuple[str, str, str, str]
-"""Of a resource: (type word, name, its owner before, its owner after)."""
+OwnerMoved = tuple[str, str, str, str]
+"""Of a resource: (type word, name, whose it was, whose it became)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,13 @@ class QuarantineMoved:
 CREATED: Mapping[str, object] = {"created": True}
 
 
-def owners_as_json(owners: Iterable[OwnerChanged]) -> dict[str, object]:
-    """As `Change.undo` keeps them; nothing where no owner changed."""
+def owners_as_json(owners: Iterable[OwnerMoved]) -> dict[str, object]:
+    """As `Change.undo` keeps them; nothing where there are none."""
     kept = [list(each) for each in owners]
     return {"owners": kept} if kept else {}
 
 
-def owners_of(undo: Mapping[str, object] | None) -> tuple[OwnerChanged, ...]:
+def owners_of(undo: Mapping[str, object] | None) -> tuple[OwnerMoved, ...]:
     """The inverse of `owners_as_json`."""
     kept = (undo or {}).get("owners", [])
     return tuple((word, name, before, after) for word, name, before, after in kept)  # type: ignore[attr-defined]  # as_json

@@ -100,6 +100,12 @@ ROWS: Mapping[str, Mapping[int, str]] = {
     },
     "rollout release": {DONE: "", NO: "-e nowhere"},
     "snapshot export": {DONE: "{epoch}", NO: "999999"},
+    "undo": {
+        DONE: "{undoable} --reason again",
+        NO: "00000000-0000-0000-0000-000000000000 --reason again",
+        CONFLICT: "{overtaken} --reason again",
+        UNDECIDED: "{undoable} --reason again --wait --timeout 0ms",
+    },
     "validate": {DONE: "-f {good}", NO: "-f {bad}"},
     "watch": {
         DONE: "cluster m --ads {ads} --once",

@@ -60,7 +60,7 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
         held, held_after = environment.hold_reason, _hold_after(environment, hold, hold_back)
         if not planned.effective and held == held_after:
             return ChangeMade(environment_key, "", environment.generation)
-        undo = owners_as_json(planned.owners_changed(owner))
+        undo = owners_as_json(planned.owners_moved(owner))
         if held != held_after:
             hold_told(environment=environment_key, before=held, after=held_after, actor=actor)
             environment.hold_reason = held_after

@@ -16,7 +16,7 @@ from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.services.orphans import orphans_of
 from controlplane.catalog.services.sizes import sizes_after
 from controlplane.catalog.services.strictness import refuse_missing
-from controlplane.catalog.undoing import OwnerChanged
+from controlplane.catalog.undoing import OwnerMoved
 from controlplane.catalog.values import (
     Delete,
     Edit,
@@ -135,14 +135,19 @@ class Plan:
         """What becomes of each resource."""
         return tuple(edit.outcome(self.current.get(edit.key)) for edit in self.effective)
 
-    def owners_changed(self, owner: str | None) -> tuple[OwnerChanged, ...]:
-        """Of what is there and goes on being there, whose it was and whose it becomes in a write of this owner."""
+    def owners_moved(self, owner: str | None) -> tuple[OwnerMoved, ...]:
+        """Whose each resource was and whose it becomes in a write of this owner, where that differs or it is deleted:
+        whoever makes a name again may make it another owner's.
+        """
         found = []
         for edit in self.effective:
-            resource, after = self.current.get(edit.key), edit.owner(owner)
-            if resource is None or not is_present(resource) or edit.parsed is None or after in (None, resource.owner):
+            resource = self.current.get(edit.key)
+            if resource is None or not is_present(resource):
                 continue
-            found.append((*edit.key, resource.owner, after))
+            becomes = edit.owner(owner)
+            after = resource.owner if becomes is None else becomes
+            if edit.parsed is None or after != resource.owner:
+                found.append((*edit.key, resource.owner, after))
         return tuple(found)
 
     @property

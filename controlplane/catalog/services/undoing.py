@@ -131,7 +131,7 @@ def _written(change: Change) -> tuple[_Written, ...]:
 
 
 def _edits(change: Change, written: Iterable[_Written]) -> list[Edit]:
-    owners = {(word, name): (before, after) for word, name, before, after in owners_of(change.undo)}
+    owners = {(word, name): (was, became) for word, name, was, became in owners_of(change.undo)}
     edits: list[Edit] = []
     findings: list[Finding] = []
     for each in written:
@@ -147,9 +147,8 @@ def _edits(change: Change, written: Iterable[_Written]) -> list[Edit]:
         if isinstance(found, Refused):
             findings += [finding.about(word, name) for finding in found.findings]
             continue
-        owner_before, owner_after = owners.get((word, name), ("", ""))
-        restored = owner_before if resource.owner == owner_after and owner_before != owner_after else None
-        edits.append(Put(found, expect, restored))
+        was, became = owners.get((word, name), (None, None))
+        edits.append(Put(found, expect, was if resource.deleted or resource.owner == became else None))
     if findings:
         raise InputInvalid(
             f"What change {str(change.public_id)[:8]} found is not valid any more. Nothing was changed.",
