@@ -92,7 +92,13 @@ def restored_by(edits: Sequence[EditDone]) -> tuple[Restored, ...]:
 def access_way(restored: Sequence[Restored], now: AccessNow, limits: Limits) -> Way:
     """The way back of a change of access."""
     found = [finding for each in restored for finding in _own_obstacles(each, now, limits)]
-    return Way(tuple(each.sentence for each in restored), (*found, *_shared_obstacles(restored, now, limits)))
+    moved = [each for each in restored if now.state(each.subject, each.id) != each.before]
+    since = (now.changed_by.get((each.subject, each.id), ("", ""))[1] for each in moved)
+    return Way(
+        tuple(each.sentence for each in restored),
+        (*found, *_shared_obstacles(restored, now, limits)),
+        tuple(dict.fromkeys(change for change in since if change)),
+    )
 
 
 def rule_of(state: State) -> RuleDraft:

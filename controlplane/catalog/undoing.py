@@ -94,15 +94,15 @@ def quarantine_of(undo: Mapping[str, object] | None) -> QuarantineMoved | None:
 
 @dataclass(frozen=True, slots=True)
 class WrittenResource:
-    """One resource of a change. `wrote`: the revision that the change made of it, `before`: the one it found, 0 where
-    there was no resource; `stands`: whether the resource now is what the change left, whoever wrote it last.
+    """One resource of a change. `before`: the revision that the change found, 0 where there was no resource; `deleted`:
+    the change deleted it; `stands`: whether the resource now is what the change left, whoever wrote it last.
     `author` and `change` are those of its last revision.
     """
 
     word: str
     name: str
-    wrote: int
     before: int
+    deleted: bool
     now: int
     stands: bool
     author: str
@@ -111,15 +111,20 @@ class WrittenResource:
     @property
     def way_back(self) -> str:
         """What taking the change back makes of it, as the end of a sentence."""
-        return f"becomes what r{self.before} was" if self.before else "is deleted"
+        if not self.before:
+            return "is deleted"
+        return f"is there again, as r{self.before} was" if self.deleted else f"becomes what r{self.before} was"
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What taking a change back would do, in sentences; or why it cannot be done, every reason at once."""
+    """What taking a change back would do, in sentences; or why it cannot be done, every reason at once. `since`: the
+    changes that stand in the way, by their ids.
+    """
 
     steps: tuple[str, ...] = ()
     obstacles: tuple[Finding, ...] = ()
+    since: tuple[str, ...] = ()
 
     def go(self, change: str) -> None:
         """Raises Conflict where there is an obstacle."""
@@ -146,6 +151,7 @@ def resources_way(written: Sequence[WrittenResource]) -> Way:
             for each in written
             if not each.stands
         ),
+        tuple(dict.fromkeys(each.change for each in written if not each.stands)),
     )
 
 
@@ -154,19 +160,20 @@ def columns_way(columns: Columns, now: Mapping[str, object], changed_by: Mapping
     change of it.
     """
     steps = tuple(_restored(column, value) for column, value in columns.before.items())
-    obstacles = []
+    obstacles, since = [], []
     for column, value in columns.after.items():
         if now.get(column) == value:
             continue
         author, change = changed_by.get(column, ("", ""))
         by = f": by {author} in change {change[:8]}" if change else ""
+        since += [change] if change else []
         obstacles.append(
             obstacle(
                 f"{_setting(column)} was changed again since{by}.",
                 hint="Take that change back first, or set the policy you want on the environment's page.",
             )
         )
-    return Way(steps, tuple(obstacles))
+    return Way(steps, tuple(obstacles), tuple(dict.fromkeys(since)))
 
 
 def obstacle(detail: str, *, hint: str = "", word: str = "", name: str = "") -> Finding:

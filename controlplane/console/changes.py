@@ -234,6 +234,7 @@ class ChangeUndoPage(Page):
             "steps": way.steps[:_MAX_STEPS],
             "step_count": len(way.steps),
             "obstacles": way.obstacles[:_MAX_FINDINGS],
+            "since": way.since[:_MAX_UNDONE],
             "possible": back is None and way.steps and not way.obstacles,
             "reason": request.POST.get("reason", "") if error is not None else "",
             "max_reason": MAX_REASON_CHARS,

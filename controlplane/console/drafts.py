@@ -67,7 +67,7 @@ class NameTaken(Conflict):
             resource_name=parsed.name,
         )
         field = parsed.type.name_field if parsed.type.name_field in manifest.tree else "name"
-        super().__init__(f"{detail} Nothing was changed.", findings=(manifest.located(finding, (field,)),))
+        super().__init__("The name is taken. Nothing was changed.", findings=(manifest.located(finding, (field,)),))
 
 
 def media_of_text(text: str) -> Media:

@@ -24,7 +24,7 @@ HOSTILE = "<img src=x onerror=alert(1)>\u202e"
 
 @pytest.fixture
 def admin(sign_in: SignIn) -> Client:
-    return sign_in()
+    return sign_in(None, "default")
 
 
 def shown(client: Client, path: str) -> str:
@@ -38,7 +38,7 @@ def revision() -> int:
 def test_change__somebody_may_take_it_back__one_click_leads_to_a_form_with_a_reason(
     sign_in: SignIn, written: str
 ) -> None:
-    operator = sign_in(Role.OPERATOR)
+    operator = sign_in(Role.OPERATOR, "default")
 
     change = shown(operator, f"/changes/{written}")
     form = shown(operator, f"/changes/{written}/undo")
@@ -71,7 +71,7 @@ def test_change__taken_back__says_so_in_the_list_too_and_both_lead_to_each_other
 
 
 def test_undo__of_a_rule_without_preview__is_one_form_away(sign_in: SignIn, written: str) -> None:
-    editor = sign_in(Role.ACCESS_EDITOR)
+    editor = sign_in(Role.ACCESS_EDITOR, "default")
     made = rule_create(environment_key="default", draft=RuleDraft(Effect.DENY, "*"), actor=DANA)
 
     assert f"Access rule {made.id} is deleted." in shown(editor, f"/changes/{made.change_id}/undo")
@@ -90,6 +90,7 @@ def test_undo__written_again_since__names_who_and_offers_no_form(admin: Client, 
 
     said = f"The cluster 'pay' was written again since: r3 by dana in change {newer[:8]}."
     assert said in form
+    assert f'<a href="/changes/{newer}">' in form
     assert 'name="reason"' not in form
     assert sent.status_code == 409
     assert html.unescape(sent.content.decode()).count(said) == 1
@@ -127,7 +128,7 @@ def test_undo__sent_twice__the_second_leads_to_the_first(admin: Client, written:
 def test_undo__whoever_may_not_write_it__is_refused_and_shown_no_button(
     sign_in: SignIn, written: str, role: Role
 ) -> None:
-    client = sign_in(role)
+    client = sign_in(role, "default")
 
     change = page(client, f"/changes/{written}")
     form = client.get(f"/changes/{written}/undo")

@@ -1,7 +1,7 @@
 """Takes back one change of resources or of an environment's settings, as a new one: history only grows."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import models
 
@@ -45,8 +45,8 @@ class _Written:
         return WrittenResource(
             word=resource.type,
             name=resource.name,
-            wrote=self.row.number,
             before=self.before.number if self.before is not None else 0,
+            deleted=self.row.blob_id is None,
             now=head.number,
             # By content: what was taken back and is in force again stands as it was written.
             stands=(head.blob_id, head.ttl_ms) == (self.row.blob_id, self.row.ttl_ms),
@@ -61,7 +61,7 @@ def resources_undo_way(*, change: Change) -> Way:
     columns = columns_of(change.undo)
     if columns is None or Environment.objects.get(pk=change.environment_id).hold_reason != columns.after["hold_reason"]:
         return way
-    return Way((*way.steps, *columns_way(columns, columns.after, {}).steps), way.obstacles)
+    return replace(way, steps=(*way.steps, *columns_way(columns, columns.after, {}).steps))
 
 
 def resources_undo(
@@ -73,7 +73,7 @@ def resources_undo(
     Raises Conflict naming each resource that was written since, by whom and in which change; InputInvalid when what was
     there is refused by the rules of today, with every finding; and what `change_apply` raises.
     """
-    written = _written(change)
+    written = _written(change, contents=True)
     resources_way([each.value for each in written]).go(undoes.change)
     try:
         return change_apply(
@@ -119,12 +119,14 @@ def settings_undo(
     )
 
 
-def _written(change: Change) -> tuple[_Written, ...]:
+def _written(change: Change, *, contents: bool = False) -> tuple[_Written, ...]:
     rows = Revision.objects.filter(change=change).select_related("resource__head__change")
     next_is_of_change = Revision.objects.filter(
         change=change, resource=models.OuterRef("resource"), number=models.OuterRef("number") + 1
     )
-    earlier = Revision.objects.filter(models.Exists(next_is_of_change), blob__isnull=False).select_related("blob")
+    earlier = Revision.objects.filter(models.Exists(next_is_of_change), blob__isnull=False)
+    if contents:
+        earlier = earlier.select_related("blob")
     before = {row.resource_id: row for row in earlier}
     ordered = rows.order_by("resource__type", "resource__name")
     return tuple(_Written(row, before.get(row.resource_id)) for row in ordered)

@@ -24,9 +24,11 @@ def quarantine_undo_way(*, environment_key: str, moved: QuarantineMoved) -> Way:
     if last.released_at is None:
         return Way(steps, (obstacle(f"{moved.subject} was quarantined again since: by {last.opened_by}."),))
     if head is not None and head.pk != last.revision_id:
-        by = f"r{head.number} by {head.change.author} in change {str(head.change.public_id)[:8]}"
+        newer = str(head.change.public_id)
+        by = f"r{head.number} by {head.change.author} in change {newer[:8]}"
         hint = "Take that change back, or quarantine what is current in its incident."
-        return Way(steps, (obstacle(f"{moved.subject} is not current any more: {by} took its place.", hint=hint),))
+        said = obstacle(f"{moved.subject} is not current any more: {by} took its place.", hint=hint)
+        return Way(steps, (said,), (newer,))
     return Way(steps)
 
 

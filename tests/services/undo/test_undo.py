@@ -6,27 +6,17 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from controlplane.access.models import AccessEdit
-from controlplane.access.selectors import group_get, rule_list, rule_state
 from controlplane.access.services import (
     case_create,
-    group_create,
-    group_delete,
-    group_update,
-    rule_create,
-    rule_delete,
-    rule_move,
-    rule_update,
 )
-from controlplane.access.values import Case, GroupDraft, RuleDraft
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal, Role, Scope
-from controlplane.builder.services import builds_sweep
+from controlplane.access.values import Case
+from controlplane.accounts.principal import Principal, Role, Scope
 from controlplane.catalog.choices import ChangeKind, QuarantinePolicy
 from controlplane.catalog.models import Change, Environment, Quarantine, Resource, Revision
 from controlplane.catalog.rollbacks import undone_by, undone_of
-from controlplane.catalog.selectors import change_get, environment_get, resource_get
+from controlplane.catalog.selectors import change_get, resource_get
 from controlplane.catalog.services import change_apply, change_start, environment_create, environment_update
-from controlplane.catalog.values import ChangeMade, Delete, Edit, EnvironmentPolicy, Put
+from controlplane.catalog.values import ChangeMade, Delete, EnvironmentPolicy, Put
 from controlplane.databases import READER
 from controlplane.errors import Conflict, Forbidden, InputInvalid, NotFound
 from controlplane.incidents.models import Incident
@@ -34,79 +24,38 @@ from controlplane.incidents.services import digest, incident_quarantine, inciden
 from controlplane.journal.models import AuditEvent
 from controlplane.snapshots.rollback import environment_rollback
 from controlplane.undo.rights import may_undo
-from controlplane.undo.services import Undone, change_undo, undo_way
+from controlplane.undo.services import undo_way
 from tests.services.incidents.fleet import Fleet, held, publish, rebuild
+from tests.services.undo.hands import (
+    DANA,
+    OPAL,
+    policy,
+    put,
+    refusals,
+    rule,
+    settings,
+    timeout,
+    undo,
+)
 from tests.support.manifests import Tree, cluster, parsed, tls_secret
 from xdscore.access import Effect
-from xdscore.client_groups import Trust
-from xdscore.resource_types import CLUSTER, SECRET
-from xdscore.selectors import ClientFacts, Selector
+from xdscore.resource_types import SECRET
+from xdscore.selectors import ClientFacts
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", READER]),
     pytest.mark.usefixtures("database"),
 ]
 
-DANA, OPAL = (Principal(name, ADMIN_SCOPES) for name in ("dana", "opal"))
-EDGE = GroupDraft("edge", (Selector(node_cluster="edge", metadata={"zone": "eu-*"}),), Trust.DECLARED)
-DENY_ALL = RuleDraft(Effect.DENY, "*")
-
-
-def put(*trees: Tree, owner: str | None = None, delete: tuple[str, ...] = (), actor: Principal = DANA) -> ChangeMade:
-    edits: list[Edit] = [*(Put(parsed(tree)) for tree in trees), *(Delete(CLUSTER, name) for name in delete)]
-    return change_apply(environment_key="default", edits=edits, actor=actor, message="why", owner=owner)
-
-
-def undo(change: str, actor: Principal = OPAL) -> Undone:
-    return change_undo(public_id=change, reason="it broke", actor=actor, request_id="r-1")
-
-
-def timeout(name: str) -> str:
-    """What a cluster's connect_timeout is, as bytes tell it; "gone" where there is none."""
-    try:
-        content = resource_get(environment_key="default", kind=CLUSTER, name=name)
-    except NotFound:
-        return "gone"
-    return next(
-        (text for text in ("2s", "3s") if parsed(cluster(name, connect_timeout=text)).any_bytes == content.any_bytes),
-        "first",
-    )
-
-
-def policy() -> EnvironmentPolicy:
-    return environment_get(key="default").policy
-
-
-def settings(**values: object) -> str:
-    now = policy()
-    changed = replace(now, **values)  # type: ignore[arg-type]  # fields of a policy
-    return environment_update(key="default", policy=changed, before=now, actor=DANA).change_id
-
-
-def rule(draft: RuleDraft = DENY_ALL, *, first: bool = False) -> tuple[int, str]:
-    made = rule_create(environment_key="default", draft=draft, actor=DANA, first=first)
-    return made.id, made.change_id
-
-
-def rules() -> list[tuple[int, dict[str, object]]]:
-    return [(row.pk, rule_state(row).draft.as_json()) for row in rule_list(environment_key="default")]
-
-
-def refusals(change: str) -> list[str]:
-    """What stands in the way of taking a change back, which must be all that happens."""
-    before = Change.objects.count()
-    with pytest.raises(Conflict, match="cannot be taken back") as refused:
-        undo(change)
-    assert Change.objects.count() == before
-    assert [each.detail for each in undo_way(change=change_get(public_id=change)).obstacles] == [
-        each.detail for each in refused.value.findings
-    ]
-    return [each.detail for each in refused.value.findings]
-
 
 def test_undo__resources_created_updated_deleted_in_one_change__each_becomes_what_it_was() -> None:
     put(cluster("a"), cluster("gone", connect_timeout="3s"))
     made = put(cluster("a", connect_timeout="2s"), cluster("new"), delete=("gone",))
+    assert undo_way(change=change_get(public_id=made.change_id)).steps == (
+        "The cluster 'a' becomes what r1 was.",
+        "The cluster 'gone' is there again, as r1 was.",
+        "The cluster 'new' is deleted.",
+    )
 
     undone = undo(made.change_id)
 
@@ -255,123 +204,6 @@ def test_undo__of_a_rollback_whose_hold_was_released__leaves_the_hold_alone() ->
     undo(rolled.change_id)
 
     assert (timeout("a"), policy().hold) == ("2s", "another matter")
-
-
-def test_undo__of_a_rule_that_takes_everything__is_one_change_without_it() -> None:
-    put(cluster("a"))
-    number, change = rule()
-
-    undone = undo(change)
-    builds_sweep()
-
-    assert rules() == []
-    row = change_get(public_id=undone.change)
-    assert (row.kind, row.undoes) == ("access", change)
-    [edit] = AccessEdit.objects.filter(change=row)
-    assert (edit.subject_id, edit.action, edit.after) == (number, "deleted", None)
-
-
-def test_undo__of_a_deleted_rule__it_is_there_again_with_its_number_place_and_groups() -> None:
-    group_create(environment_key="default", draft=EDGE, actor=DANA)
-    number, _ = rule(RuleDraft(Effect.DENY, "pay*", client_groups=("edge",), types=("cluster",), message="ask"))
-    before = rules()
-    deleted = rule_delete(environment_key="default", rule_id=number, actor=DANA)
-
-    undo(deleted.change_id)
-
-    assert rules() == before
-
-
-def test_undo__of_a_move__both_rules_have_their_places_again() -> None:
-    first, _ = rule(RuleDraft(Effect.ALLOW, "a"))
-    rule(RuleDraft(Effect.ALLOW, "b"))
-    before = rules()
-    moved = rule_move(environment_key="default", rule_id=first, earlier=False, actor=DANA)
-    assert rules() != before
-
-    undo(moved.change_id)
-
-    assert rules() == before
-
-
-def test_undo__of_a_rule_that_made_others_give_way__all_have_their_places_again() -> None:
-    rule(RuleDraft(Effect.ALLOW, "a", position=1))
-    before = rules()
-    _, change = rule(first=True)
-    assert len(AccessEdit.objects.filter(change__public_id=change)) == 2
-
-    undo(change)
-
-    assert rules() == before
-
-
-def test_undo__of_a_group__renamed_or_deleted__it_is_what_it_was() -> None:
-    made = group_create(environment_key="default", draft=EDGE, actor=DANA)
-    renamed = group_update(environment_key="default", key="edge", draft=replace(EDGE, key="rim"), actor=DANA)
-    undo(renamed.change_id)
-    assert group_get(environment_key="default", key="edge").id == made.id
-    deleted = group_delete(environment_key="default", key="edge", actor=DANA)
-
-    undo(deleted.change_id)
-
-    again = group_get(environment_key="default", key="edge")
-    assert (again.id, again.draft) == (made.id, EDGE)
-
-
-def test_undo__of_a_group_that_rules_speak_of__names_the_rules() -> None:
-    made = group_create(environment_key="default", draft=EDGE, actor=DANA)
-    number, _ = rule(replace(DENY_ALL, client_groups=("edge",)))
-
-    assert refusals(made.change_id) == [f"Client group 'edge' cannot be deleted: access rules speak of it: {number}."]
-
-
-def test_undo__of_a_rule_that_was_changed_or_deleted_since__names_who_did() -> None:
-    number, change = rule()
-    later = rule_update(environment_key="default", rule_id=number, draft=replace(DENY_ALL, pattern="b*"), actor=OPAL)
-
-    assert refusals(change) == [
-        f"Access rule {number} was changed again since: by opal in change {later.change_id[:8]}."
-    ]
-
-    gone = rule_delete(environment_key="default", rule_id=number, actor=DANA)
-    assert refusals(later.change_id) == [f"Access rule {number} is gone: by dana in change {gone.change_id[:8]}."]
-
-
-def test_undo__of_a_deleted_rule_whose_place_is_taken_and_whose_group_is_gone__says_both() -> None:
-    group_create(environment_key="default", draft=EDGE, actor=DANA)
-    number, _ = rule(replace(DENY_ALL, client_groups=("edge",), position=10))
-    deleted = rule_delete(environment_key="default", rule_id=number, actor=DANA)
-    group_delete(environment_key="default", key="edge", actor=DANA)
-    other, _ = rule(replace(DENY_ALL, position=10))
-
-    said = refusals(deleted.change_id)
-
-    assert len(said) == 2
-    assert "would not be taken today" in said[0]
-    assert "'edge'" in said[0]
-    assert said[1] == f"Access rule {number} cannot have its position 10 again: Access rule {other} has it."
-
-
-def test_undo__of_a_rule_whose_group_has_another_key__says_why_it_differs() -> None:
-    group_create(environment_key="default", draft=EDGE, actor=DANA)
-    number, change = rule(replace(DENY_ALL, client_groups=("edge",)))
-    group_update(environment_key="default", key="edge", draft=replace(EDGE, key="rim"), actor=OPAL)
-
-    assert refusals(change) == [
-        f"Access rule {number} was changed again since: a client group it speaks of has another key now."
-    ]
-
-
-def test_undo__that_would_break_a_blocking_case__is_refused() -> None:
-    put(cluster("a"))
-    _, change = rule()
-    case = Case(ClientFacts(node_id="n"), "cluster", "a", Effect.DENY)
-    case_create(environment_key="default", case=case, blocking=True, actor=DANA)
-
-    with pytest.raises(Conflict, match="blocking access case"):
-        undo(change)
-
-    assert len(rules()) == 1
 
 
 def test_undo__of_settings__only_what_the_change_wrote_goes_back() -> None:
