@@ -74,6 +74,7 @@ PAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "export": ("/e/{env}/export?type=cluster&name={name}",),
     "changes": ("/e/{env}/changes", "/e/{env}/changes?text=service"),
     "change": ("/changes/{change}", "/changes/{change}?part=progress"),
+    "change-undo": ("/changes/{change}/undo",),
     "snapshots": ("/e/{env}/snapshots",),
     "snapshot": ("/e/{env}/snapshots/{epoch}",),
     "compare": ("/e/{env}/compare?from=1&to=live", "/e/{env}/compare?from=1&to={epoch}"),

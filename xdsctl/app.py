@@ -19,6 +19,7 @@ from xdsctl.commands import (
     resources,
     rollout,
     snapshots,
+    undo,
 )
 from xdsctl.output import Format, Printer
 from xdsctl.session import Session
@@ -29,7 +30,8 @@ EPILOG = (
     "XDSCTL_SERVER and XDSCTL_TOKEN are enough. A server's first token is in the file admin.token of its home; "
     "'Tokens' in its console makes others.\n\n"
     "A change, from file to fleet: 'xdsctl validate -f DIR', 'xdsctl diff -f DIR', 'xdsctl apply -f DIR -m WHY "
-    "--wait', and back: 'xdsctl rollout history', 'xdsctl rollout undo --to EPOCH --reason WHY'.\n\n"
+    "--wait', and back: 'xdsctl undo CHANGE --reason WHY' for that change alone, 'xdsctl rollout history' and 'xdsctl "
+    "rollout undo --to EPOCH --reason WHY' for all resources.\n\n"
     "Exit status: 0 done, 1 the answer is no, 2 wrong usage, 3 no answer from the server, 4 conflict, 5 time ran out."
 )
 
@@ -118,6 +120,7 @@ for _module in (
     manifests,
     resources,
     rollout,
+    undo,
     clients,
     explain,
     incidents,

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 
+from django.conf import settings
 from django.db import models
 
 from controlplane.access.choices import EditAction, EditSubject
-from controlplane.access.models import AccessCase, AccessEdit, AccessRule, ClientGroup
+from controlplane.access.models import AccessCase, AccessEdit, AccessRule, AccessRuleGroup, ClientGroup
 from controlplane.access.review import case_run
+from controlplane.access.undoing import AccessNow, access_way, restored_by
 from controlplane.access.values import (
     Case,
     CaseResult,
@@ -18,10 +20,13 @@ from controlplane.access.values import (
     RuleState,
     SavedCase,
 )
+from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import environment_get
+from controlplane.catalog.undoing import Way
 from controlplane.errors import NotFound
 from xdscore.access import AccessTable, Effect
 from xdscore.client_groups import Trust
+from xdscore.limits import Limits
 from xdscore.selectors import ClientFacts, Selector
 
 
@@ -126,10 +131,36 @@ def edit_list(
     return rows.order_by("-pk")
 
 
-def edits_of_change(*, change_id: str, limit: int) -> tuple[EditDone, ...]:
-    """The first of what one change did to groups and rules, in order."""
+def edits_of_change(*, change_id: str, limit: int | None = None) -> tuple[EditDone, ...]:
+    """What one change did to groups and rules, or the first of it, in order."""
     rows = AccessEdit.objects.filter(change__public_id=change_id).select_related("change").order_by("pk")
     return tuple(edit_done(row) for row in rows[:limit])
+
+
+def access_undo_way(*, change: Change) -> Way:
+    """What taking back this change of rules or groups would do now."""
+    edits = edits_of_change(change_id=str(change.public_id))
+    now = _access_now(environment_key=change.environment.key, after=change)
+    limits: Limits = settings.PARLEY.limits
+    return access_way(restored_by(edits), now, limits)
+
+
+def _access_now(*, environment_key: str, after: Change) -> AccessNow:
+    """The rules and groups as they are, with who wrote what of those that a change wrote after it."""
+    groups = {row.pk: group_state(row).draft.as_json() for row in group_list(environment_key=environment_key)}
+    rules = {row.pk: rule_state(row).draft.as_json() for row in rule_list(environment_key=environment_key)}
+    links = AccessRuleGroup.objects.filter(group__environment__key=environment_key)
+    spoken_of: dict[int, list[int]] = {}
+    for rule, group in links.order_by("rule").values_list("rule", "group"):
+        spoken_of.setdefault(group, []).append(rule)
+    later = edit_list(environment_key=environment_key).filter(
+        change__generation__gt=after.generation,
+        subject_id__in=AccessEdit.objects.filter(change=after).values("subject_id"),
+    )
+    changed_by = {
+        (done.subject, done.subject_id): (done.author, done.change_id) for done in map(edit_done, later.order_by("pk"))
+    }
+    return AccessNow(environment_key, rules, groups, spoken_of, changed_by)
 
 
 def edit_done(row: AccessEdit) -> EditDone:

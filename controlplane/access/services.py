@@ -17,20 +17,24 @@ from controlplane.access.review import cases_broken, rules_shadowed
 from controlplane.access.selectors import (
     access_table,
     access_table_read,
+    access_undo_way,
     case_list,
     case_state,
     client_json,
+    edits_of_change,
     group_get,
     rule_get,
     rule_list,
     rule_state,
 )
+from controlplane.access.undoing import Restored, action_of, restored_by
 from controlplane.access.values import AccessWritten, Case, GroupDraft, GroupState, RuleDraft, RuleState, SavedCase
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.guarding import NO_CONSENT, OF_ITSELF, Consent, Prospect
-from controlplane.catalog.models import Environment
+from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import change_start, environment_lock, loss_accept
+from controlplane.catalog.undoing import Undoes
 from controlplane.errors import Conflict, InputInvalid, NotFound
 from controlplane.journal.services import audit_record
 from xdscore.access import AccessTable, Effect
@@ -44,8 +48,8 @@ _FAR = 1_000_000_001
 # More would be tried at every change of a rule, under the environment's lock.
 _MAX_CASES = 1_000
 
-Shift = tuple[int, Mapping[str, object], Mapping[str, object]]
-"""A rule that changed because of another one: its id, its state before and after."""
+Shift = tuple[int, Mapping[str, object] | None, Mapping[str, object] | None]
+"""What changed together with another one of its kind: its id, its state before and after, None where there is none."""
 
 
 @transaction.atomic(durable=True)
@@ -223,6 +227,31 @@ def rule_move(
     )
 
 
+@transaction.atomic(durable=True)
+def access_undo(
+    *, change: Change, undoes: Undoes, actor: Principal, request_id: str = "", consent: Consent = NO_CONSENT
+) -> AccessWritten:
+    """Take back what a change did to rules and groups; what was deleted comes back under the id that it had.
+
+    Raises Conflict naming everything that stands in the way, and when a blocking case would break; and LossRefused.
+    """
+    writing = _Writing(change.environment.key, actor, request_id, consent, dry_run=False)
+    access_undo_way(change=change).go(undoes.change)
+    restored = restored_by(edits_of_change(change_id=undoes.change))
+    _restore_groups([each for each in restored if each.subject is EditSubject.GROUP], writing)
+    _restore_rules([each for each in restored if each.subject is EditSubject.RULE], writing)
+    first, *others = restored
+    return writing.finish(
+        first.subject,
+        first.id,
+        first.action,
+        first.before,
+        first.after,
+        also=[(each.id, each.before, each.after) for each in others],
+        undoes=undoes,
+    )
+
+
 def default_effect_check(*, environment_key: str, default: Effect) -> None:
     """Try the saved cases against another default effect. Raises NotFound, and Conflict when a blocking one breaks."""
     before = access_table(environment_key=environment_key)
@@ -289,11 +318,13 @@ class _Writing:
         after: Mapping[str, object] | None,
         *,
         also: Sequence[Shift] = (),
+        undoes: Undoes | None = None,
     ) -> AccessWritten:
         """Try the cases, judge what clients would lose, then record the change; in a dry run, take it all back. Raises
         Conflict when a blocking case breaks, and LossRefused.
 
-        `also`: others of the same kind that changed with it, each with its state before and after.
+        `also`: others of the same kind that changed with it, each with its state before and after. `undoes`: the change
+        that this takes back.
         """
         table = _table(self.environment)
         warnings = _refuse_broken(self._before, table, self.environment.key)
@@ -304,6 +335,7 @@ class _Writing:
             kind=ChangeKind.ACCESS,
             actor=self._actor,
             message=_words(subject, subject_id, action, after if after is not None else before or {}),
+            undoes=undoes,
             request_id=self._request_id,
             loss=loss,
         )
@@ -320,7 +352,7 @@ class _Writing:
                 change=change,
                 subject=subject.value,
                 subject_id=other_id,
-                action=EditAction.UPDATED.value,
+                action=action_of(other_before, other_after).value,
                 before=other_before,
                 after=other_after,
             )
@@ -338,6 +370,33 @@ class _Writing:
             transaction.set_rollback(True)
             return AccessWritten(subject_id, row, "", findings, loss)
         return AccessWritten(subject_id, row, str(change.public_id), findings, loss)
+
+
+def _restore_groups(restored: Sequence[Restored], writing: _Writing) -> None:
+    groups = ClientGroup.objects.filter(environment=writing.environment)
+    for each in restored:
+        if each.group is None:
+            groups.filter(pk=each.id).delete()
+        elif each.before is None:
+            groups.create(pk=each.id, environment=writing.environment, **_group_columns(each.group))
+        else:
+            groups.filter(pk=each.id).update(**_group_columns(each.group))
+
+
+def _restore_rules(restored: Sequence[Restored], writing: _Writing) -> None:
+    rules = AccessRule.objects.filter(environment=writing.environment)
+    rules.filter(pk__in=[each.id for each in restored if each.after is None]).delete()
+    # Out of each other's way first, because a position is one rule's at every moment.
+    rules.filter(pk__in=[each.id for each in restored]).update(position=models.F("position") + _FAR)
+    for each in restored:
+        if each.rule is None:
+            continue
+        if each.before is None:
+            rules.create(pk=each.id, environment=writing.environment, **_rule_columns(each.rule))
+        else:
+            rules.filter(pk=each.id).update(**_rule_columns(each.rule))
+            AccessRuleGroup.objects.filter(rule_id=each.id).delete()
+        _link_groups(each.id, writing, each.rule)
 
 
 def _words(subject: EditSubject, subject_id: int, action: EditAction, row: Mapping[str, object]) -> str:

@@ -38,6 +38,7 @@ EXAMPLES: Final[Mapping[str, Any]] = {
     "apply": {"resources": [_CLUSTER], "delete": [{"type": "cluster", "name": "old"}], "message": "new weights"},
     "validate": {"resources": [_CLUSTER]},
     "environment_rollback": {"to_epoch": 1, "reason": "checkout fails", "hold": True},
+    "change_undo": {"reason": "every listener is gone"},
     "client_group_create": _GROUP,
     "client_group_replace": _GROUP,
     "client_group_update": {"matchers": [{"identity": "spiffe://corp/ns/pay/sa/*"}]},

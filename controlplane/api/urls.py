@@ -14,7 +14,7 @@ from controlplane.api.views.access_cases import (
 from controlplane.api.views.apply import ApplyView
 from controlplane.api.views.audit import AuditView
 from controlplane.api.views.bootstrap import BootstrapView
-from controlplane.api.views.changes import ChangeView
+from controlplane.api.views.changes import ChangeUndoView, ChangeView
 from controlplane.api.views.client_tokens import ClientTokenListView, ClientTokenView
 from controlplane.api.views.clients import ClientListView, ClientView, SubscriptionListView
 from controlplane.api.views.environments import EnvironmentListView, EnvironmentView
@@ -71,6 +71,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{_ENVIRONMENT}/access/review", AccessReviewView.as_view()),
     path(f"{_ENVIRONMENT}/access/history", AccessHistoryView.as_view()),
     path("changes/<uuid:change_id>", waits(ChangeView.as_view(), ChangeView)),
+    path("changes/<uuid:change_id>/undo", ChangeUndoView.as_view()),
     path("validate", ValidateView.as_view()),
     path("clients", ClientListView.as_view()),
     path("clients/<slug:client_id>", ClientView.as_view()),

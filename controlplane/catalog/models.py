@@ -123,7 +123,7 @@ class Change(AppendOnly):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """One change per generation; rollbacks, of which there are few, are found by a small index of their own."""
+        """One change per generation; those few that took others back are found by small indexes."""
 
         constraints = (
             models.UniqueConstraint(fields=("environment", "generation"), name="one_change_per_generation"),
@@ -137,6 +137,7 @@ class Change(AppendOnly):
                 condition=models.Q(back_to__isnull=False),
                 name="change_rollbacks",
             ),
+            models.Index(fields=("environment", "generation"), condition=models.Q(undoes__gt=""), name="change_undoes"),
         )
 
     def __str__(self) -> str:

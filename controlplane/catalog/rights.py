@@ -23,6 +23,18 @@ POLICY_ROLES: Final[Mapping[str, Role]] = {
     "loss_threshold": Role.ADMIN,
 }
 
+# What the API calls a column of an environment, where that is another word.
+_FIELD_OF_COLUMN: Final[Mapping[str, str]] = {
+    "hold_reason": "hold",
+    "loss_access_clients": "loss_threshold",
+    "loss_other_percent": "loss_threshold",
+}
+
+
+def column_role(column: str) -> Role:
+    """The role that writing this column of an environment needs."""
+    return POLICY_ROLES.get(_FIELD_OF_COLUMN.get(column, column), Role.ADMIN)
+
 
 def require(principal: Principal, role: Role, environment_key: str | None) -> None:
     """Raises Forbidden unless the principal may act in this role there."""

@@ -1,11 +1,13 @@
-"""Which rollback took a change back, and what a rollback took back: from `Change.back_to`, never from texts.
+"""Which change took another one back, and what a change took back: from its `back_to` and `undoes`, never from texts.
 
 A rollback makes the resources what they were at an earlier generation, so it takes back every change of resources in
-between. A later one may go back to a generation at which a change that was taken back was in force: then it is again.
+between; an undo takes back the one change it names. A later one may lead back to where a change that was taken back
+was in force: then it is again.
 """
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
 
 from django.db import models
 
@@ -13,55 +15,100 @@ from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.models import Change, Revision
 
 
-def undone_by(*, environment_key: str, changes: Sequence[Change]) -> Mapping[int, Change]:
-    """By generation, the rollback that took back each of these changes of one environment. Two queries.
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A change that took others back: a rollback to the generation `back_to`, or an undo of the change of `undoes`."""
 
-    One of whose revisions any is current is not taken back: a name that had nothing to serve then stays as it is
-    (`snapshots.rollback`), and content that was the same then is what it wrote.
+    generation: int
+    back_to: int | None = None
+    undoes: int | None = None
+
+
+def undone_by(*, environment_key: str, changes: Sequence[Change]) -> Mapping[int, Change]:
+    """By generation, what took back each of these changes of one environment. Three queries at most.
+
+    One of whose revisions any is current is not taken back by a rollback: a name that had nothing to serve then stays
+    as it is (`snapshots.rollback`), and content that was the same then is what it wrote.
     """
-    wrote = [each for each in changes if each.kind == ChangeKind.RESOURCES.value]
-    if not wrote:
+    if not changes:
         return {}
-    rollbacks = tuple(
-        Change.objects.filter(
-            environment__key=environment_key,
-            generation__gt=min(each.generation for each in wrote),
-            back_to__isnull=False,
-        ).order_by("generation")
-    )
-    if not rollbacks:
+    rows = _later_turns(environment_key, min(each.generation for each in changes))
+    if not rows:
         return {}
-    found = {
-        each.generation: rollback for each in wrote if (rollback := in_force(each.generation, rollbacks)) is not None
-    }
+    turns, by_generation = _turns_of(environment_key, rows), {row.generation: row for row in rows}
+    found: dict[int, Change] = {}
+    for each in changes:
+        turn = in_force(each.generation, turns, resources=each.kind == ChangeKind.RESOURCES.value)
+        if turn is not None:
+            found[each.generation] = by_generation[turn.generation]
+    rolled_back = [generation for generation, by in found.items() if by.back_to is not None]
     current = Revision.objects.filter(
-        change__environment__key=environment_key, change__generation__in=list(found), resource__head=models.F("pk")
+        change__environment__key=environment_key, change__generation__in=rolled_back, resource__head=models.F("pk")
     )
     for generation in current.values_list("change__generation", flat=True).distinct():
         del found[generation]
     return found
 
 
-def in_force(generation: int, rollbacks: Sequence[Change]) -> Change | None:
-    """The rollback because of which a change is not in force now, None while it is. Oldest first; pure."""
-    generations = [each.generation for each in rollbacks]
-    end = len(rollbacks)
-    while end and (last := rollbacks[end - 1]).generation > generation:
-        if (back_to := last.back_to or 0) < generation:
-            return last
-        # As it was at that generation: only what had been rolled back by then counts.
-        end = bisect_right(generations, back_to)
+def in_force(generation: int, turns: Sequence[Turn], *, resources: bool = True) -> Turn | None:
+    """Because of what a change is not in force now, None while it is. `turns` are in order, oldest first; `resources`:
+    the change is of resources, which are all that rollbacks take back. Pure.
+    """
+    by_generation = {turn.generation: turn for turn in turns}
+    end = turns[-1].generation if turns else 0
+    for turn in reversed(turns):
+        if not generation < turn.generation <= end:
+            continue
+        # As it was at that generation: only what had been taken back by then counts.
+        if turn.back_to is not None:
+            if resources and turn.back_to < generation:
+                return turn
+            end = turn.back_to if resources else end
+        elif turn.undoes == generation:
+            return turn
+        elif turn.undoes is not None and _decides(turn.undoes, generation, by_generation, resources=resources):
+            end = turn.undoes - 1
     return None
 
 
 def undone_of(*, change: Change, limit: int) -> tuple[tuple[Change, ...], int]:
-    """What a rollback took back, newest first, the first of them, and how many; nothing for any other change."""
-    if change.back_to is None:
+    """What a change took back, newest first, the first of them, and how many; nothing for most changes."""
+    if change.undoes:
+        rows = Change.objects.filter(environment=change.environment_id, public_id=change.undoes)
+    elif change.back_to is not None:
+        rows = Change.objects.filter(
+            environment=change.environment_id,
+            generation__gt=change.back_to,
+            generation__lt=change.generation,
+            kind=ChangeKind.RESOURCES.value,
+        )
+    else:
         return (), 0
-    rows = Change.objects.filter(
-        environment=change.environment_id,
-        generation__gt=change.back_to,
-        generation__lt=change.generation,
-        kind=ChangeKind.RESOURCES.value,
-    ).order_by("-generation")
-    return tuple(rows[:limit]), rows.count()
+    return tuple(rows.order_by("-generation")[:limit]), rows.count()
+
+
+def _later_turns(environment_key: str, generation: int) -> list[Change]:
+    took_back = models.Q(back_to__isnull=False) | models.Q(undoes__gt="")
+    rows = Change.objects.filter(took_back, environment__key=environment_key, generation__gt=generation)
+    return list(rows.order_by("generation"))
+
+
+def _turns_of(environment_key: str, rows: Sequence[Change]) -> list[Turn]:
+    wanted = {UUID(row.undoes) for row in rows if row.undoes}
+    undone: dict[str, int] = {}
+    if wanted:
+        targets = Change.objects.filter(environment__key=environment_key, public_id__in=wanted)
+        undone = {str(public_id): number for public_id, number in targets.values_list("public_id", "generation")}
+    return [Turn(row.generation, row.back_to, undone.get(row.undoes)) for row in rows]
+
+
+def _decides(of: int, generation: int, turns: Mapping[int, Turn], *, resources: bool) -> bool:
+    """Whether the change of this generation took back, or put in force again, the other one."""
+    turn = turns.get(of)
+    while turn is not None and turn.generation > generation:
+        if turn.back_to is not None:
+            return resources
+        if turn.undoes == generation:
+            return True
+        turn = turns.get(turn.undoes or 0)
+    return False

@@ -256,6 +256,20 @@ def is_quarantined(*, environment_key: str, kind: ResourceType, name: str, numbe
     ).exists()
 
 
+def quarantine_last(*, environment_key: str, word: str, name: str, revision: int) -> Quarantine:
+    """The newest quarantine of a revision, with its resource's head and who wrote that. Raises NotFound."""
+    rows = Quarantine.objects.select_related("revision__resource__head__change").filter(
+        revision__resource__environment__key=environment_key,
+        revision__resource__type=word,
+        revision__resource__name=name,
+        revision__number=revision,
+    )
+    row = rows.order_by("-pk").first()
+    if row is None:
+        raise NotFound(f"r{revision} of the {word} '{name}' in '{environment_key}' never was in quarantine.")
+    return row
+
+
 def change_get(*, public_id: str) -> Change:
     """One change. Raises NotFound."""
     row = Change.objects.select_related("environment").filter(public_id=public_id).first()

@@ -30,10 +30,11 @@ Expectation = Existing | frozenset[int]
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Make this the resource's content."""
+    """Make this the resource's content. `owner`: whose it becomes, where that is another than the whole write's."""
 
     parsed: ParsedResource
     expect: Expectation = Existing.ANY
+    owner: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Final, TypedDict
 from uuid import UUID
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 
 from controlplane.access.choices import EditSubject
@@ -22,20 +24,25 @@ from controlplane.catalog.models import Change
 from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.rollbacks import undone_by, undone_of
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
+from controlplane.catalog.undoing import Way
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
+from controlplane.console.posted import MAX_REASON_CHARS, reason_of
 from controlplane.console.resources import resource_url
-from controlplane.errors import NotFound
+from controlplane.errors import Conflict, ControlPlaneError, NotFound
 from controlplane.incidents.selectors import IncidentValue, incidents_of_change, refused_of_changes
 from controlplane.incidents.settling import Delivery, change_delivery
+from controlplane.undo.rights import may_undo, undo_require
+from controlplane.undo.services import change_undo, undo_way
 from xdscore.schema import Tree
 from xdscore.schema.differences import unified_text
 
 _MAX_DIFFS: Final = 50
 _MAX_FINDINGS: Final = 200
 _MAX_UNDONE: Final = 20
+_MAX_STEPS: Final = 100
 # Rules and groups, and the default effect.
 _DECIDING: Final = (ChangeKind.ACCESS.value, ChangeKind.POLICY.value)
 
@@ -43,7 +50,7 @@ _DECIDING: Final = (ChangeKind.ACCESS.value, ChangeKind.POLICY.value)
 @dataclass(frozen=True, slots=True)
 class ChangeLine:
     """One line of the list. `built`: a build has covered it; `refused`: clients that refuse it now; `undone_by`: the
-    rollback that took it back.
+    rollback or undo that took it back.
     """
 
     change: Change
@@ -162,10 +169,7 @@ class ChangePage(Page):
 
     def get(self, request: HttpRequest, change_id: UUID) -> HttpResponse:
         """The page, or with `?part=progress` what of it may change."""
-        change = change_get(public_id=str(change_id))
-        if not self.principal.may(Role.VIEWER, change.environment.key):
-            raise NotFound(f"There is no change '{change_id}'.")
-        self.environment = environment_visible(self.principal, change.environment.key)
+        change = _visible(self, change_id)
         if request.GET.get("part") == "progress":
             live = shared(f"change/{change_id}", lambda: _live(change))
             return self.part("changes/progress.html", {**live, "change": change, "environment": self.here})
@@ -199,11 +203,72 @@ class ChangePage(Page):
                 "rollback_url": f"{reverse('rollback', args=[key])}?to={before}" if before is not None else "",
                 "before": before,
                 "undone_by": undone_by(environment_key=key, changes=[change]).get(change.generation),
+                "may_undo": may_undo(self.principal, change),
                 "undone": undone,
                 "undone_count": undone_count,
                 "permalink": request.build_absolute_uri(request.path),
             }
         )
+
+
+class ChangeUndoPage(Page):
+    """Taking one change back: what that would do or what stands in its way, and the reason."""
+
+    template = "changes/undo.html"
+    needs = {"GET": None, "POST": None}
+
+    def get(self, request: HttpRequest, change_id: UUID, error: ControlPlaneError | None = None) -> HttpResponse:
+        """The form."""
+        change = _visible(self, change_id)
+        undo_require(self.principal, change)
+        back = undone_by(environment_key=self.here.key, changes=[change]).get(change.generation)
+        way = Way()
+        try:
+            if back is None:
+                way = undo_way(change=change)
+        except Conflict as never:
+            error = never
+        context: dict[str, object] = {
+            "change": change,
+            "undone_by": back,
+            "steps": way.steps[:_MAX_STEPS],
+            "step_count": len(way.steps),
+            "obstacles": way.obstacles[:_MAX_FINDINGS],
+            "since": way.since[:_MAX_UNDONE],
+            "possible": back is None and way.steps and not way.obstacles,
+            "reason": request.POST.get("reason", "") if error is not None else "",
+            "max_reason": MAX_REASON_CHARS,
+            "error": error,
+        }
+        return self.page(context, status=error.status if error is not None and request.method == "POST" else 200)
+
+    def post(self, request: HttpRequest, change_id: UUID) -> HttpResponse:
+        """Take it back."""
+        change = _visible(self, change_id)
+        undo_require(self.principal, change)
+        try:
+            undone = change_undo(
+                public_id=str(change_id),
+                reason=reason_of(request),
+                actor=self.principal,
+                request_id=self.request_id,
+            )
+        except ControlPlaneError as error:
+            return self.get(request, change_id, error)
+        if undone.already:
+            messages.info(request, f"Change {str(change_id)[:8]} had been taken back already, by this change.")
+        return redirect("change", undone.change)
+
+
+def _visible(page: Page, change_id: UUID) -> Change:
+    """The change, whose environment becomes the page's. Raises NotFound in the same words whether it is unknown or
+    somebody else's.
+    """
+    change = change_get(public_id=str(change_id))
+    if not page.principal.may(Role.VIEWER, change.environment.key):
+        raise NotFound(f"There is no change '{change_id}'.")
+    page.environment = environment_visible(page.principal, change.environment.key)
+    return change
 
 
 def _access_edits(change: Change) -> list[AccessLine]:

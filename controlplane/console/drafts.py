@@ -7,13 +7,14 @@ from controlplane.catalog.link_trees import needs_of
 from controlplane.catalog.links import LinkedName, used_by
 from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
 from controlplane.catalog.reading import manifest_limits, manifests_in, parsed_all, placed, puts_of
-from controlplane.catalog.selectors import resources_named
+from controlplane.catalog.selectors import resource_list, resource_row, resources_named
 from controlplane.catalog.services import change_apply, change_plan
 from controlplane.catalog.values import ChangeMade, Expectation
-from controlplane.errors import InputInvalid, InputUnreadable
+from controlplane.errors import Conflict, InputInvalid, InputUnreadable, PreconditionFailed
 from controlplane.explain.impact import Edited, Impact
 from controlplane.explain.reach import Reach, impact_read, reach_of
-from xdscore.findings import Finding
+from xdscore.codes import shown
+from xdscore.findings import Finding, Severity
 from xdscore.resource_types import ResourceType
 from xdscore.schema import Expected, Manifest, Media, ParsedResource, read_text
 from xdscore.schema.differences import unified_text
@@ -50,6 +51,25 @@ class Checked:
     used_by: tuple[LinkedName, ...]
 
 
+class NameTaken(Conflict):
+    """A new resource of a name that is there already: nothing is written over unless somebody says so."""
+
+    def __init__(self, draft: Draft, manifest: Manifest, parsed: ParsedResource, revision: int) -> None:
+        self.kind, self.name, self.revision = parsed.type, parsed.name, revision
+        word = parsed.type.word
+        detail = f"There is a {word} '{shown(parsed.name)}' in '{draft.environment}' already, at revision r{revision}."
+        finding = Finding(
+            code=self.code,
+            severity=Severity.ERROR,
+            detail=detail,
+            hint="Give the new one another name, or edit the one that is there.",
+            resource_type=word,
+            resource_name=parsed.name,
+        )
+        field = parsed.type.name_field if parsed.type.name_field in manifest.tree else "name"
+        super().__init__("The name is taken. Nothing was changed.", findings=(manifest.located(finding, (field,)),))
+
+
 def media_of_text(text: str) -> Media:
     """JSON begins with a bracket or a brace; everything else is YAML."""
     return Media.JSON if text.lstrip()[:1] in ("{", "[") else Media.YAML
@@ -65,11 +85,14 @@ def manifests_of_text(text: str) -> tuple[tuple[Manifest, ...], tuple[Finding, .
 
 
 def draft_check(draft: Draft) -> Checked:
-    """What storing the draft would do. Raises InputUnreadable and InputInvalid with every finding, and Conflict."""
+    """What storing the draft would do. Raises InputUnreadable and InputInvalid with every finding, Conflict, and for a
+    new one NameTaken.
+    """
     manifest = _one(draft)
     read = parsed_all([manifest], environment_key=draft.environment, expected=draft.expected)
     edits = puts_of(read)
     parsed = read.parsed[0]
+    _refuse_taken(draft, manifest, parsed)
     with placed([manifest], read):
         planned = change_plan(environment_key=draft.environment, edits=edits)
     key = (parsed.type.word, parsed.name)
@@ -95,19 +118,31 @@ def draft_check(draft: Draft) -> Checked:
 def draft_save(
     draft: Draft, *, expect: Expectation, message: str, owner: str | None, actor: Principal, request_id: str
 ) -> ChangeMade:
-    """Store the draft. Raises what `change_apply` raises, with lines."""
+    """Store the draft. Raises what `change_apply` raises, with lines, and NameTaken for a new one."""
     manifest = _one(draft)
     read = parsed_all([manifest], environment_key=draft.environment, expected=draft.expected)
     edits = puts_of(read, expect=expect)
-    with placed([manifest], read):
-        return change_apply(
-            environment_key=draft.environment,
-            edits=edits,
-            actor=actor,
-            message=message,
-            owner=owner,
-            request_id=request_id,
-        )
+    try:
+        with placed([manifest], read):
+            return change_apply(
+                environment_key=draft.environment,
+                edits=edits,
+                actor=actor,
+                message=message,
+                owner=owner,
+                request_id=request_id,
+            )
+    except PreconditionFailed:
+        _refuse_taken(draft, manifest, read.parsed[0])
+        raise
+
+
+def _refuse_taken(draft: Draft, manifest: Manifest, parsed: ParsedResource) -> None:
+    if draft.kind is not None:
+        return
+    there = resource_list(environment_key=draft.environment, kind=parsed.type).filter(name=parsed.name).first()
+    if there is not None:
+        raise NameTaken(draft, manifest, parsed, resource_row(there).revision)
 
 
 def _one(draft: Draft) -> Manifest:

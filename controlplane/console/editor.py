@@ -5,7 +5,7 @@ hold secrets is never sent back.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 from django.contrib import messages
@@ -15,10 +15,10 @@ from django.urls import reverse
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.manifests import manifest_of
-from controlplane.catalog.selectors import resource_get
+from controlplane.catalog.selectors import resource_get, resource_list
 from controlplane.catalog.services import secrets_read_record
 from controlplane.catalog.values import Existing, Expectation
-from controlplane.console.drafts import Draft, draft_check, draft_save
+from controlplane.console.drafts import Draft, NameTaken, draft_check, draft_save
 from controlplane.console.pages import Page
 from controlplane.console.resources import kind_of, resource_url, subject_of
 from controlplane.console.starters import STARTERS
@@ -69,6 +69,8 @@ class EditorPage(Page, ABC):
         part = PART in request.headers
         try:
             _within_limit(given.text)
+            if request.POST.get("action") == "instead":  # the text was to be a new resource of this name
+                given = replace(given, revision=self.stored().revision)
             if not saving:
                 return self._answer(given, {"checked": draft_check(draft)}, part=part)
             made = draft_save(
@@ -80,11 +82,25 @@ class EditorPage(Page, ABC):
                 request_id=self.request_id,
             )
         except ControlPlaneError as error:
-            return self._answer(given, {"error": error}, part=part, status=error.status)
+            return self._answer(given, {"error": error, **self._instead(error, given)}, part=part, status=error.status)
         if not made.changed:
             messages.info(request, "Nothing had to change: what is stored is the same.")
             return _led(self._back(environment_key), part=part)
         return _led(reverse("change", args=[made.change_id]), part=part)
+
+    def _instead(self, error: ControlPlaneError, given: Form) -> dict[str, object]:
+        """Where the resource is whose name a new one would take, and where the text may be taken there. A text that may
+        hold secrets is taken nowhere.
+        """
+        if not isinstance(error, NameTaken):
+            return {}
+        question = (self.here.key, error.kind.word, error.name)
+        carried = not (may_hold_secrets(given.text) or error.kind.secret)
+        return {
+            "taken": error,
+            "taken_url": resource_url(*question),
+            "instead_url": resource_url(*question, "resource-edit") if carried else "",
+        }
 
     def _completed(self, before: str) -> HttpResponse:
         """What may be written at the end of this text, for the script of the page that is open."""
@@ -127,9 +143,10 @@ class NewResourcePage(EditorPage):
     """A new resource; the text says what it is."""
 
     def stored(self) -> Form:
-        """The starter of the type in the question."""
-        word = self.request.GET.get("type", "cluster")
-        return Form(STARTERS.get(word, STARTERS["cluster"]))
+        """The starter of the type in the question, with a name that is free here."""
+        starter = STARTERS.get(self.request.GET.get("type", ""), STARTERS["cluster"])
+        there = resource_list(environment_key=self.here.key, kind=by_word[starter.word])
+        return Form(starter.free(lambda names: set(there.filter(name__in=names).values_list("name", flat=True))))
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:  # noqa: ARG002 - Django's
         """A form with something to begin with."""

@@ -1,10 +1,39 @@
-"""What a new resource of a type looks like: a text to begin with, small, sound, and to be changed."""
+"""What a new resource of a type looks like: a text to begin with, small, sound, and to be changed. Pure."""
 
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Final
+
+from xdscore.resource_types import by_word
 
 _ENVOY: Final = "type.googleapis.com/envoy"
 
-STARTERS: Final[dict[str, str]] = {
+# So many names are looked for at once.
+_TRIED: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """A text of a type whose name is `name`."""
+
+    word: str
+    name: str
+    text: str
+
+    def free(self, taken: Callable[[Sequence[str]], Collection[str]]) -> str:
+        """The text with the first of `pay`, `pay-2`, `pay-3`, … that is free. `taken`: which of some names are not."""
+        field = by_word[self.word].name_field
+        start = 1
+        while True:
+            names = [self.name if number == 1 else f"{self.name}-{number}" for number in range(start, start + _TRIED)]
+            there = taken(names)
+            for name in names:
+                if name not in there:
+                    return self.text.replace(f"\n{field}: {self.name}\n", f"\n{field}: {name}\n", 1)
+            start += _TRIED
+
+
+_TEXTS: Final[dict[str, str]] = {
     "cluster": f"""\
 "@type": {_ENVOY}.config.cluster.v3.Cluster
 name: pay
@@ -65,4 +94,15 @@ generic_secret:
   secret:
     inline_string: put the value here
 """,
+}
+
+STARTERS: Final[dict[str, Starter]] = {
+    word: Starter(word, name, _TEXTS[word])
+    for word, name in (
+        ("cluster", "pay"),
+        ("endpoint", "pay"),
+        ("route", "edge"),
+        ("listener", "ingress"),
+        ("secret", "api-key"),
+    )
 }

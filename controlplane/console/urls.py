@@ -58,6 +58,7 @@ urlpatterns = [
     path("e/<str:environment_key>/export", files.ExportPage.as_view(), name="export"),
     path("e/<str:environment_key>/changes", changes.ChangesPage.as_view(), name="changes"),
     path("changes/<uuid:change_id>", changes.ChangePage.as_view(), name="change"),
+    path("changes/<uuid:change_id>/undo", changes.ChangeUndoPage.as_view(), name="change-undo"),
     path("e/<str:environment_key>/snapshots", snapshots.SnapshotsPage.as_view(), name="snapshots"),
     path("e/<str:environment_key>/snapshots/<int:epoch>", snapshots.SnapshotPage.as_view(), name="snapshot"),
     path("e/<str:environment_key>/compare", snapshots.ComparePage.as_view(), name="compare"),

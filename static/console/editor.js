@@ -158,6 +158,7 @@ async function send(action) {
 }
 
 form.addEventListener("submit", (event) => {
+  if (event.submitter?.hasAttribute("formaction")) return; // to another page, with the text
   event.preventDefault();
   send(event.submitter?.value ?? "check");
 });

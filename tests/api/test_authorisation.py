@@ -75,6 +75,8 @@ def rows() -> Iterator[Row]:
     yield row("environments/<part:environment_key>/diff", "GET", "environments/prod/diff?from=live", EVERYBODY)
     yield from access_rows(row)
     yield row("changes/<uuid:change_id>", "GET", "changes/{change}", EVERYBODY)
+    undo = "changes/<uuid:change_id>/undo"
+    yield row(undo, "POST", "changes/{change}/undo", EDITORS | OPERATORS, {"reason": "r"})  # it wrote resources
     yield row("validate", "POST", "validate", EVERYBODY, [cluster()], scoped=False)
     yield row("clients", "GET", "clients", EVERYBODY, scoped=False)
     yield row("explain", "GET", "explain?environment=prod&type=cluster&name=pay", EVERYBODY)

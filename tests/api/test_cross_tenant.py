@@ -224,6 +224,7 @@ def test_every_body__that_names_things_of_another_environment__is_refused_and_te
         ("POST", f"{base}/apply?strict=true", {"resources": [refers], "message": "m"}),
         ("POST", f"{base}/apply", {"resources": [], "delete": [{"type": "cluster", "name": "pay"}], "message": "m"}),
         ("POST", f"{base}/rollback", {"to_epoch": 2, "reason": "r", "hold": False}),
+        ("POST", f"changes/{known['change_id'][0]}/undo", {"reason": "r"}),
         ("POST", f"incidents/{known['incident_id'][0]}/quarantine", {"reason": "r"}),
         ("PATCH", f"incidents/{known['incident_id'][0]}", {"state": "ignored"}),
         ("POST", f"{base}/resources/cluster/pay/revisions/1/restore", None),

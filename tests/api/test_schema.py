@@ -84,6 +84,7 @@ def test_examples__sent_in_their_order__are_all_taken(api: Caller) -> None:
     case = f"{here}/access/cases/{sent['access_case_create'].json['id']}"
     sent["access_case_delete"] = api.delete(case)  # which the next one would break
     sent["rule_update"] = api.patch(rule, EXAMPLES["rule_update"])
+    sent["change_undo"] = api.post(f"changes/{sent['rule_update'].json['change']}/undo", EXAMPLES["change_undo"])
 
     assert {name: answer.content for name, answer in sent.items() if answer.status >= 300} == {}
     assert sent["access_test"].json["results"][0]["ok"]

@@ -373,3 +373,22 @@ def test_snapshot_and_undo__back_to_an_epoch__held_until_released(xdsctl: Xdsctl
     assert (refused.status, "too slow" in refused.err) == (CONFLICT, True)
     parley.call("PATCH", "/environments/default", {"hold": None})
     assert xdsctl("rollout", "undo", "--to", "999999", "--reason", "x").status == NO
+
+
+def test_undo__of_a_rule_that_takes_everything__once_more_and_too_late(xdsctl: Xdsctl, parley: Parley) -> None:
+    rules = "/environments/default/rules"
+    change = parley.call("POST", rules, {"pattern": "*", "effect": "deny"}).body["change"]
+
+    undone = xdsctl("undo", change, "--reason", "it emptied the fleet")
+    again = xdsctl("undo", change, "--reason", "it emptied the fleet", "-o", "json")
+
+    assert (undone.status, undone.err) == (DONE, "Taken back.\n")
+    assert undone.out == f"change {again.data['id']}\n"
+    assert (again.status, again.data["changed"], again.data["undoes"]) == (DONE, False, change)
+    assert "had taken it back before" in again.err
+    assert parley.call("GET", rules).body["results"] == []
+    parley.apply(cluster("over"))
+    overtaken = parley.apply(cluster("over", connect_timeout="8s"))
+    later = parley.apply(cluster("over", connect_timeout="9s"))
+    refused = xdsctl("undo", overtaken, "--reason", "late")
+    assert (refused.status, f"in change {later[:8]}" in refused.err) == (CONFLICT, True)

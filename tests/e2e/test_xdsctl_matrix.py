@@ -100,6 +100,12 @@ ROWS: Mapping[str, Mapping[int, str]] = {
     },
     "rollout release": {DONE: "", NO: "-e nowhere"},
     "snapshot export": {DONE: "{epoch}", NO: "999999"},
+    "undo": {
+        DONE: "{undoable} --reason again",
+        NO: "00000000-0000-0000-0000-000000000000 --reason again",
+        CONFLICT: "{change} --reason again",  # what it wrote was written again since
+        UNDECIDED: "{unanswered} --reason again --wait --timeout 0ms",
+    },
     "validate": {DONE: "-f {good}", NO: "-f {bad}"},
     "watch": {
         DONE: "cluster m --ads {ads} --once",
@@ -110,7 +116,7 @@ ROWS: Mapping[str, Mapping[int, str]] = {
 # Those that ask no server, or another one than --server names.
 LOCAL = {"context list", "context remove", "context set", "context use", "login"}
 # Those that wait for clients, of which one is asleep.
-UNANSWERED = {(command, UNDECIDED) for command in ("apply", "rollout status", "rollout undo")}
+UNANSWERED = {(command, UNDECIDED) for command in ("apply", "rollout status", "rollout undo", "undo")}
 OVER_XDS = {"watch", "resolve"}
 SCHEMAS = json.loads((ROOT / "xdsctl" / "output.schema.json").read_text())
 
@@ -160,11 +166,13 @@ def world(xdsctl_server: Parley, tmp_path_factory: pytest.TempPathFactory) -> It
             lambda: [each for each in xdsctl("incidents", "list", "-o", "json").data if each["name"] == "m-refused"],
             within_s=START_S,
         )
+        undoable = parley.apply(cluster("m-undone"))
         last = parley.apply_and_publish(cluster("m", connect_timeout="2s"))
         members = {
             "ads": ads,
             "envoy": envoy,
             "change": first["id"],
+            "undoable": undoable,
             "epoch": str(first["epoch"]),
             "last": str(last["epoch"]),
             "incident": incident["id"],
@@ -262,6 +270,7 @@ def test_command__fleet_that_does_not_answer__undecided(
     world: World, xdsctl_server: Parley, command: str, status: int
 ) -> None:
     with asleep(world.reader):
+        xdsctl_server.apply(cluster("m", connect_timeout="5s"))
         unanswered = xdsctl_server.apply_and_publish(cluster("m", connect_timeout="4s"))["id"]
         said = world.run(command, status, "-o", "json", unanswered=unanswered)
     xdsctl_server.apply_and_publish(cluster("m", connect_timeout="2s"))

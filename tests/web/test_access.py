@@ -118,6 +118,7 @@ def test_rule__changed__the_change_shows_what_it_was_and_is(admin: Client) -> No
     assert change.message == f"access rule {made} updated: allow pay.*"
     assert f'<span class="quiet">rule</span> {made}' in shown
     assert "/rollback" not in shown  # it would leave the rule as it is
+    assert f'href="/changes/{change.public_id}/undo"' in shown
     assert "enabled: true" in shown
     assert "enabled: false" in shown
 

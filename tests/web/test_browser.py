@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.support.browser import CHROMIUM, MISSING, chromium, sign_in
+from tests.support.manifests import cluster
 from tests.support.stack import Parley, running_up
 
 pytestmark = [pytest.mark.skipif(not CHROMIUM, reason=MISSING), pytest.mark.xdist_group("browser")]
@@ -71,6 +72,25 @@ def test_editor__two_mistakes__are_marked_mended_and_published(page: Page, parle
     expect(page.get_by_role("heading", name="first of all")).to_be_visible()
     # It refreshes by itself until the fleet has settled; here nobody asks for it.
     expect(page.get_by_text("No connected client asked for what it changed.")).to_be_visible()
+
+
+@pytest.mark.nightly
+def test_editor__name_that_is_taken__the_text_goes_along_to_the_one_that_is_there(page: Page, parley: Parley) -> None:
+    parley.apply(cluster("taken"))
+    page.goto(f"{_base(parley)}/e/default/resources/new")
+
+    _write(page, SOUND.format("taken").replace("1s", "7s"))
+    page.get_by_role("button", name="Edit that one with this text").click()
+    expect(page.get_by_role("heading", name="Edit taken")).to_be_visible()
+    expect(page.locator("#verdict").get_by_role("heading", name="saving updates cluster taken")).to_be_visible()
+    page.get_by_role("button", name="Save and publish").click()
+    page.get_by_role("link", name="Take back").click()
+    page.get_by_label("Reason").fill("too patient")
+    page.get_by_role("button", name="Take back").click()
+
+    expect(page.get_by_role("heading", name="too patient")).to_be_visible()
+    manifest = parley.call("GET", "/environments/default/resources/cluster/taken").body
+    assert manifest["connect_timeout"] == cluster("taken")["connect_timeout"]
 
 
 def test_keys__search_help_and_escape__do_what_the_list_says(page: Page, parley: Parley) -> None:

@@ -1,5 +1,9 @@
 """The editor and the import: every finding with its line, nothing stored unless all of it is sound, no secret back."""
 
+import html
+import re
+from typing import Any
+
 import pytest
 from django.test import Client
 from pytest_django.fixtures import Settings
@@ -7,7 +11,7 @@ from pytest_django.fixtures import Settings
 from controlplane.accounts.principal import Role
 from controlplane.catalog.selectors import resource_get
 from controlplane.catalog.services import change_apply
-from controlplane.catalog.values import Put
+from controlplane.catalog.values import ChangeMade, Delete, Put
 from controlplane.console.starters import STARTERS
 from tests.api.conftest import limited
 from tests.support.manifests import cluster, parsed
@@ -91,11 +95,85 @@ def test_save__somebody_wrote_meanwhile__is_refused(editor: Client, written: str
     assert _revision() == 2
 
 
-def test_save__new_resource_of_a_name_that_is_taken__is_refused(editor: Client, written: str) -> None:
+@pytest.mark.parametrize("headers", [{}, PART])
+@pytest.mark.parametrize("action", ["check", "save"])
+def test_new__name_that_is_taken__is_refused_with_the_way_to_the_one_that_is_there(
+    editor: Client, written: str, action: str, headers: dict[str, str]
+) -> None:
+    answer = editor.post(NEW, {"text": SOUND, "action": action, "message": "why"}, headers=headers)
+
+    page = html.unescape(answer.content.decode())
+    assert answer.status_code == 409
+    assert "There is a cluster 'pay' in 'default' already, at revision r2." in page
+    assert 'data-line="2"' in page  # the line of the name
+    assert 'href="/e/default/resource?type=cluster&name=pay"' in page
+    assert f'formaction="{EDIT}"' in page
+    assert _revision() == 2
+    if not headers:
+        assert "connect_timeout: 3s" in page  # nothing typed is lost
+        assert 'value="why"' in page
+
+
+def test_new__name_that_is_taken__the_text_can_be_made_an_edit_of_that_one(editor: Client, written: str) -> None:
+    carried = editor.post(EDIT, {"text": SOUND, "revision": "0", "action": "instead", "message": "why"})
+
+    page = html.unescape(carried.content.decode())
+    assert carried.status_code == 200
+    assert "connect_timeout: 3s" in page.partition("</textarea>")[0]
+    assert 'name="revision" value="2"' in page
+    assert 'value="why"' in page
+    assert "saving updates cluster" in page
+    assert _revision() == 2
+    saved = editor.post(EDIT, {"text": SOUND, "revision": "2", "action": "save"})
+    assert (saved.status_code, _revision()) == (302, 3)
+
+
+def test_new__taken_by_a_secret__offers_no_way_to_take_the_text_along(editor: Client) -> None:
+    editor.post(NEW, {"text": SECRET, "action": "save"})
+
+    answer = editor.post(NEW, {"text": SECRET.replace(CANARY, "other"), "action": "save"}, headers=PART)
+
+    page = answer.content.decode()
+    assert answer.status_code == 409
+    assert "formaction" not in page
+    assert "is not taken along" in page
+
+
+def test_new__name_that_somebody_takes_meanwhile__is_refused_in_the_same_words(
+    editor: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def first(**given: Any) -> ChangeMade:
+        change_apply(environment_key="default", edits=[Put(parsed(cluster("pay")))], actor=DANA)
+        return change_apply(**given)
+
+    monkeypatch.setattr("controlplane.console.drafts.change_apply", first)
+
+    answer = editor.post(NEW, {"text": SOUND, "action": "save"}, headers=PART)
+
+    assert answer.status_code == 409
+    assert "already, at revision r1" in answer.content.decode()
+
+
+def test_new__name_that_was_deleted__is_free(editor: Client, written: str) -> None:
+    change_apply(environment_key="default", edits=[Delete(CLUSTER, "pay")], actor=DANA)
+
     answer = editor.post(NEW, {"text": SOUND, "action": "save"})
 
-    assert answer.status_code == 412
-    assert _revision() == 2
+    assert answer.status_code == 302
+    assert _revision() == 4
+
+
+def test_starter__its_name_is_taken__proposes_the_next_that_is_free_here(editor: Client, written: str) -> None:
+    def proposed(word: str) -> str:
+        text = editor.get(f"{NEW}?type={word}").content.decode().partition('id="text"')[2]
+        return str(re.findall(r"^(?:cluster_)?name: (.*)$", text, re.MULTILINE)[0])
+
+    assert [proposed("cluster"), proposed("endpoint"), proposed("route")] == ["pay-2", "pay", "edge-2"]
+    names = [f"pay-{number}" for number in range(2, 51) if number != 7]
+    change_apply(environment_key="default", edits=[Put(parsed(cluster(name))) for name in names], actor=DANA)
+    assert proposed("cluster") == "pay-7"
+    change_apply(environment_key="default", edits=[Put(parsed(cluster("pay-7")))], actor=DANA)
+    assert proposed("cluster") == "pay-51"
 
 
 @pytest.mark.parametrize("action", ["check", "save"])
@@ -169,13 +247,15 @@ def test_pages__name_and_message_that_are_markup__are_shown_and_not_run(editor: 
 
 @pytest.mark.parametrize("word", STARTERS)
 def test_starter__of_each_type__is_sound(word: str) -> None:
-    manifests, findings = read_manifests(STARTERS[word].encode(), Media.YAML)
+    free = STARTERS[word].free(lambda names: names[:1])
+    manifests, findings = read_manifests(free.encode(), Media.YAML)
 
     result = parse(manifests[0])
 
     assert findings == ()
     assert isinstance(result, ParsedResource), result
-    assert result.type is by_word[word]
+    assert (result.type, result.name) == (by_word[word], f"{STARTERS[word].name}-2")
+    assert STARTERS[word].free(lambda _names: ()) == STARTERS[word].text
 
 
 def test_may_hold_secrets__text__is_judged_by_the_fields_it_names() -> None:

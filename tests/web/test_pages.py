@@ -48,6 +48,7 @@ NEEDS: dict[str, Role | None] = {
     "export": Role.VIEWER,
     "changes": Role.VIEWER,
     "change": None,
+    "change-undo": None,
     "snapshots": Role.VIEWER,
     "snapshot": Role.VIEWER,
     "compare": Role.VIEWER,
@@ -104,8 +105,9 @@ def test_page__somebody_of_another_environment__is_not_found_and_says_the_same_a
     assert "twice the patience" not in page
 
 
-def test_change__of_another_environment__is_not_found(sign_in: SignIn, written: str) -> None:
-    answer = sign_in(Role.ADMIN, "prod").get(f"/changes/{written}")
+@pytest.mark.parametrize("page", ["", "/undo"])
+def test_change__of_another_environment__is_not_found(sign_in: SignIn, written: str, page: str) -> None:
+    answer = sign_in(Role.ADMIN, "prod").get(f"/changes/{written}{page}")
 
     assert answer.status_code == 404
     assert "twice the patience" not in answer.content.decode()

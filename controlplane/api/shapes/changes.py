@@ -91,6 +91,10 @@ class ChangeOut(serializers.Serializer[Any]):
     held = HeldOut(many=True)
     findings = FindingOut(many=True)
     incidents = IncidentOut(many=True, help_text="Those of which this change is the suspect.")
+    undoes = serializers.UUIDField(allow_null=True, help_text="The change that it took back, of an undo.")
+    undone_by = serializers.UUIDField(
+        allow_null=True, help_text="The undo or rollback because of which it is not in force any more."
+    )
     detail = serializers.CharField(allow_blank=True, help_text="Why it failed.")
 
 
@@ -98,6 +102,12 @@ class ChangeMadeOut(ChangeOut):
     """The change a write made."""
 
     changed = serializers.BooleanField()
+
+
+class ChangeMadeBeforeOut(ChangeOut):
+    """The change that somebody made before to the same end; nothing was changed now."""
+
+    changed = serializers.BooleanField(help_text="False.")
 
 
 class UnchangedOut(serializers.Serializer[Any]):

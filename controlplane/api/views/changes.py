@@ -1,6 +1,6 @@
 """A change: what it edits, how far it has come, and (`?wait=`) the moment it is published."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from uuid import UUID
 
@@ -10,20 +10,25 @@ from rest_framework.request import Request
 
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer, moment
+from controlplane.api.bodies import document_of, values_of
 from controlplane.api.paths import path_to
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
-from controlplane.api.schema import WAIT, described
-from controlplane.api.shapes.changes import ChangeOut
+from controlplane.api.requests import request_id
+from controlplane.api.schema import ACCEPT_LOSS, WAIT, body_of_shape, described
+from controlplane.api.shapes.changes import ChangeMadeBeforeOut, ChangeMadeOut, ChangeOut
+from controlplane.api.shapes.facts import ReasonIn
 from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.api.waiting import WAIT_PARAMETERS, Wanted, wait_of
 from controlplane.builder.selectors import ChangeProgress, HeldName, change_progress
 from controlplane.catalog.models import Change
+from controlplane.catalog.rollbacks import undone_by
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
 from controlplane.catalog.values import ChangeMade, EditedResource
 from controlplane.errors import NotFound
 from controlplane.incidents.selectors import IncidentValue, incidents_of_change
 from controlplane.incidents.settling import change_delivery
+from controlplane.undo.services import change_undo
 from xdscore.findings import Finding
 
 MAX_EDITS = 1_000  # listed with a change; more are counted
@@ -45,16 +50,63 @@ class ChangeView(ApiView):
         query = Query(request, WAIT_PARAMETERS)
         wait_of(query)
         query.done()
-        change = change_get(public_id=str(change_id))
-        if not principal_of(request).may(Role.VIEWER, change.environment.key):
-            raise NotFound(f"There is no change '{change_id}'.")
+        change = _visible(request, change_id)
         return json_answer(change_json(change, change_progress(public_id=str(change_id))))
+
+
+class ChangeUndoView(ApiView):
+    """Take a change back."""
+
+    needs = {"POST": Needs.ANYBODY}
+
+    @extend_schema(
+        operation_id="change_undo",
+        summary="Take a change back, whatever it wrote, as a new change",
+        description=(
+            "Resources, rules, groups and settings become what the change found, all or none; a quarantine is released "
+            "or opened again. Needs the role that writing the same needs: editor or operator for resources, "
+            "access-editor for rules and groups, operator for quarantines, and of settings the role of each. 409 names "
+            "everything that was written again since, by whom and in which change. A change that was taken back before "
+            "answers 200 with the undo that did it."
+        ),
+        parameters=[ACCEPT_LOSS],
+        request=body_of_shape(ReasonIn),
+        responses=described(
+            202, ChangeMadeOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, unchanged=ChangeMadeBeforeOut
+        ),
+    )
+    def post(self, request: Request, change_id: UUID) -> HttpResponse:
+        """One new change."""
+        query = Query(request, ("accept_loss",))
+        consent = query.consent()
+        query.done()
+        _visible(request, change_id)
+        reason = values_of(document_of(request), ReasonIn)["reason"]
+        undone = change_undo(
+            public_id=str(change_id),
+            reason=reason,
+            actor=principal_of(request),
+            request_id=request_id(),
+            consent=consent,
+        )
+        if undone.already:
+            return json_answer({**_change_now_json(undone.change), "changed": False})
+        return _made_answer(undone.change, undone.findings)
+
+
+def _visible(request: Request, change_id: UUID) -> Change:
+    """The change. Raises NotFound in the same words whether it is unknown or somebody else's."""
+    change = change_get(public_id=str(change_id))
+    if not principal_of(request).may(Role.VIEWER, change.environment.key):
+        raise NotFound(f"There is no change '{change_id}'.")
+    return change
 
 
 def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
     """A change as the API tells it."""
     edits, count = change_edits(change=change, limit=MAX_EDITS)
     delivery = change_delivery(change=change, progress=progress)
+    back = undone_by(environment_key=change.environment.key, changes=[change]).get(change.generation)
     return {
         "id": str(change.public_id),
         "environment": change.environment.key,
@@ -79,6 +131,8 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
         "held": [held_json(held) for held in progress.held],
         "findings": [finding_json(finding) for finding in change_findings(change=change, limit=MAX_EDITS)],
         "incidents": [incident_json(each) for each in incidents_of_change(change_id=str(change.public_id))],
+        "undoes": change.undoes or None,
+        "undone_by": str(back.public_id) if back is not None else None,
         "detail": progress.detail,
     }
 
@@ -118,10 +172,14 @@ def change_answer(
     """
     if not made.changed:
         return json_answer({"changed": False}, headers=headers)
-    change = change_get(public_id=made.change_id)
-    body = {
-        **change_json(change, change_progress(public_id=made.change_id)),
-        "changed": True,
-        "findings": [finding_json(each) for each in islice((*notes, *made.findings), MAX_EDITS)],
-    }
-    return json_answer(body, status=202, headers={"Location": path_to("changes", made.change_id), **(headers or {})})
+    return _made_answer(made.change_id, (*notes, *made.findings), headers)
+
+
+def _made_answer(public_id: str, findings: Sequence[Finding], headers: Mapping[str, str] | None = None) -> HttpResponse:
+    said = [finding_json(each) for each in islice(findings, MAX_EDITS)]
+    body = {**_change_now_json(public_id), "changed": True, "findings": said}
+    return json_answer(body, status=202, headers={"Location": path_to("changes", public_id), **(headers or {})})
+
+
+def _change_now_json(public_id: str) -> dict[str, object]:
+    return change_json(change_get(public_id=public_id), change_progress(public_id=public_id))

@@ -27,6 +27,13 @@ from controlplane.catalog.services.quarantines import (
 from controlplane.catalog.services.restoring import resource_restore
 from controlplane.catalog.services.rotation import Resealed, secrets_foreign, secrets_reseal
 from controlplane.catalog.services.secrets import secrets_read_record
+from controlplane.catalog.services.undoing import (
+    resources_undo,
+    resources_undo_way,
+    settings_before,
+    settings_undo,
+    settings_undo_way,
+)
 from controlplane.catalog.services.writing import change_start, environment_lock
 
 __all__ = [
@@ -55,7 +62,12 @@ __all__ = [
     "quarantine_refused",
     "quarantine_release",
     "resource_restore",
+    "resources_undo",
+    "resources_undo_way",
     "secrets_foreign",
     "secrets_read_record",
     "secrets_reseal",
+    "settings_before",
+    "settings_undo",
+    "settings_undo_way",
 ]

@@ -19,6 +19,7 @@ from controlplane.catalog.services.guarding import loss_accept, loss_foresee
 from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.planning import BATCH, Plan, Prepared, Terms, plan, prepare
 from controlplane.catalog.services.writing import change_start, environment_lock
+from controlplane.catalog.undoing import Columns, Undoes, owners_as_json
 from controlplane.catalog.values import ChangeMade, ChangePlanned, Edit, finding_to_json
 from controlplane.errors import NotFound
 from controlplane.journal.services import audit_record
@@ -38,14 +39,17 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
     base_generation: int | None = None,
     strict: bool = False,
     hold: str | None = None,
+    hold_back: Columns | None = None,
     back_to: int | None = None,
+    undoes: Undoes | None = None,
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
     """Make all edits, or none; an edit whose outcome is already there makes nothing new. `planning.Terms` has the rest.
 
     `hold` goes through a hold and, unless it is empty, leaves the environment held for this reason (resolutions U5).
-    `back_to`: the edits make the resources what they were at this generation.
+    `hold_back`: a hold that is still as `after` has it becomes as `before` has it.
+    `back_to`: the edits make the resources what they were at this generation. `undoes`: they take this change back.
 
     Raises NotFound (environment, or a resource to delete), Conflict (the environment is held, or moved on from its
     base), LossRefused (connected clients would lose something that `consent` does not accept), PreconditionFailed and
@@ -57,13 +61,16 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
     with transaction.atomic(durable=True):
         environment = environment_lock(key=environment_key)
         planned = plan(environment, prepared, terms)
-        if not planned.effective and hold in (None, "", environment.hold_reason):
+        held, held_after = environment.hold_reason, _hold_after(environment, hold, hold_back)
+        if not planned.effective and held == held_after:
             return ChangeMade(environment_key, "", environment.generation)
         loss = loss_accept(planned.prospect(environment_key), consent)
-        if hold:
-            hold_told(environment=environment_key, before=environment.hold_reason, after=hold, actor=actor)
-            environment.hold_reason = hold
+        undo = owners_as_json(planned.owners_moved(owner))
+        if held != held_after:
+            hold_told(environment=environment_key, before=held, after=held_after, actor=actor)
+            environment.hold_reason = held_after
             environment.save(update_fields=["hold_reason"])
+            undo |= Columns({"hold_reason": held}, {"hold_reason": held_after}).as_json()
         change = change_start(
             environment=environment,
             kind=ChangeKind.RESOURCES,
@@ -71,6 +78,8 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
             message=message,
             owner=owner or "",
             back_to=back_to,
+            undo=undo,
+            undoes=undoes,
             request_id=request_id,
             loss=loss,
         )
@@ -109,6 +118,13 @@ def change_plan(
     return ChangePlanned(environment_key, planned.outcomes, planned.findings, loss)
 
 
+def _hold_after(environment: Environment, hold: str | None, hold_back: Columns | None) -> str:
+    held = environment.hold_reason
+    if hold_back is not None and held == hold_back.after.get("hold_reason"):
+        return str(hold_back.before.get("hold_reason", ""))
+    return hold or held
+
+
 def _write(environment: Environment, change: Change, planned: Plan, owner: str | None) -> None:
     for kind in (BlobKind.RESOURCE, BlobKind.SECRET):
         of_kind = [edit for edit in planned.effective if edit.parsed is not None and edit.blob_kind is kind]
@@ -126,8 +142,8 @@ def _write(environment: Environment, change: Change, planned: Plan, owner: str |
         resource.touched = change.generation
         if resource.deleted:
             resource.proven = None  # what was deleted does not come back as a fallback
-        if edit.parsed is not None and owner is not None:
-            resource.owner = owner
+        if edit.parsed is not None and (becomes := edit.owner(owner)) is not None:
+            resource.owner = becomes
         revisions.append(_revision(resource, change, edit))
     Revision.objects.bulk_create(revisions, batch_size=BATCH)
     Reference.objects.bulk_create(

@@ -15,6 +15,7 @@ from controlplane.catalog.selectors import EnvironmentState, environment_list, e
 from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.writing import change_start, environment_lock
+from controlplane.catalog.undoing import CREATED, Columns, Undoes
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
 from controlplane.errors import Conflict
 from controlplane.journal.services import audit_record
@@ -46,7 +47,14 @@ def environment_create(
     loss = _loss(Prospect(key, choices=(choices, made) if policy.selectors else None), consent, dry_run=dry_run)
     environment = Environment.objects.create(key=key, position=1 if last is None else last + 1, **_columns(policy))
     return _policy_change(
-        environment, "environment.created", actor, request_id, message="environment created", loss=loss, dry_run=dry_run
+        environment,
+        "environment.created",
+        actor,
+        request_id,
+        message="environment created",
+        undo=CREATED,
+        loss=loss,
+        dry_run=dry_run,
     )
 
 
@@ -57,14 +65,15 @@ def environment_update(
     policy: EnvironmentPolicy,
     actor: Principal,
     before: EnvironmentPolicy | None = None,
+    undoes: Undoes | None = None,
     request_id: str = "",
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> ChangeMade:
     """Give an environment this policy; one it already has makes no change.
 
-    `before` is the policy that `policy` was derived from. `dry_run`: say what would be, and leave nothing. Raises
-    NotFound, Conflict when `before` is not in force any more, and LossRefused.
+    `before` is the policy that `policy` was derived from. `undoes`: the change that this takes back. `dry_run`: say
+    what would be, and leave nothing. Raises NotFound, Conflict when `before` is not in force any more, and LossRefused.
     """
     environment = environment_lock(key=key)
     current = environment_state(environment).policy
@@ -91,6 +100,8 @@ def environment_update(
         detail={"before": was, "after": changed},
         loss=loss,
         dry_run=dry_run,
+        undo=Columns(was, changed).as_json(),
+        undoes=undoes,
     )
 
 
@@ -173,16 +184,18 @@ def _words(column: str, before: object, after: object) -> str:
     return f"{name}: {before} → {after}" if isinstance(after, str) else f"{name} changed"
 
 
-def _policy_change(
+def _policy_change(  # noqa: PLR0913 - what becomes of one change
     environment: Environment,
     verb: str,
     actor: Principal,
     request_id: str,
     *,
     message: str,
+    undo: Mapping[str, object],
     detail: Mapping[str, object] | None = None,
     loss: Loss,
     dry_run: bool,
+    undoes: Undoes | None = None,
 ) -> ChangeMade:
     """The change that a written policy is. With `dry_run` it is taken back with all that belongs to it."""
     change = change_start(
@@ -190,6 +203,8 @@ def _policy_change(
         kind=ChangeKind.POLICY,
         actor=actor,
         message=message[:1000],
+        undo=undo,
+        undoes=undoes,
         request_id=request_id,
         loss=loss,
     )

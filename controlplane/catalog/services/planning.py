@@ -18,6 +18,7 @@ from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.services.orphans import orphans_of
 from controlplane.catalog.services.sizes import sizes_after
 from controlplane.catalog.services.strictness import refuse_missing
+from controlplane.catalog.undoing import OwnerMoved
 from controlplane.catalog.values import (
     Delete,
     Edit,
@@ -74,8 +75,14 @@ class Prepared:
         """How the bytes are stored."""
         return BlobKind.SECRET if self.is_sealed else BlobKind.RESOURCE
 
+    def owner(self, owner: str | None) -> str | None:
+        """Whose the resource becomes where the whole write is of this owner; None leaves it as it is."""
+        own = self.edit.owner if isinstance(self.edit, Put) else None
+        return owner if own is None else own
+
     def changes(self, resource: Resource | None, owner: str | None) -> bool:
         """Whether this edit makes a difference to what is there."""
+        owner = self.owner(owner)
         present = is_present(resource)
         if self.parsed is None:
             return present
@@ -129,6 +136,21 @@ class Plan:
     def outcomes(self) -> tuple[EditedResource, ...]:
         """What becomes of each resource."""
         return tuple(edit.outcome(self.current.get(edit.key)) for edit in self.effective)
+
+    def owners_moved(self, owner: str | None) -> tuple[OwnerMoved, ...]:
+        """Whose each resource was and whose it becomes in a write of this owner, where that differs or it is deleted:
+        whoever makes a name again may make it another owner's.
+        """
+        found = []
+        for edit in self.effective:
+            resource = self.current.get(edit.key)
+            if resource is None or not is_present(resource):
+                continue
+            becomes = edit.owner(owner)
+            after = resource.owner if becomes is None else becomes
+            if edit.parsed is None or after != resource.owner:
+                found.append((*edit.key, resource.owner, after))
+        return tuple(found)
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -12,6 +12,7 @@ from controlplane.catalog.guarding import NO_CONSENT, Consent, Prospect
 from controlplane.catalog.models import Environment, Quarantine, Resource, Revision, RevisionProof
 from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.writing import change_start, environment_lock
+from controlplane.catalog.undoing import QuarantineMoved, Undoes
 from controlplane.catalog.values import ChangeMade, ProvenContent
 from controlplane.catalog.withholding import Withholding, marks_of, with_marks
 from controlplane.errors import Conflict, NotFound
@@ -36,10 +37,12 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
     request_id: str = "",
     refused_by: Mapping[str, Iterable[str]] = NOBODY,
     consent: Consent = NO_CONSENT,
+    undoes: Undoes | None = None,
 ) -> ChangeMade:
     """Stop serving this revision: its last proven one is served instead. Where there is none, it is withheld from the
     kinds of clients that refuse it, or, unless some client acknowledged it, from everybody. `refused_by`: by kind, the
     marks of those that refused it (`client_mark`). A second call changes nothing but whom it is withheld from.
+    `undoes`: the change that this takes back.
 
     Raises NotFound, Conflict when a newer revision took its place meanwhile, and LossRefused where nothing would be
     served of it any more to connected clients.
@@ -65,12 +68,13 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
     )
     _choose_fallback(row.resource)
     loss = loss_accept(_prospect(quarantine, row, environment), consent)
-    message = f"quarantine of {word} '{name}' r{revision}: {reason}"[:1000]
     change = change_start(
         environment=environment,
         kind=ChangeKind.QUARANTINE,
         actor=actor,
-        message=message,
+        message=f"quarantine of {word} '{name}' r{revision}: {reason}"[:1000],
+        undo=QuarantineMoved(word, name, revision, opened=True).as_json(),
+        undoes=undoes,
         request_id=request_id,
         loss=loss,
     )
@@ -163,16 +167,31 @@ def quarantine_probed(*, environment_key: str, word: str, name: str, version: st
 
 @transaction.atomic(durable=True)
 def quarantine_release(
-    *, environment_key: str, word: str, name: str, revision: int, reason: str, actor: Principal, request_id: str = ""
+    *,
+    environment_key: str,
+    word: str,
+    name: str,
+    revision: int,
+    reason: str,
+    actor: Principal,
+    request_id: str = "",
+    undoes: Undoes | None = None,
 ) -> ChangeMade:
-    """Serve this revision again. A second call changes nothing. Raises NotFound."""
+    """Serve this revision again. A second call changes nothing. `undoes`: the change that this takes back. Raises
+    NotFound.
+    """
     environment = environment_lock(key=environment_key)
     row = _revision(environment_key, word, name, revision)
-    return _release(row, environment, reason, actor, request_id)
+    return _release(row, environment, reason, actor, request_id, undoes)
 
 
 def _release(
-    row: Revision, environment: Environment, reason: str, actor: Principal, request_id: str = ""
+    row: Revision,
+    environment: Environment,
+    reason: str,
+    actor: Principal,
+    request_id: str = "",
+    undoes: Undoes | None = None,
 ) -> ChangeMade:
     word, name = row.resource.type, row.resource.name
     released = Quarantine.objects.filter(revision=row, released_at=None).update(
@@ -182,9 +201,14 @@ def _release(
         return ChangeMade(environment.key, "", environment.generation)
     _touch(row, environment)
     _choose_fallback(row.resource)
-    message = f"release of {word} '{name}' r{row.number}: {reason}"[:1000]
     change = change_start(
-        environment=environment, kind=ChangeKind.QUARANTINE, actor=actor, message=message, request_id=request_id
+        environment=environment,
+        kind=ChangeKind.QUARANTINE,
+        actor=actor,
+        message=f"release of {word} '{name}' r{row.number}: {reason}"[:1000],
+        undo=QuarantineMoved(word, name, row.number, opened=False).as_json(),
+        undoes=undoes,
+        request_id=request_id,
     )
     audit_record(
         actor=actor.name,

@@ -4,7 +4,7 @@ from django.utils import timezone
 
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.guarding import NO_CONSENT, Consent
-from controlplane.catalog.models import Revision
+from controlplane.catalog.models import Blob, Revision
 from controlplane.catalog.selectors import blob_plaintext
 from controlplane.catalog.services.changes import change_apply
 from controlplane.catalog.values import ChangeMade, Existing, Expectation, Put
@@ -41,6 +41,12 @@ def resource_restore(  # noqa: PLR0913 - what one request may say of it
     )
 
 
+def parsed_again(blob: Blob, word: str, name: str, *, ttl_ms: int) -> ParsedResource | Refused:
+    """What a resource was, read under the rules of today, its secrets included."""
+    tree = to_json_with_secrets(blob_plaintext(blob), xds_name=name, ttl_ms=ttl_ms)
+    return parse(Manifest(tree), Expected(word, name), now=timezone.now())
+
+
 def _parsed(environment_key: str, kind: ResourceType, name: str, number: int) -> ParsedResource:
     row = (
         Revision.objects.select_related("blob")
@@ -59,8 +65,7 @@ def _parsed(environment_key: str, kind: ResourceType, name: str, number: int) ->
             f"r{number} of the {kind.word} '{name}' is its deletion. Restore an earlier one, or delete it. "
             "Nothing was changed."
         )
-    tree = to_json_with_secrets(blob_plaintext(row.blob), xds_name=name, ttl_ms=row.ttl_ms)
-    result = parse(Manifest(tree), Expected(kind.word, name), now=timezone.now())
+    result = parsed_again(row.blob, kind.word, name, ttl_ms=row.ttl_ms)
     if isinstance(result, Refused):
         raise InputInvalid(
             f"r{number} of the {kind.word} '{name}' is not valid any more. Nothing was changed.",

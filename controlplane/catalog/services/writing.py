@@ -2,14 +2,18 @@
 build is due.
 """
 
+from collections.abc import Mapping
+
 from django.db import transaction
 
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.guarding import NOTHING_LOST, Loss
 from controlplane.catalog.models import Change, Environment
+from controlplane.catalog.undoing import Undoes
 from controlplane.errors import NotFound
 from controlplane.hints import hint_build
+from controlplane.journal.services import audit_record
 
 
 def environment_lock(*, key: str) -> Environment:
@@ -24,7 +28,7 @@ def environment_lock(*, key: str) -> Environment:
     return environment
 
 
-def change_start(
+def change_start(  # noqa: PLR0913 - what a change says of itself
     *,
     environment: Environment,
     kind: ChangeKind,
@@ -32,24 +36,40 @@ def change_start(
     message: str,
     owner: str = "",
     back_to: int | None = None,
+    undo: Mapping[str, object] | None = None,
+    undoes: Undoes | None = None,
     request_id: str = "",
     loss: Loss = NOTHING_LOST,
 ) -> Change:
     """The change that what follows belongs to, at the environment's next generation; hints the builder once it is
-    committed. `back_to`: the generation that a rollback goes back to. `loss`: what connected clients lose by it.
+    committed. `back_to`: the generation that a rollback goes back to. `undo`: what takes it back, where its revisions
+    and access edits do not tell (`catalog.undoing`). `undoes`: the change that it takes back, which its message names.
+    `loss`: what connected clients lose by it.
     """
     environment.generation += 1
     environment.save(update_fields=["generation"])
     environment_id = environment.pk
     transaction.on_commit(lambda: hint_build(environment_id))
-    return Change.objects.create(
+    change = Change.objects.create(
         environment=environment,
         generation=environment.generation,
         kind=kind.value,
         author=actor.name,
-        message=message,
+        message=undoes.message if undoes is not None else message,
         owner=owner,
         back_to=back_to,
+        undo=dict(undo) if undo else None,
+        undoes=undoes.change if undoes is not None else "",
         request_id=request_id,
         loss=loss.as_json() if loss.clients else None,
     )
+    if undoes is not None:
+        audit_record(
+            actor=actor.name,
+            verb="change.undone",
+            subject=undoes.change,
+            environment=environment.key,
+            request_id=request_id,
+            detail={"by": str(change.public_id), "reason": undoes.reason},
+        )
+    return change

@@ -2,5 +2,13 @@
 
 from controlplane.incidents.services.actions import incident_quarantine, incident_release, incident_set_state
 from controlplane.incidents.services.digesting import digest
+from controlplane.incidents.services.undoing import quarantine_undo, quarantine_undo_way
 
-__all__ = ["digest", "incident_quarantine", "incident_release", "incident_set_state"]
+__all__ = [
+    "digest",
+    "incident_quarantine",
+    "incident_release",
+    "incident_set_state",
+    "quarantine_undo",
+    "quarantine_undo_way",
+]

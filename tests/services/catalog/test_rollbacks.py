@@ -2,8 +2,7 @@
 
 import pytest
 
-from controlplane.catalog.models import Change
-from controlplane.catalog.rollbacks import in_force, undone_by, undone_of
+from controlplane.catalog.rollbacks import Turn, in_force, undone_by, undone_of
 from controlplane.catalog.selectors import change_get
 from controlplane.databases import READER
 from controlplane.snapshots.rollback import environment_rollback
@@ -66,13 +65,39 @@ def test_rollback__what_a_change_wrote_is_current_all_the_same__is_not_called_ro
     assert undone(other, by_hand) == [way_back, ""]
 
 
-def test_in_force__many_rollbacks__only_what_held_at_the_end_counts() -> None:
-    def rollbacks(*pairs: tuple[int, int]) -> list[Change]:
-        return [Change(generation=generation, back_to=to) for generation, to in pairs]
+def decided(generation: int, *turns: Turn, resources: bool = True) -> int:
+    """The generation of what took a change back; 0 where it is in force."""
+    found = in_force(generation, turns, resources=resources)
+    return found.generation if found is not None else 0
 
+
+def test_in_force__undone__until_the_undo_is() -> None:
+    undo, redo = Turn(5, undoes=3), Turn(6, undoes=5)
+
+    assert decided(3, undo) == 5
+    assert decided(4, undo) == 0
+    assert decided(3, undo, redo) == 0
+    assert decided(5, undo, redo) == 6
+    assert decided(3, undo, redo, Turn(7, undoes=6)) == 5
+    assert decided(3, undo, redo, Turn(7, undoes=3)) == 7
+    assert decided(3, undo, resources=False) == 5
+
+
+def test_in_force__rollbacks_and_undos_of_them__what_was_before_counts() -> None:
+    rollback, taken_back = Turn(5, back_to=2), Turn(6, undoes=5)
+
+    assert decided(3, rollback, taken_back) == 0
+    assert decided(5, rollback, taken_back) == 6
+    assert decided(3, rollback, taken_back, Turn(7, undoes=6)) == 5
+    assert decided(3, Turn(4, undoes=3), Turn(5, back_to=3)) == 0  # back to where it was in force
+    assert decided(3, Turn(4, undoes=3), Turn(6, back_to=4)) == 4
+    assert decided(3, rollback, resources=False) == 0  # rollbacks leave access as it is
+    assert decided(3, Turn(4, undoes=3), rollback, resources=False) == 4
+
+
+def test_in_force__many_rollbacks__only_what_held_at_the_end_counts() -> None:
     def by(generation: int, *pairs: tuple[int, int]) -> int:
-        found = in_force(generation, rollbacks(*pairs))
-        return found.generation if found is not None else 0
+        return decided(generation, *(Turn(made, back_to=to) for made, to in pairs))
 
     assert by(3) == 0
     assert by(3, (5, 2)) == 5

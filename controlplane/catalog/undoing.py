@@ -1,0 +1,195 @@
+"""Taking back one change: which write does it, and what a change keeps so that it can be. Pure.
+
+What a change of resources or access did is read from its revisions and access edits; of the others it keeps in
+`Change.undo` what it found and what it left.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from controlplane.errors import Conflict
+from xdscore.findings import Finding, Severity
+
+OwnerMoved = tuple[str, str, str, str]
+"""Of a resource: (type word, name, whose it was, whose it became)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undoes:
+    """A write takes back the change of this public id, for this reason."""
+
+    change: str
+    reason: str
+
+    @property
+    def message(self) -> str:
+        """What lists of changes tell."""
+        return f"take back change {self.change[:8]}: {self.reason}"[:1000]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Columns of an environment that a change wrote: what it found in them and what it left."""
+
+    before: Mapping[str, object]
+    after: Mapping[str, object]
+
+    def as_json(self) -> dict[str, object]:
+        """As `Change.undo` keeps it."""
+        return {"columns": {"before": dict(self.before), "after": dict(self.after)}}
+
+    @property
+    def back(self) -> "Columns":
+        """What takes it back."""
+        return Columns(self.after, self.before)
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineMoved:
+    """A revision that a change took out of service (`opened`), or put back."""
+
+    type: str
+    name: str
+    revision: int
+    opened: bool
+
+    @property
+    def subject(self) -> str:
+        """What it is about, in words."""
+        return f"r{self.revision} of the {self.type} '{self.name}'"
+
+    def as_json(self) -> dict[str, object]:
+        """As `Change.undo` keeps it."""
+        kept = {"type": self.type, "name": self.name, "revision": self.revision, "opened": self.opened}
+        return {"quarantine": kept}
+
+
+# What a change that made an environment keeps: it cannot be taken back, and says so in words of its own.
+CREATED: Mapping[str, object] = {"created": True}
+
+
+def owners_as_json(owners: Iterable[OwnerMoved]) -> dict[str, object]:
+    """As `Change.undo` keeps them; nothing where there are none."""
+    kept = [list(each) for each in owners]
+    return {"owners": kept} if kept else {}
+
+
+def owners_of(undo: Mapping[str, object] | None) -> tuple[OwnerMoved, ...]:
+    """The inverse of `owners_as_json`."""
+    kept = (undo or {}).get("owners", [])
+    return tuple((word, name, before, after) for word, name, before, after in kept)  # type: ignore[attr-defined]  # as_json
+
+
+def columns_of(undo: Mapping[str, object] | None) -> Columns | None:
+    """The inverse of `Columns.as_json`; None where a change wrote none."""
+    kept = (undo or {}).get("columns")
+    return Columns(kept["before"], kept["after"]) if isinstance(kept, dict) else None
+
+
+def quarantine_of(undo: Mapping[str, object] | None) -> QuarantineMoved | None:
+    """The inverse of `QuarantineMoved.as_json`; None where a change moved none."""
+    kept = (undo or {}).get("quarantine")
+    return QuarantineMoved(**kept) if isinstance(kept, dict) else None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenResource:
+    """One resource of a change. `before`: the revision that the change found, 0 where there was no resource; `deleted`:
+    the change deleted it; `stands`: whether the resource now is what the change left, whoever wrote it last.
+    `author` and `change` are those of its last revision.
+    """
+
+    word: str
+    name: str
+    before: int
+    deleted: bool
+    now: int
+    stands: bool
+    author: str
+    change: str
+
+    @property
+    def way_back(self) -> str:
+        """What taking the change back makes of it, as the end of a sentence."""
+        if not self.before:
+            return "is deleted"
+        return f"is there again, as r{self.before} was" if self.deleted else f"becomes what r{self.before} was"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What taking a change back would do, in sentences; or why it cannot be done, every reason at once. `since`: the
+    changes that stand in the way, by their ids.
+    """
+
+    steps: tuple[str, ...] = ()
+    obstacles: tuple[Finding, ...] = ()
+    since: tuple[str, ...] = ()
+
+    def go(self, change: str) -> None:
+        """Raises Conflict where there is an obstacle."""
+        if self.obstacles:
+            raise Conflict(
+                f"Change {change[:8]} cannot be taken back: what it wrote is not as it left it, or is in use. "
+                "Nothing was changed.",
+                findings=self.obstacles,
+            )
+
+
+def resources_way(written: Sequence[WrittenResource]) -> Way:
+    """The way back of a change of resources: each becomes what the change found."""
+    return Way(
+        tuple(f"The {each.word} '{each.name}' {each.way_back}." for each in written),
+        tuple(
+            obstacle(
+                f"The {each.word} '{each.name}' was written again since: r{each.now} by {each.author} in change "
+                f"{each.change[:8]}.",
+                hint="Take that change back first, or restore the revision you want in the resource's history.",
+                word=each.word,
+                name=each.name,
+            )
+            for each in written
+            if not each.stands
+        ),
+        tuple(dict.fromkeys(each.change for each in written if not each.stands)),
+    )
+
+
+def columns_way(columns: Columns, now: Mapping[str, object], changed_by: Mapping[str, tuple[str, str]]) -> Way:
+    """The way back of a change of an environment's settings. `changed_by`: of a column, the author and id of the last
+    change of it.
+    """
+    steps = tuple(_restored(column, value) for column, value in columns.before.items())
+    obstacles, since = [], []
+    for column, value in columns.after.items():
+        if now.get(column) == value:
+            continue
+        author, change = changed_by.get(column, ("", ""))
+        by = f": by {author} in change {change[:8]}" if change else ""
+        since += [change] if change else []
+        obstacles.append(
+            obstacle(
+                f"{_setting(column)} was changed again since{by}.",
+                hint="Take that change back first, or set the policy you want on the environment's page.",
+            )
+        )
+    return Way(steps, tuple(obstacles), tuple(dict.fromkeys(since)))
+
+
+def obstacle(detail: str, *, hint: str = "", word: str = "", name: str = "") -> Finding:
+    """Why a change cannot be taken back: one of all the reasons."""
+    return Finding(
+        code=Conflict.code, severity=Severity.ERROR, detail=detail, hint=hint, resource_type=word, resource_name=name
+    )
+
+
+def _setting(column: str) -> str:
+    return "The hold" if column == "hold_reason" else f"The setting '{column.replace('_', ' ')}'"
+
+
+def _restored(column: str, value: object) -> str:
+    if column == "hold_reason":
+        return f"The environment is held again: {value}" if value else "The hold is released."
+    if isinstance(value, bool):
+        return f"{_setting(column)} is turned {'on' if value else 'off'} again."
+    return f"{_setting(column)} becomes {value if isinstance(value, str | int) else 'what it was'} again."

@@ -1,0 +1,45 @@
+"""Who may take a change back: whoever may write what it wrote."""
+
+from controlplane.accounts.principal import Principal, Role
+from controlplane.catalog.choices import ChangeKind
+from controlplane.catalog.models import Change
+from controlplane.catalog.rights import column_role
+from controlplane.catalog.undoing import columns_of
+from controlplane.errors import Forbidden
+
+_BY_KIND = {
+    # Editors write resources; operators lead them back, as a rollback does.
+    ChangeKind.RESOURCES.value: (Role.EDITOR, Role.OPERATOR),
+    ChangeKind.ACCESS.value: (Role.ACCESS_EDITOR,),
+    ChangeKind.QUARANTINE.value: (Role.OPERATOR,),
+}
+
+
+def undo_roles(change: Change) -> tuple[tuple[Role, ...], ...]:
+    """What taking the change back needs: of each of these, one role."""
+    columns = columns_of(change.undo)
+    settings = tuple(dict.fromkeys((column_role(column),) for column in columns.before)) if columns is not None else ()
+    kind = _BY_KIND.get(change.kind)
+    if kind is None:
+        return settings or ((Role.ADMIN,),)
+    return (kind, *settings)
+
+
+def may_undo(principal: Principal, change: Change) -> bool:
+    """Whether the principal may take the change back, if it can be."""
+    return _lacking(principal, change) is None
+
+
+def undo_require(principal: Principal, change: Change) -> None:
+    """Raises Forbidden unless the principal may take the change back."""
+    lacking = _lacking(principal, change)
+    if lacking is not None:
+        roles = " or ".join(role.value for role in lacking)
+        raise Forbidden(
+            f"This needs the role {roles} in environment '{change.environment.key}'; {principal.name} does not have it."
+        )
+
+
+def _lacking(principal: Principal, change: Change) -> tuple[Role, ...] | None:
+    key = change.environment.key
+    return next((any_of for any_of in undo_roles(change) if not any(principal.may(each, key) for each in any_of)), None)

@@ -1,0 +1,38 @@
+"""`undo`: takes one change back, whatever it wrote."""
+
+from typing import Annotated
+
+import typer
+
+from xdsctl.commands.rollout import ChangeId
+from xdsctl.exits import Outcome
+from xdsctl.follow import Tolerance, follow
+from xdsctl.session import command, session_of
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(undo)
+
+
+@command
+def undo(
+    ctx: typer.Context,
+    change: ChangeId,
+    reason: Annotated[str, typer.Option(help="Why; kept with the change.")],
+    wait: Annotated[bool, typer.Option("--wait", help="Until the fleet has taken it.")] = False,
+    timeout: Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.")] = "5m",
+) -> Outcome:
+    """Take one change back: resources, access rules, groups, settings or a quarantine become what it found.
+
+    A new change does it, all or nothing.
+    What was written again since stands in the way: each is named, with who wrote it and in which change.
+    """
+    session = session_of(ctx)
+    tolerance = Tolerance.of("nack", timeout)
+    made = session.api.post(f"/changes/{change}/undo", {"reason": reason})
+    text = "Taken back." if made["changed"] else f"{made['author']} had taken it back before; nothing was changed."
+    if wait:
+        return follow(session, made["id"], tolerance)
+    session.printer.document(made, lambda: f"change {made['id']}", name=made["id"])
+    return Outcome(text=text)
