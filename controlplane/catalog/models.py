@@ -123,7 +123,9 @@ class Change(AppendOnly):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """One change per generation; rollbacks, of which there are few, are found by a small index of their own."""
+        """One change per generation. Rollbacks, undos and changes by which clients lost something, of which there are
+        few, are found by small indexes of their own.
+        """
 
         constraints = (
             models.UniqueConstraint(fields=("environment", "generation"), name="one_change_per_generation"),
@@ -137,6 +139,10 @@ class Change(AppendOnly):
                 condition=models.Q(back_to__isnull=False),
                 name="change_rollbacks",
             ),
+            models.Index(
+                fields=("environment", "generation"), condition=models.Q(loss__isnull=False), name="change_losses"
+            ),
+            models.Index(fields=("environment", "undoes"), condition=models.Q(undoes__gt=""), name="change_undos"),
         )
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from controlplane.api.shapes.common import EditOut, FindingOut
 from controlplane.builder.selectors import ChangeState
 from controlplane.catalog.choices import ChangeKind
 from controlplane.incidents.attribution import Confidence
-from controlplane.incidents.values import IncidentState
+from controlplane.incidents.values import IncidentCause, IncidentState
 
 
 class HeldOut(serializers.Serializer[Any]):
@@ -33,23 +33,60 @@ class HeldThenOut(serializers.Serializer[Any]):
 
 
 class ImpactOut(serializers.Serializer[Any]):
-    """How many clients refuse it, of how many that were sent it."""
+    """How many clients refuse it, of how many that were sent it; of a loss, how many of the connected ones lost."""
 
     nacked = serializers.IntegerField()
     sent = serializers.IntegerField()
 
 
+class LostNameOut(serializers.Serializer[Any]):
+    """A name that connected clients do not have any more."""
+
+    type = serializers.CharField()
+    name = serializers.CharField()
+    clients = serializers.IntegerField(help_text="How many of them.")
+
+
+class LoserOut(serializers.Serializer[Any]):
+    """A client that lost something."""
+
+    client = serializers.CharField(help_text="Its id.")
+    node_id = serializers.CharField(allow_blank=True)
+    kind = serializers.CharField(help_text="Its software, such as `envoy 1.40`.")
+
+
+class ChangeLossOut(serializers.Serializer[Any]):
+    """What connected clients lost by a change, as it was judged when the change was written."""
+
+    clients = serializers.IntegerField(help_text="How many lost something.")
+    connected = serializers.IntegerField(help_text="How many were connected.")
+    kinds = serializers.DictField(
+        child=serializers.IntegerField(), help_text="Those that lost something, by kind, such as `envoy 1.40`."
+    )
+    names = LostNameOut(many=True, help_text="The first 100, those that most clients lost first.")
+    truncated = serializers.BooleanField(help_text="Whether there are more names.")
+    doubtful = serializers.IntegerField(
+        help_text="How many of the clients are counted because it cannot be known whether they lost anything."
+    )
+    who = LoserOut(many=True, help_text="The first 20.")
+
+
 class IncidentOut(serializers.Serializer[Any]):
-    """NACKs with one fingerprint."""
+    """NACKs with one fingerprint, or what connected clients lost by one change."""
 
     id = serializers.UUIDField()
+    cause = serializers.ChoiceField(choices=[cause.value for cause in IncidentCause])
     environment = serializers.CharField()
     type = serializers.CharField()
-    name = serializers.CharField(allow_blank=True, help_text="Empty where nobody is named.")
+    name = serializers.CharField(
+        allow_blank=True, help_text="Empty where nobody is named. Of a loss: the name that most clients lost."
+    )
     state = serializers.ChoiceField(choices=[state.value for state in IncidentState])
     confidence = serializers.ChoiceField(choices=[each.value for each in Confidence])
     change = serializers.CharField(allow_blank=True, help_text="The suspect change; empty where none is known.")
-    message = serializers.CharField(allow_blank=True, help_text="The client's own words.")
+    message = serializers.CharField(
+        allow_blank=True, help_text="The client's own words; of a loss a sentence that tells who lost how much by whom."
+    )
     clients = ImpactOut()
 
 
@@ -90,6 +127,10 @@ class ChangeOut(serializers.Serializer[Any]):
     unserved = UnservedOut(many=True, help_text="While there are any, the change is not settled.")
     held = HeldOut(many=True)
     findings = FindingOut(many=True)
+    loss = ChangeLossOut(
+        allow_null=True,
+        help_text="What connected clients lose by it once it is published; null where they lose nothing.",
+    )
     incidents = IncidentOut(many=True, help_text="Those of which this change is the suspect.")
     detail = serializers.CharField(allow_blank=True, help_text="Why it failed.")
 

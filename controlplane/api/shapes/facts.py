@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
-from controlplane.api.shapes.changes import DifferentResourceOut, HeldThenOut, IncidentOut
+from controlplane.api.shapes.changes import ChangeLossOut, DifferentResourceOut, HeldThenOut, IncidentOut
 from controlplane.api.shapes.common import FindingOut
 from controlplane.clients.facts import SubscriptionState
 from controlplane.explain.values import RungState, Verdict
@@ -209,6 +209,7 @@ class ReferrerOut(serializers.Serializer[Any]):
 class IncidentDetailOut(IncidentOut):
     """An incident with what it was made of."""
 
+    loss = ChangeLossOut(allow_null=True, help_text="What clients lost; null where they refuse something.")
     algorithm = serializers.CharField()
     fingerprint = serializers.CharField()
     normalised = serializers.CharField(allow_blank=True)

@@ -78,6 +78,7 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
         "unserved": [{"replica": each.replica, "epoch": each.epoch, "reason": each.reason} for each in delivery.behind],
         "held": [held_json(held) for held in progress.held],
         "findings": [finding_json(finding) for finding in change_findings(change=change, limit=MAX_EDITS)],
+        "loss": change.loss,
         "incidents": [incident_json(each) for each in incidents_of_change(change_id=str(change.public_id))],
         "detail": progress.detail,
     }
@@ -93,6 +94,7 @@ def incident_json(value: IncidentValue) -> dict[str, object]:
     """An incident as interfaces.md section 7 spells it."""
     return {
         "id": value.id,
+        "cause": value.cause.value,
         "environment": value.environment,
         "type": value.type,
         "name": value.name,
