@@ -8,7 +8,7 @@ from xdscore.client_kinds import ClientFamily
 
 _TOLD: Final = 5  # names, clients and kinds that a message tells one by one
 _CHANGE_CHARS: Final = 8  # as pages shorten a public id
-_SAID_CHARS: Final = 200
+_SAID_CHARS: Final = 100  # so that the sentence is whole in a message
 _FAMILIES: Final = {family.value: family for family in ClientFamily}
 
 
@@ -17,7 +17,7 @@ def loss_sentence(loss: Loss, *, change: str, author: str, message: str) -> str:
     said = f": “{message[:_SAID_CHARS]}”" if message else ""
     return (
         f"{clients_lost(loss)} lost {names_count(loss)} by change {change[:_CHANGE_CHARS]} of {author}{said}. "
-        "Its page takes it back."
+        "The page of the change has the way back."
     )
 
 

@@ -237,18 +237,17 @@ def _loss(kind: Kind, environment: str, said: Mapping[str, str], public_url: str
     """What clients lost by a change: the link leads to the change, which has the way back."""
     change = said.get("change", "")
     counted = f"{said.get('nacked', '?')} of {said.get('sent', '?')} connected clients"
-    wrote = f"change {change[:8]} by {said.get('author') or 'somebody'}"
     if kind.name == "incident.resolved":
         title = f"What {counted} lost in '{environment}' is no open incident any more"
         text = (
-            f"They lost {said.get('lost', '?')} by {wrote} on {_moment(said.get('since', ''))}. The incident says what "
-            "ended it; nothing is left to do."
+            f"They lost {said.get('lost', '?')} by change {change[:8]} of {said.get('author', '')} on "
+            f"{_moment(said.get('since', ''))}. The incident says what ended it; nothing is left to do."
         )
         return Wording(kind.severity, title, text, f"{public_url}/incidents/{said.get('incident', '')}")
     title = f"{counted} lost {said.get('lost', '?')} in '{environment}'"
     text = (
-        f"Lost since {_moment(said.get('since', ''))}: {said.get('names', '')}. Who: {said.get('who', '')}. Of these "
-        f"kinds: {said.get('kinds', '')}. By {wrote}. Next: take it back, on the page of the change."
+        f"{said.get('message', '')} Lost since {_moment(said.get('since', ''))}: {said.get('names', '')}. Who: "
+        f"{said.get('who', '')}. Of these kinds: {said.get('kinds', '')}."
     )
     return Wording(Severity.PAGE, title, text, f"{public_url}/changes/{change}#undo")
 

@@ -83,9 +83,9 @@ def test_digest__a_published_change_took_something__one_run_opens_one_incident_t
     assert (incident.cause, incident.state, incident.change) == (IncidentCause.LOSS, IncidentState.OPEN, change)
     assert (incident.type, incident.name, incident.loss) == (*_PAY, LOSS)
     assert (incident.clients.nacked, incident.clients.sent) == (3, 5)
-    assert incident.message == (
-        f"3 of 5 connected clients lost 2 names by change {change[:8]} of dana: “why”. Its page takes it back."
-    )
+    wrote = f"by change {change[:8]} of dana: “why”"
+    way_back = "The page of the change has the way back."
+    assert incident.message == f"3 of 5 connected clients lost 2 names {wrote}. {way_back}"
     detail = incident_get(public_id=incident.id)
     assert (detail.author, detail.family, detail.verdict, detail.revision) == ("dana", "envoy", None, 0)
     assert (detail.refusing, detail.samples, detail.quarantined) == ((), (), False)

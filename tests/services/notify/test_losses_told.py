@@ -57,8 +57,7 @@ def test_notify__clients_lost_something__is_urgent_and_says_who_wrote_it_what_is
         "cluster 'pay' (3 clients), cluster 'other' (1 client).",
         "Who: node-1, node-2, node-3.",
         "Of these kinds: 2 envoy 1.40, 1 grpc-go 1.70.",
-        f"By change {change[:8]} by dana.",
-        "Next: take it back, on the page of the change.",
+        f"by change {change[:8]} of dana: “why”. The page of the change has the way back. Lost since 2",
     ):
         assert said in body["text"], said
 
@@ -78,7 +77,7 @@ def test_notify__what_was_lost_is_taken_back__is_told_quietly(settings: Settings
     assert (opened.kind, opened.severity) == ("incident.opened", "page")
     assert (resolved.kind, resolved.severity) == ("incident.resolved", "quiet")
     assert resolved.title == "What 3 of 5 connected clients lost in 'default' is no open incident any more"
-    assert f"They lost 2 names by change {change[:8]} by dana on 2" in resolved.text
+    assert f"They lost 2 names by change {change[:8]} of dana on 2" in resolved.text
     assert resolved.link == f"{settings.PARLEY.public_url}/incidents/{incident}"
 
 

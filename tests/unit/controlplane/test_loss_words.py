@@ -66,4 +66,5 @@ def test_losing_family__is_that_of_most_of_them(kinds: dict[str, int] | None, fa
 def test_loss_sentence__says_who_lost_how_much_by_whom_and_the_way_back(message: str, said: str) -> None:
     told = loss_sentence(ONE, change="0123456789", author="dana", message=message)
 
-    assert told == f"1 of 1 connected client lost 1 name by change 01234567 of dana{said}. Its page takes it back."
+    wrote = f"by change 01234567 of dana{said}"
+    assert told == f"1 of 1 connected client lost 1 name {wrote}. The page of the change has the way back."
