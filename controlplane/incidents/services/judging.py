@@ -36,13 +36,9 @@ _AT_ONCE = 100
 
 
 def incidents_judge() -> None:
-    """Count again who refuses and who was sent, for incidents that are not settled; act where the policy says so.
-
-    What clients lost is no refusal, and was judged when the change was written.
-    """
+    """Count again who refuses and who was sent, for incidents that are not settled; act where the policy says so."""
     unsettled = models.Q(judged_at=None) | models.Q(judged_at__lt=models.F("settles_at"))
-    refusals = Incident.objects.filter(unsettled, cause=IncidentCause.NACK.value, state__in=UNRESOLVED)
-    watched = refusals.select_related("environment")
+    watched = Incident.objects.filter(unsettled, state__in=UNRESOLVED).select_related("environment")
     for incident in watched.order_by(models.F("judged_at").asc(nulls_first=True))[:_AT_ONCE]:
         _judge(incident)
 
@@ -174,8 +170,7 @@ def incidents_resolve(*, proven: Collection[ProvenContent]) -> int:
     published = candidates.exclude(checked_generation=models.F("environment__built_generation")).order_by("id")[
         :_AT_ONCE
     ]
-    refusals = candidates.filter(cause=IncidentCause.NACK.value)
-    accepted = refusals.filter(name__in={content.name for content in proven})[:_AT_ONCE] if proven else ()
+    accepted = candidates.filter(name__in={content.name for content in proven})[:_AT_ONCE] if proven else ()
     found = {incident.pk: incident for incident in (*published, *accepted)}
     return sum(_resolve(incident) for incident in found.values())
 

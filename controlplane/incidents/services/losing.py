@@ -118,6 +118,7 @@ def _open(environment: Environment, change: Change) -> Incident:
         last_at=now,
         opened_epoch=environment.epoch,
         checked_generation=environment.built_generation,
+        # Settled from the start: nothing is refused, so nothing of it is ever judged.
         settles_at=now,
         judged_at=now,
         loss=change.loss,

@@ -213,12 +213,7 @@ def _explained(
     """
     clients = {nack.client for nack, _ in taken}
     unnamed = Incident.objects.filter(
-        environment=environment.id,
-        cause=IncidentCause.NACK.value,
-        type=accusation.word,
-        name="",
-        state__in=UNRESOLVED,
-        clients__client__in=clients,
+        environment=environment.id, type=accusation.word, name="", state__in=UNRESOLVED, clients__client__in=clients
     )
     for incident in unnamed.select_related("environment").distinct():
         if [accusation.name, accusation.version] in incident.suspects:

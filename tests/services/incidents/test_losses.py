@@ -17,6 +17,7 @@ from controlplane.databases import READER
 from controlplane.errors import Conflict
 from controlplane.incidents.filtering import IncidentFilter
 from controlplane.incidents.models import Incident, IncidentClient
+from controlplane.incidents.refusals import refusals_of
 from controlplane.incidents.selectors import (
     incident_get,
     incident_list,
@@ -126,9 +127,13 @@ def test_digest__many_at_once__each_change_in_its_turn(monkeypatch: pytest.Monke
 
     digest()
     assert told() == [("incident.opened", change) for change in changes[:2]]
+    waiting = lose(publish(cluster("pay", connect_timeout="9s"), built=False))
     digest()
 
     assert told() == [("incident.opened", change) for change in changes]
+    rebuild()
+    digest()
+    assert told()[3:] == [("incident.opened", waiting)]
 
 
 def test_digest__taken_back_before_it_was_published__opens_nothing_for_it_and_the_next_one() -> None:
@@ -181,6 +186,22 @@ def test_digest__rolled_back__is_resolved() -> None:
     assert event.detail["change"] == back.change_id
 
 
+@pytest.mark.parametrize("rolls_back", [False, True])
+def test_digest__way_back_is_written_and_not_published__opens_until_it_is(rolls_back: bool) -> None:
+    change = deletion()
+    if rolls_back:
+        environment_rollback(environment_key="default", to_epoch=1, reason="oh", hold=False, actor=DANA)
+    else:
+        take_back(change, by=publish(cluster("pay"), built=False))
+
+    digest()
+    assert told() == [("incident.opened", change)]
+    rebuild()
+    digest()
+
+    assert told() == [("incident.opened", change), ("incident.resolved", change)]
+
+
 def test_digest__another_change_is_published__leaves_it_open() -> None:
     deletion()
     digest()
@@ -206,7 +227,8 @@ def test_incident__resolved_by_hand__stays_so_and_may_be_opened_again() -> None:
 
 def test_loss__without_names__is_told_all_the_same() -> None:
     publish(cluster("pay"))
-    lose(publish(delete=("pay",), built=False), Loss(clients=1, connected=1, doubtful=1))
+    change = publish(delete=("pay",), built=False)
+    lose(change, Loss(clients=1, connected=1, doubtful=1, who=LOSS.who[:1]))
     rebuild()
 
     digest()
@@ -214,6 +236,8 @@ def test_loss__without_names__is_told_all_the_same() -> None:
     (incident,) = incident_list(environment_keys=["default"])
     assert (incident.name, incident.clients.nacked) == ("", 1)
     assert incident.message.startswith("1 of 1 connected client (1 of them perhaps) lost 0 names by change ")
+    delivery = change_delivery(change=change_get(public_id=change), progress=change_progress(public_id=change))
+    assert delivery.nacked == 0
 
 
 def test_losses__nothing_is_due__costs_one_query_that_steps_into_the_index(
@@ -252,6 +276,7 @@ def test_loss__is_no_refusal__whatever_asks_for_refusals() -> None:
     assert (delivery.acked, delivery.nacked) == (2, 0)
     found = standings_of(environment_key="default", keys=[_PAY])[_PAY]
     assert (found.status.status, found.status.refusal) == (Status.PUBLISHED, None)
+    assert refusals_of(environment_key="default", versions={_PAY: held("pay", 2).content.version}) == {}
     assert not with_status(Resource.objects.all(), environment_key="default", status=Status.REFUSED).exists()
     for act in (incident_quarantine, incident_release):
         with pytest.raises(Conflict, match=r"refuse nothing.*take that change back"):
