@@ -89,15 +89,36 @@ def summary(change: JsonObject) -> str:
     ]
     lines += [f"unserved ADS {each['replica']}: {each['reason']}" for each in change.get("unserved", ())]
     lines += [f"held     {each['type']}/{each['name']}: {each['reason']}" for each in change["held"]]
+    lines += [f"lost     {line}" for line in loss_lines(change.get("loss"))]
     lines += [f"incident {each['id']} {incident_sentence(each)}" for each in change["incidents"]]
     return "\n".join(lines)
 
 
 def incident_sentence(incident: JsonObject) -> str:
-    """An incident in one sentence: what is refused, by how many, in whose words."""
+    """An incident in one sentence: what is refused, by how many, in whose words; or what clients lost by a change."""
+    if is_loss(incident):
+        return str(incident["message"])
     named = f"{incident['type']} '{incident['name']}'" if incident["name"] else f"a {incident['type']} nobody names"
     clients = incident["clients"]
     return f"{named} is refused by {clients['nacked']} of {clients['sent']} clients: {incident['message']}"
+
+
+def loss_lines(loss: JsonObject | None) -> list[str]:
+    """What connected clients lose by a change: how many, of which kinds, and which names; none where there is none."""
+    if not loss:
+        return []
+    kinds = ", ".join(f"{count} {kind}" for kind, count in loss["kinds"].items())
+    names = [f"{each['type']} '{each['name']}' by {each['clients']}" for each in loss["names"]]
+    return [
+        f"{loss['clients']} of {loss['connected']} connected clients: {kinds}",
+        *names,
+        *(["and more names"] if loss["truncated"] else []),
+    ]
+
+
+def is_loss(incident: JsonObject) -> bool:
+    """Whether clients lost something by a change; a server of the version before knows refusals only."""
+    return incident.get("cause") == "loss"
 
 
 def _decided(change: JsonObject, tolerance: Tolerance) -> bool:
@@ -105,7 +126,7 @@ def _decided(change: JsonObject, tolerance: Tolerance) -> bool:
 
 
 def _refused(change: JsonObject) -> bool:
-    return change["counts"]["nacked"] > 0 or bool(change["incidents"])
+    return change["counts"]["nacked"] > 0 or any(not is_loss(each) for each in change["incidents"])
 
 
 def _unserved(change: JsonObject) -> str:
@@ -120,7 +141,7 @@ def _unserved(change: JsonObject) -> str:
 def _outcome(change: JsonObject, tolerance: Tolerance) -> Outcome:
     counts, state = change["counts"], change["state"]
     if tolerance.nack and _refused(change):
-        told = "; ".join(incident_sentence(each) for each in change["incidents"])
+        told = "; ".join(incident_sentence(each) for each in change["incidents"] if not is_loss(each))
         return Outcome(Exit.NO, told or f"{counts['nacked']} of {counts['clients']} clients refuse it.")
     if state == "failed":
         return Outcome(Exit.NO, f"The change was not published: {change['detail']}")

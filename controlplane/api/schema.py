@@ -16,7 +16,7 @@ from controlplane.api.pages import DEFAULT_ITEMS, MAX_ITEMS
 from controlplane.api.problems import CONTENT_TYPE, reason_of
 from controlplane.api.shapes.common import DryRunOut, ProblemOut
 from controlplane.api.waiting import Wanted
-from controlplane.incidents.values import IncidentState
+from controlplane.incidents.values import IncidentCause, IncidentState
 from controlplane.status.values import Status
 from xdscore.server_features import CRITERIA, DEFAULT_FEATURES, BootstrapFeature
 
@@ -121,10 +121,15 @@ CLIENT_FILTERS: Final = [
 INCIDENT_FILTERS: Final = (
     _ENVIRONMENT,
     _query("state", {"type": "string", "enum": [each.value for each in IncidentState]}, "Only in this state."),
+    _query(
+        "cause",
+        {"type": "string", "enum": [each.value for each in IncidentCause]},
+        "Only what clients refuse, or lost.",
+    ),
     _query("type", OpenApiTypes.STR, "Only about this type: its word or type URL."),
     _query("name", OpenApiTypes.STR, "Only about resources whose name contains this."),
     _query("resource", OpenApiTypes.STR, "Only about this resource: `TYPE/NAME`."),
-    _query("client", OpenApiTypes.STR, "Only what this client refuses: its id or node id."),
+    _query("client", OpenApiTypes.STR, "Only what this client refuses, or lost: its id or node id."),
     _query("author", OpenApiTypes.STR, "Only where the suspect change is by this author."),
     _query(
         "since",

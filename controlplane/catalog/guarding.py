@@ -179,7 +179,7 @@ class LossRefused(Conflict):
     code: ClassVar[str] = "XDS3013"
 
     def __init__(self, loss: Loss, environment: str) -> None:
-        super().__init__(f"{loss_sentence(loss, environment)} {_ASKS.format(n=loss.clients)} Nothing was changed.")
+        super().__init__(f"{loss_foretold(loss, environment)} {_ASKS.format(n=loss.clients)} Nothing was changed.")
         self.loss = loss
 
 
@@ -187,7 +187,7 @@ _ASKS = "To do it nevertheless, accept the loss by its number of clients: accept
 _NAMED = 3
 
 
-def loss_sentence(loss: Loss, environment: str) -> str:
+def loss_foretold(loss: Loss, environment: str) -> str:
     """Who would lose what, as one sentence."""
     clients = "client" if loss.clients == 1 else "clients"
     named = ", ".join(f"{each.type} '{each.name}'" for each in loss.names[:_NAMED])

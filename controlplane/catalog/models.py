@@ -123,7 +123,9 @@ class Change(AppendOnly):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """One change per generation; those few that took others back are found by small indexes."""
+        """One change per generation. Rollbacks, undos and changes by which clients lost something, of which there are
+        few, are found by small indexes of their own.
+        """
 
         constraints = (
             models.UniqueConstraint(fields=("environment", "generation"), name="one_change_per_generation"),
@@ -138,6 +140,9 @@ class Change(AppendOnly):
                 name="change_rollbacks",
             ),
             models.Index(fields=("environment", "generation"), condition=models.Q(undoes__gt=""), name="change_undoes"),
+            models.Index(
+                fields=("environment", "generation"), condition=models.Q(loss__isnull=False), name="change_losses"
+            ),
         )
 
     def __str__(self) -> str:

@@ -19,6 +19,7 @@ from controlplane.catalog.change_log import change_list
 from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.contents import contents_of_change
 from controlplane.catalog.differences import ResourceDifference
+from controlplane.catalog.guarding import loss_from_json
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Change
 from controlplane.catalog.rights import environment_visible
@@ -27,13 +28,15 @@ from controlplane.catalog.selectors import change_edits, change_findings, change
 from controlplane.catalog.undoing import Way
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.console.live import shared
+from controlplane.console.losses import Lost
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.posted import MAX_REASON_CHARS, reason_of
 from controlplane.console.resources import resource_url
 from controlplane.errors import Conflict, ControlPlaneError, NotFound
-from controlplane.incidents.selectors import IncidentValue, incidents_of_change, refused_of_changes
+from controlplane.incidents.selectors import IncidentValue, incidents_of_change, lost_of_changes, refused_of_changes
 from controlplane.incidents.settling import Delivery, change_delivery
+from controlplane.incidents.values import IncidentCause
 from controlplane.undo.rights import may_undo, undo_require
 from controlplane.undo.services import change_undo, undo_way
 from xdscore.schema import Tree
@@ -49,23 +52,28 @@ _DECIDING: Final = (ChangeKind.ACCESS.value, ChangeKind.POLICY.value)
 
 @dataclass(frozen=True, slots=True)
 class ChangeLine:
-    """One line of the list. `built`: a build has covered it; `refused`: clients that refuse it now; `undone_by`: the
-    rollback or undo that took it back.
+    """One line of the list. `built`: a build has covered it; `refused`: clients that refuse it now; `lost`: clients
+    that lost something by it, while nobody took it back; `undone_by`: the rollback or undo that took it back.
     """
 
     change: Change
     edits: int
     built: bool
     refused: int = 0
+    lost: int = 0
     undone_by: Change | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Became:
-    """What became of a change so far: for the page and for the part of it that refreshes."""
+    """What became of a change so far: for the page and for the part of it that refreshes.
+
+    `lost`: clients lost something by it, and nobody took it back.
+    """
 
     progress: ChangeProgress
     delivery: Delivery
+    lost: bool = False
 
     @property
     def state(self) -> str:
@@ -78,8 +86,8 @@ class Became:
 
     @property
     def look(self) -> str:
-        """The same for the badge: what clients refuse is not well, however settled it is."""
-        return "refused" if self.delivery.nacked else self.state
+        """The same for the badge: what clients lost or refuse is not well, however settled it is."""
+        return "lost" if self.lost else "refused" if self.delivery.nacked else self.state
 
     @property
     def decided(self) -> bool:
@@ -117,11 +125,13 @@ class AccessLine:
 class _Live(TypedDict):
     """What of a change's page may change while it is open.
 
+    `incidents`: those of refusals; `lost`: what clients lose by it, None where that is nothing or was over in time.
     `denied`: of a change that decides who may read what, how many connected clients ask for what they may not read now.
     """
 
     became: Became
     incidents: tuple[IncidentValue, ...]
+    lost: Lost | None
     denied: int
 
 
@@ -138,7 +148,8 @@ class ChangesPage(Page):
         rows = change_list(environment_key=environment_key, kind=kind, author=author, text=text)
         built = self.here.built_generation
         page = paged(request, rows, lambda row: row)
-        refused = refused_of_changes(change_ids=[str(row.public_id) for row in page.items])
+        shown = [str(row.public_id) for row in page.items]
+        refused, lost = refused_of_changes(change_ids=shown), lost_of_changes(change_ids=shown)
         undone = undone_by(environment_key=environment_key, changes=page.items)
         lines = [
             ChangeLine(
@@ -146,6 +157,7 @@ class ChangesPage(Page):
                 int(getattr(row, "edits", 0)),
                 row.generation <= built,
                 refused.get(str(row.public_id), 0),
+                lost.get(str(row.public_id), 0),
                 undone.get(row.generation),
             )
             for row in page.items
@@ -295,9 +307,20 @@ def _tree(row: Mapping[str, object] | None) -> Tree:
 def _live(change: Change) -> _Live:
     public_id = str(change.public_id)
     progress = change_progress(public_id=public_id)
-    became = Became(progress, change_delivery(change=change, progress=progress))
+    incidents = incidents_of_change(change_id=public_id)
+    lost = _lost(change, progress, incidents)
+    became = Became(progress, change_delivery(change=change, progress=progress), lost=lost is not None and lost.is_open)
     denied = 0
     if change.kind in _DECIDING:
         key = change.environment.key
         denied = standing_counts(environment_keys=[key])[key][Standing.DENIED]
-    return _Live(became=became, incidents=incidents_of_change(change_id=public_id), denied=denied)
+    refusals = tuple(each for each in incidents if each.cause is IncidentCause.NACK)
+    return _Live(became=became, incidents=refusals, lost=lost, denied=denied)
+
+
+def _lost(change: Change, progress: ChangeProgress, incidents: tuple[IncidentValue, ...]) -> Lost | None:
+    incident = next((each for each in incidents if each.cause is IncidentCause.LOSS), None)
+    # What is published without an incident was over by then.
+    if change.loss is None or (incident is None and progress.state is not ChangeState.SAVED):
+        return None
+    return Lost(loss_from_json(change.loss), incident)

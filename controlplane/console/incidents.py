@@ -1,4 +1,4 @@
-"""What clients refuse: the list, the most urgent first, and one incident with everything that is known of it."""
+"""What clients refuse or lost: the list, the most urgent first, and one incident with all that is known of it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +14,7 @@ from controlplane.catalog.selectors import change_get
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.clock import database_now
 from controlplane.console.diffs import first_changed
+from controlplane.console.losses import Lost
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
 from controlplane.console.posted import reason_of
@@ -29,7 +30,7 @@ from controlplane.incidents.triage import (
     incident_page,
     incident_state_counts,
 )
-from controlplane.incidents.values import TRANSITIONS, UNRESOLVED, IncidentState
+from controlplane.incidents.values import TRANSITIONS, UNRESOLVED, IncidentCause, IncidentState
 from controlplane.journal.models import AuditEvent
 from controlplane.moments import moment_or_age
 from xdscore.codes import shown
@@ -45,7 +46,8 @@ _SHOWN: Final = {
     "all": tuple(IncidentState),
 }
 
-# How lately somebody refused it, by the word in the address.
+_CAUSES: Final = {cause.value: cause for cause in IncidentCause}
+# How lately somebody refused it, or lost something, by the word in the address.
 _AGES: Final = {"1h": "the last hour", "24h": "the last day", "7d": "the last week"}
 
 _BECAUSE: Final = {
@@ -97,11 +99,13 @@ class IncidentsPage(Page):
         text, author, client = (request.GET.get(key, "").strip()[:_MAX_TEXT] for key in ("q", "author", "client"))
         kind, since = kind_of(request), request.GET.get("since", "")
         since = since if since in _AGES else ""
+        cause = _CAUSES.get(request.GET.get("cause", ""))
         number = page_number(request)
         items, count = incident_page(
             environment_keys=[environment_key],
             states=_SHOWN[shown],
             wanted=IncidentFilter(
+                cause=cause,
                 word=kind.word if kind is not None else "",
                 client=client,
                 author=author,
@@ -118,11 +122,12 @@ class IncidentsPage(Page):
             "text": text,
             "types": RESOURCE_TYPES,
             "word": kind.word if kind is not None else "",
+            "cause": cause,
             "author": author,
             "client": client,
             "ages": _AGES.items(),
             "since": since,
-            "filtered": bool(text or kind or author or client or since or shown != "unresolved"),
+            "filtered": bool(text or kind or cause or author or client or since or shown != "unresolved"),
             "choices": tuple(counts.items()),
             "resolved": counts[IncidentState.RESOLVED],
         }
@@ -133,7 +138,10 @@ class IncidentsPage(Page):
 
 
 class IncidentPage(Page):
-    """One incident: what clients said, whom it blames and why, what was new, who is affected, and what to do."""
+    """One incident: what clients said, whom it blames and why, what was new, who is affected, and what to do.
+
+    Of a loss: who lost what, by which change, and the way back.
+    """
 
     template = "incidents/incident.html"
     needs = {"GET": None, "POST": None}
@@ -181,26 +189,39 @@ class IncidentPage(Page):
 
     def _page(self, detail: IncidentDetail, *, error: ControlPlaneError | None = None) -> HttpResponse:
         incident = detail.incident
-        difference = incident_difference(detail)
-        context = {
+        shared = {
             "detail": detail,
             "incident": incident,
-            "kind": by_word[incident.type],
-            "because": _BECAUSE[incident.confidence],
-            "difference": difference,
-            "changed_line": first_changed(difference.text) if difference is not None else 0,
-            "suspect": change_get(public_id=incident.change) if incident.change else None,
             "events": [_event(each) for each in incident_events(detail)],
-            "sample": detail.samples[0] if detail.samples else None,
-            "more_samples": _others(detail),
             "steps": frozenset(state.value for state in TRANSITIONS[incident.state]),
             "unresolved": incident.state in UNRESOLVED,
-            "refused": "is refused" if incident.state in UNRESOLVED else "was refused",
             "mine": detail.assignee == self.principal.name,
-            "before": detail.opened_epoch - 1,
             "error": error,
         }
-        return self.page(context, status=200 if error is None else error.status)
+        status = 200 if error is None else error.status
+        if incident.loss is not None:
+            lost = Lost(incident.loss, incident)
+            change = change_get(public_id=incident.change)
+            context = {**shared, "lost": lost, "loss": incident.loss, "change": change}
+            return self.page(context, template="incidents/loss.html", status=status)
+        return self.page({**shared, **_refusal(detail)}, status=status)
+
+
+def _refusal(detail: IncidentDetail) -> dict[str, object]:
+    """What the page of a refusal shows beside what every incident has."""
+    incident = detail.incident
+    difference = incident_difference(detail)
+    return {
+        "kind": by_word[incident.type],
+        "because": _BECAUSE[incident.confidence],
+        "difference": difference,
+        "changed_line": first_changed(difference.text) if difference is not None else 0,
+        "suspect": change_get(public_id=incident.change) if incident.change else None,
+        "sample": detail.samples[0] if detail.samples else None,
+        "more_samples": _others(detail),
+        "refused": "is refused" if incident.state in UNRESOLVED else "was refused",
+        "before": detail.opened_epoch - 1,
+    }
 
 
 def _counts(environment_key: str) -> dict[str, int]:

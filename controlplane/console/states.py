@@ -24,6 +24,7 @@ LOOKS: Final[dict[str, Look]] = {
     "published": Look("busy", "rocket", "published"),
     "settled": Look("good", "circle-check", "settled"),
     "refused": Look("bad", "circle-x", "refused"),
+    "lost": Look("bad", "alert-triangle", "lost"),
     "unchanged": Look("quiet", "minus", "no difference for clients"),
     "rolled_back": Look("quiet", "arrow-back-up", "rolled back"),
     "taken_back": Look("quiet", "arrow-back-up", "taken back"),

@@ -6,6 +6,7 @@ from datetime import datetime
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from controlplane.incidents.models import Incident, IncidentClient
+from controlplane.incidents.values import IncidentCause
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,10 +14,11 @@ class IncidentFilter:
     """What must be true of an incident; what is empty may be anything.
 
     `word` is a type's, `name` a part of the resource's name, `resource` the type word and whole name of one. `client`
-    is the id or node id of a client that refused, `author` who made the suspect change; `since` the last refusal is not
-    before.
+    is the id or node id of a client that refused, or that is told of as one that lost something; `author` who made the
+    suspect change; `since` the last refusal, or the loss, is not before.
     """
 
+    cause: IncidentCause | None = None
     word: str = ""
     name: str = ""
     resource: tuple[str, str] | None = None
@@ -26,6 +28,8 @@ class IncidentFilter:
 
     def applied(self, rows: QuerySet[Incident]) -> QuerySet[Incident]:
         """Those of these incidents."""
+        if self.cause is not None:
+            rows = rows.filter(cause=self.cause.value)
         if self.word:
             rows = rows.filter(type=self.word)
         if self.name:

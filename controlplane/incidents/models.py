@@ -8,7 +8,7 @@ from django.db import models
 from controlplane.clients.identity import CLIENT_ID_CHARS
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.fingerprint import FINGERPRINT_CHARS
-from controlplane.incidents.values import IncidentState
+from controlplane.incidents.values import IncidentCause, IncidentState
 from xdscore.client_kinds import ClientFamily
 from xdscore.resource_types import RESOURCE_TYPES
 
@@ -20,7 +20,7 @@ def _values(kind: type[Enum]) -> list[str]:
 
 
 class Incident(models.Model):
-    """NACKs with one fingerprint.
+    """NACKs with one fingerprint, or what connected clients lost by one change; `cause` tells which.
 
     `revision` and `version` are the newest refused ones of `name`; `since` is when that revision was written, from when
     on sending counts. `change` and `author` made the first one refused since the incident opened. `suspects` ([name,
@@ -28,10 +28,20 @@ class Incident(models.Model):
     last, at `judged_at`, and `verdict` is what that means for the fleet; until `settles_at` it is judged again, because
     sending goes on while refusals come in. `told_nacked`: how many refused when people were told of it last.
     `assignee`: who said last that they look after it.
+
+    Of a loss: `loss` is what the change keeps of it (`catalog.guarding.Loss`), `type` and `name` are what most clients
+    lost, `nacked` and `sent` the clients that lost something and those that were connected; there is no revision and
+    no verdict, for nothing was refused.
     """
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True)
     environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="+")
+    cause = models.CharField(
+        max_length=16,
+        choices=[(value, value) for value in _values(IncidentCause)],
+        default=IncidentCause.NACK.value,
+        db_default=IncidentCause.NACK.value,
+    )
     algorithm = models.CharField(max_length=8)
     fingerprint = models.CharField(max_length=FINGERPRINT_CHARS)
     type = models.CharField(max_length=16)
@@ -64,6 +74,7 @@ class Incident(models.Model):
     verdict_reason = models.CharField(max_length=300, blank=True, db_default="")
     quarantined_revision = models.PositiveIntegerField(default=0)
     forced_revision = models.PositiveIntegerField(default=0)
+    loss = models.JSONField(null=True)
 
     class Meta:
         """One incident per fingerprint; the unresolved ones of an environment are looked through often."""
@@ -72,6 +83,7 @@ class Incident(models.Model):
             models.UniqueConstraint(
                 fields=("environment", "algorithm", "fingerprint"), name="one_incident_per_fingerprint"
             ),
+            models.CheckConstraint(condition=models.Q(cause__in=_values(IncidentCause)), name="incident_cause_known"),
             models.CheckConstraint(condition=models.Q(type__in=TYPE_WORDS), name="incident_type_known"),
             models.CheckConstraint(condition=models.Q(state__in=_values(IncidentState)), name="incident_state_known"),
             models.CheckConstraint(
@@ -87,7 +99,7 @@ class Incident(models.Model):
 
 
 class IncidentClient(models.Model):
-    """A client that refused: the newest revision it refused, and how often.
+    """A client that refused: the newest revision it refused, and how often. Of a loss, a client that lost something.
 
     Outlives the client's own row, so it repeats its names. `now`: what it has since its last refusal, in words
     (`afterwards`); empty where that is not known.
@@ -119,3 +131,16 @@ class IncidentNack(models.Model):
     def __str__(self) -> str:
         """Which NACK."""
         return f"sample {self.nack_id}"
+
+
+class LossMark(models.Model):
+    """Up to which generation an environment's changes were looked through for what clients lost by them."""
+
+    environment = models.OneToOneField(
+        "catalog.Environment", on_delete=models.CASCADE, primary_key=True, related_name="+"
+    )
+    generation = models.PositiveBigIntegerField()
+
+    def __str__(self) -> str:
+        """Up to which."""
+        return f"generation {self.generation}"

@@ -9,7 +9,7 @@ from django.db.models import Count, F, QuerySet
 
 from controlplane.catalog.standing import Key
 from controlplane.incidents.models import Incident, IncidentClient
-from controlplane.incidents.values import UNRESOLVED
+from controlplane.incidents.values import UNRESOLVED, IncidentCause
 
 _MAX_UNNAMED: Final = 100  # looked through for suspects, the newest ones
 
@@ -68,12 +68,13 @@ def refusals_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping
 
 
 def incidents_open_named(*, environment_key: str) -> QuerySet[Incident]:
-    """The open incidents that name a resource, for lists that are filtered by them."""
+    """The open refusals that name a resource, for lists that are filtered by them."""
     return _open(environment_key).exclude(name="")
 
 
 def _open(environment_key: str) -> QuerySet[Incident]:
-    return Incident.objects.filter(environment__key=environment_key, state__in=[state.value for state in UNRESOLVED])
+    refusals = Incident.objects.filter(environment__key=environment_key, cause=IncidentCause.NACK.value)
+    return refusals.filter(state__in=[state.value for state in UNRESOLVED])
 
 
 def _suspicions(environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, OpenRefusal]:

@@ -1,4 +1,4 @@
-"""Answers what clients refuse. Values only, never rows.
+"""Answers what clients refuse, and what they lost by a change. Values only, never rows.
 
 For the REST API (interfaces.md sections 4 and 7): `GET /incidents` is `incident_list`, each an `IncidentValue` whose
 fields are the body's, to the letter; `GET /incidents/{id}` is `incident_get`, which adds what the page of an incident
@@ -14,6 +14,7 @@ from datetime import datetime
 from django.db.models import Count, Max, Q
 
 from controlplane.catalog.choices import QuarantinePolicy
+from controlplane.catalog.guarding import Loss, loss_from_json
 from controlplane.catalog.links import LinkedName, used_by
 from controlplane.catalog.selectors import is_quarantined
 from controlplane.clients.selectors import NackView, nacks_get
@@ -21,19 +22,20 @@ from controlplane.errors import NotFound
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.filtering import EVERY_INCIDENT, IncidentFilter
 from controlplane.incidents.models import Incident, IncidentClient, IncidentNack
-from controlplane.incidents.values import UNRESOLVED, IncidentState
+from controlplane.incidents.values import UNRESOLVED, IncidentCause, IncidentState
 from controlplane.incidents.verdict import Outcome
 from xdscore.client_kinds import ClientFamily
 from xdscore.codes import shown
 from xdscore.resource_types import by_word
 
 _MAX_CLIENTS = 100
+_MAX_OF_NAME = 100
 _MAX_WORDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """How many clients refuse it, of how many that were sent it."""
+    """How many clients refuse it, of how many that were sent it; of a loss, how many of the connected ones lost."""
 
     nacked: int
     sent: int
@@ -44,10 +46,12 @@ class IncidentValue:
     """An incident as interfaces.md section 7 spells it.
 
     `name` is empty where nobody is named, and so is `change` where no suspect is known; `message` is verbatim, but for
-    characters that act on a reader, which are escaped.
+    characters that act on a reader, which are escaped. Of a loss, `name` is what most clients lost, `message` is a
+    sentence of Parley's, and `loss` all that is kept of it.
     """
 
     id: str
+    cause: IncidentCause
     environment: str
     type: str
     name: str
@@ -56,6 +60,8 @@ class IncidentValue:
     change: str
     message: str
     clients: Impact
+    first_at: datetime
+    loss: Loss | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,7 @@ class IncidentDetail:
     refusals mean for the fleet, None until they were judged; `assignee`: who looks after it, if anybody said so.
     `used_by`: resources that refer to the refused one and so get what stands in for it, or miss it. `refusing` holds at
     most 100 clients, those that refused last; `samples` the first NACKs, newest first. `now`: what clients that refuse
-    the revision have instead, in words, and how many of them.
+    the revision have instead, in words, and how many of them. A loss has none of these; see `incident.loss`.
     """
 
     incident: IncidentValue
@@ -104,13 +110,17 @@ class IncidentDetail:
     verdict: VerdictView | None
     suspects: tuple[str, ...]
     used_by: tuple[LinkedName, ...]
-    first_at: datetime
     last_at: datetime
     opened_epoch: int
     resolved_epoch: int | None
     now: tuple[tuple[str, int], ...]
     refusing: tuple[RefusingClient, ...]
     samples: tuple[NackView, ...]
+
+    @property
+    def first_at(self) -> datetime:
+        """When it was refused first, or lost."""
+        return self.incident.first_at
 
 
 def incident_list(
@@ -145,7 +155,8 @@ def incident_get(*, public_id: str) -> IncidentDetail:
     row = Incident.objects.select_related("environment").filter(public_id=public_key(public_id)).first()
     if row is None:
         raise NotFound(f"There is no incident '{shown(public_id, 64)}'.")
-    refusing = tuple(IncidentClient.objects.filter(incident=row).order_by("-last_at")[:_MAX_CLIENTS])
+    clients = IncidentClient.objects.filter(incident=row, incident__cause=IncidentCause.NACK.value)
+    refusing = tuple(clients.order_by("-last_at")[:_MAX_CLIENTS])
     samples = IncidentNack.objects.filter(incident=row).values_list("nack_id", flat=True)
     return IncidentDetail(
         incident=_value(row),
@@ -160,7 +171,6 @@ def incident_get(*, public_id: str) -> IncidentDetail:
         verdict=_verdict(row),
         suspects=tuple(str(name) for name, _ in row.suspects),
         used_by=_used_by(row),
-        first_at=row.first_at,
         last_at=row.last_at,
         opened_epoch=row.opened_epoch,
         resolved_epoch=row.resolved_epoch,
@@ -220,18 +230,40 @@ def refused_of_changes(*, change_ids: Collection[str]) -> Mapping[str, int]:
     """Of each of these changes that is the suspect of an unresolved incident, how many clients refuse it: at most as
     many as the largest of its incidents counts, for one client may be in several. One query.
     """
-    rows = Incident.objects.filter(change__in=list(change_ids), state__in=[state.value for state in UNRESOLVED])
-    return dict(rows.order_by().values_list("change").annotate(refused=Max("nacked")))
+    return _clients_of_changes(change_ids, IncidentCause.NACK)
+
+
+def lost_of_changes(*, change_ids: Collection[str]) -> Mapping[str, int]:
+    """Of each of these changes by which clients lost something, while that incident is unresolved, how many lost."""
+    return _clients_of_changes(change_ids, IncidentCause.LOSS)
+
+
+def _clients_of_changes(change_ids: Collection[str], cause: IncidentCause) -> Mapping[str, int]:
+    rows = Incident.objects.filter(
+        change__in=list(change_ids), cause=cause.value, state__in=[state.value for state in UNRESOLVED]
+    )
+    return dict(rows.order_by().values_list("change").annotate(counted=Max("nacked")))
 
 
 def incidents_of_name(
     *, environment_key: str, word: str, name: str, states: Collection[IncidentState] = UNRESOLVED
 ) -> tuple[IncidentValue, ...]:
-    """The incidents of one resource in these states, the one refused last first, at most 100."""
-    rows = Incident.objects.filter(
-        environment__key=environment_key, type=word, name=name, state__in=[state.value for state in states]
-    ).select_related("environment")
-    return tuple(_value(row) for row in rows.order_by("-last_at")[:100])
+    """The incidents of one resource in these states, losses first, the last one first, at most 100 of each.
+
+    Losses are looked for among the newest 100 of them, for each is of many names.
+    """
+    rows = Incident.objects.filter(environment__key=environment_key, state__in=[state.value for state in states])
+    rows = rows.select_related("environment").order_by("-last_at")
+    refusals = rows.filter(cause=IncidentCause.NACK.value, type=word, name=name)[:_MAX_OF_NAME]
+    losses = (_value(row) for row in rows.filter(cause=IncidentCause.LOSS.value)[:_MAX_OF_NAME])
+    return (
+        *(each for each in losses if each.loss is not None and _is_of(each.loss, word, name)),
+        *(_value(row) for row in refusals),
+    )
+
+
+def _is_of(loss: Loss, word: str, name: str) -> bool:
+    return any((each.type, each.name) == (word, name) for each in loss.names)
 
 
 def public_key(public_id: str) -> uuid.UUID:
@@ -245,6 +277,7 @@ def public_key(public_id: str) -> uuid.UUID:
 def _value(row: Incident) -> IncidentValue:
     return IncidentValue(
         id=str(row.public_id),
+        cause=IncidentCause(row.cause),
         environment=row.environment.key,
         type=row.type,
         name=row.name,
@@ -253,6 +286,8 @@ def _value(row: Incident) -> IncidentValue:
         change=row.change,
         message=row.message,
         clients=Impact(row.nacked, row.sent),
+        first_at=row.first_at,
+        loss=loss_from_json(row.loss) if row.loss is not None else None,
     )
 
 

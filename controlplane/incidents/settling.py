@@ -21,6 +21,7 @@ from controlplane.clients.clock import database_now
 from controlplane.clients.delivery import EXPECTED_FOR, Reaction, reactions
 from controlplane.clients.serving import Behind, replicas_behind
 from controlplane.incidents.models import IncidentClient
+from controlplane.incidents.values import IncidentCause
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.selectors import snapshot_list
 
@@ -138,7 +139,9 @@ def _settled(count: Mapping[Reaction, int], clients: int, age: timedelta) -> boo
 
 def _refusing(change: Change, written: Sequence[tuple[str, str, int]]) -> set[str]:
     """The clients that refused a revision of this change, or one of several of which it is suspected."""
-    rows = IncidentClient.objects.filter(incident__environment=change.environment)
+    rows = IncidentClient.objects.filter(
+        incident__environment=change.environment, incident__cause=IncidentCause.NACK.value
+    )
     named = {(word, name, number) for word, name, number in written}
     refused = rows.filter(incident__name__in={name for _, name, _ in named}).values_list(
         "client", "incident__type", "incident__name", "revision"

@@ -1,7 +1,7 @@
 """Answers which incidents there are, the most urgent first, and what happened to one. Values only, never rows.
 
-For the pages: a list is ranked over the newest 2,000 incidents, of which there are at most 1,000 unresolved per
-environment (`recording.MAX_UNRESOLVED`), and read by pages.
+For the pages: a list is ranked over the newest 2,000 incidents, of which at most 1,000 per environment are unresolved
+refusals (`recording.MAX_UNRESOLVED`), and read by pages.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -21,7 +21,7 @@ from controlplane.incidents.filtering import EVERY_INCIDENT, IncidentFilter
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import Impact, IncidentDetail
 from controlplane.incidents.urgency import urgency
-from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentState
+from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentCause, IncidentState
 from controlplane.journal.models import AuditEvent
 from controlplane.journal.selectors import audit_list
 from xdscore.client_kinds import ClientFamily
@@ -34,9 +34,12 @@ _MAX_EVENTS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class IncidentRow:
-    """One line of the list. `sentence` is what a client said, word for word but for what acts on a reader."""
+    """One line of the list. `sentence` is what a client said, word for word but for what acts on a reader; of a loss,
+    what Parley says of it, and `impact` counts who lost something, of all that were connected.
+    """
 
     id: str
+    cause: IncidentCause
     environment: str
     type: str
     name: str
@@ -88,18 +91,21 @@ def incident_page(
     if text:
         rows = rows.filter(_holding(text))
     now = database_now()
-    found = list(rows.order_by("-last_at").values_list("pk", "nacked", "sent", "last_at")[:_MAX_RANKED])
-    found.sort(key=lambda row: (-urgency(nacked=row[1], sent=row[2], age=now - row[3]), -row[0]))
+    found = list(rows.order_by("-last_at").values_list("pk", "nacked", "sent", "last_at", "cause")[:_MAX_RANKED])
+    found.sort(key=lambda row: (-_urgency(*row[1:], now=now), -row[0]))
     shown = [pk for pk, *_ in found[offset : offset + limit]]
     read = {row.pk: row for row in Incident.objects.select_related("environment").filter(pk__in=shown)}
     # One may have been deleted with its environment in between.
     return tuple(_row(read[pk]) for pk in shown if pk in read), len(found)
 
 
-def incident_state_counts(*, environment_keys: Collection[str]) -> Mapping[IncidentState, int]:
-    """How many incidents of these environments are in each state."""
-    rows = Incident.objects.filter(environment__key__in=list(environment_keys)).values_list("state")
-    counts = dict(rows.annotate(count=Count("pk")))
+def incident_state_counts(
+    *, environment_keys: Collection[str], cause: IncidentCause | None = None
+) -> Mapping[IncidentState, int]:
+    """How many incidents of these environments, of one cause or of any, are in each state."""
+    rows = Incident.objects.filter(environment__key__in=list(environment_keys))
+    rows = rows.filter(cause=cause.value) if cause is not None else rows
+    counts = dict(rows.values_list("state").annotate(count=Count("pk")))
     return {state: counts.get(state.value, 0) for state in IncidentState}
 
 
@@ -131,6 +137,10 @@ def incident_events(detail: IncidentDetail) -> Sequence[AuditEvent]:
     return audit_list(environments=[incident.environment], subjects=subjects, since=detail.first_at, limit=_MAX_EVENTS)
 
 
+def _urgency(nacked: int, sent: int, last_at: datetime, cause: str, *, now: datetime) -> float:
+    return urgency(nacked=nacked, sent=sent, age=now - last_at, lost=cause == IncidentCause.LOSS)
+
+
 def _holding(text: str) -> Q:
     return (
         Q(name__icontains=text)
@@ -144,6 +154,7 @@ def _holding(text: str) -> Q:
 def _row(row: Incident) -> IncidentRow:
     return IncidentRow(
         id=str(row.public_id),
+        cause=IncidentCause(row.cause),
         environment=row.environment.key,
         type=row.type,
         name=row.name,

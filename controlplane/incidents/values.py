@@ -1,6 +1,13 @@
-"""What incidents are made of, as values: states and the ways between them."""
+"""What incidents are made of, as values: causes, states and the ways between them."""
 
 from enum import StrEnum
+
+
+class IncidentCause(StrEnum):
+    """What an incident is about."""
+
+    NACK = "nack"  # clients refuse something
+    LOSS = "loss"  # clients lost something by a change
 
 
 class IncidentState(StrEnum):
@@ -8,7 +15,8 @@ class IncidentState(StrEnum):
 
     OPEN = "open"
     ACKNOWLEDGED = "acknowledged"  # somebody looks after it
-    RESOLVED = "resolved"  # what was refused is not served any more, or an operator says so
+    # What was refused is not served any more, the change that took something was taken back, or an operator says so.
+    RESOLVED = "resolved"
     IGNORED = "ignored"  # counted, never acted upon
 
 

@@ -14,7 +14,9 @@ from xdscore.resource_types import by_word
 
 
 class Severity(StrEnum):
-    """How loud a notification is. PAGE: more than a twentieth of those sent it refuse, or much of a fleet is gone."""
+    """How loud a notification is. PAGE: more than a twentieth of those sent it refuse, clients lost something, or much
+    of a fleet is gone.
+    """
 
     QUIET = "quiet"
     NORMAL = "normal"
@@ -84,7 +86,8 @@ def wording_of(kind: Kind, *, environment: str, payload: Mapping[str, object], p
     """The words for an event of this kind."""
     said = {name: str(value) for name, value in payload.items()}
     if kind.name.startswith("incident."):
-        return _incident(kind, environment, said, public_url)
+        of_loss = said.get("cause") == "loss"
+        return (_loss if of_loss else _incident)(kind, environment, said, public_url)
     if kind.name.startswith("quarantine."):
         return _quarantine(kind, environment, said, public_url)
     if kind.name == "build.failed":
@@ -228,6 +231,25 @@ def _incident(kind: Kind, environment: str, said: Mapping[str, str], public_url:
     loud = kind.severity is not Severity.QUIET and sent > 0 and nacked > PAGE_SHARE * sent
     severity = Severity.PAGE if loud else kind.severity
     return Wording(severity, became[kind.name], text, f"{public_url}/incidents/{said.get('incident', '')}")
+
+
+def _loss(kind: Kind, environment: str, said: Mapping[str, str], public_url: str) -> Wording:
+    """What clients lost by a change: the link leads to the change, which has the way back."""
+    change = said.get("change", "")
+    counted = f"{said.get('nacked', '?')} of {said.get('sent', '?')} connected clients"
+    if kind.name == "incident.resolved":
+        title = f"What {counted} lost in '{environment}' is no open incident any more"
+        text = (
+            f"They lost {said.get('lost', '?')} by change {change[:8]} of {said.get('author', '')} on "
+            f"{_moment(said.get('since', ''))}. The incident says what ended it; nothing is left to do."
+        )
+        return Wording(kind.severity, title, text, f"{public_url}/incidents/{said.get('incident', '')}")
+    title = f"{counted} lost {said.get('lost', '?')} in '{environment}'"
+    text = (
+        f"{said.get('message', '')} Lost since {_moment(said.get('since', ''))}: {said.get('names', '')}. Who: "
+        f"{said.get('who', '')}. Of these kinds: {said.get('kinds', '')}."
+    )
+    return Wording(Severity.PAGE, title, text, f"{public_url}/changes/{change}#undo")
 
 
 def _quarantine(kind: Kind, environment: str, said: Mapping[str, str], public_url: str) -> Wording:

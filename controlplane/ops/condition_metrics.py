@@ -21,7 +21,7 @@ from controlplane.builder.selectors import environments_failing, held_count
 from controlplane.catalog.selectors import environment_list, environments_due, oldest_waiting, quarantine_count
 from controlplane.clients.selectors import connected_counts, replica_list, subscription_counts
 from controlplane.incidents.triage import incident_state_counts
-from controlplane.incidents.values import UNRESOLVED
+from controlplane.incidents.values import UNRESOLVED, IncidentCause, IncidentState
 from controlplane.journal.selectors import oldest_event_waiting
 from controlplane.notify.selectors import channels_paused, oldest_delivery_due, told_counts
 
@@ -71,9 +71,12 @@ def _of_database(now: datetime) -> Iterable[Metric]:
     yield _one("parley_builds_failing", "Environments whose newest build failed.", environments_failing())
     yield _one("parley_resources_held", "Names that are not served as written.", held_count())
     yield _one("parley_quarantines", "Revisions in quarantine.", quarantine_count())
-    states = incident_state_counts(environment_keys=keys)
-    unresolved = {state.value: states[state] for state in UNRESOLVED}
-    yield _each("parley_incidents", "Incidents that are not resolved.", "state", unresolved)
+    unresolved = _unresolved(incident_state_counts(environment_keys=keys))
+    yield _each("parley_incidents", "Incidents that are not resolved, those of losses among them.", "state", unresolved)
+    losses = _unresolved(incident_state_counts(environment_keys=keys, cause=IncidentCause.LOSS))
+    yield _each(
+        "parley_losses", "Changes by which clients lost something, with an incident not resolved.", "state", losses
+    )
     yield _one("parley_clients", "Clients with an open stream.", sum(connected_counts().values()))
     subscribed = {state.value: count for state, count in subscription_counts().items()}
     yield _each("parley_subscriptions", "Types that clients follow, by their last word.", "state", subscribed)
@@ -88,6 +91,10 @@ def _of_database(now: datetime) -> Iterable[Metric]:
     for kind, count in told_counts().items():
         told.add_metric((kind,), count)
     yield told
+
+
+def _unresolved(states: Mapping[IncidentState, int]) -> Mapping[str, int]:
+    return {state.value: states[state] for state in UNRESOLVED}
 
 
 def _of_replicas(now: datetime) -> Iterable[Metric]:

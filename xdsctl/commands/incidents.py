@@ -1,11 +1,11 @@
-"""`incidents`: what clients refuse, and what is done about it."""
+"""`incidents`: what clients refuse or lost, and what is done about it."""
 
 from typing import Annotated, Any, Final
 
 import typer
 
 from xdsctl.exits import JsonObject, Outcome
-from xdsctl.follow import incident_sentence
+from xdsctl.follow import incident_sentence, is_loss, loss_lines
 from xdsctl.output import Column, ago
 from xdsctl.session import command, session_of
 
@@ -14,6 +14,7 @@ Reason = Annotated[str, typer.Option(help="Why; kept with the change.")]
 
 _COLUMNS: Final = (
     Column("ID", lambda row: row["id"]),
+    Column("CAUSE", lambda row: row.get("cause", "nack")),
     Column("STATE", lambda row: row["state"]),
     Column("RESOURCE", lambda row: f"{row['type']}/{row['name'] or '?'}"),
     Column("CLIENTS", lambda row: f"{row['clients']['nacked']} of {row['clients']['sent']}"),
@@ -29,7 +30,7 @@ def _option(text: str) -> Any:
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    incidents = typer.Typer(no_args_is_help=True, help="What clients refuse, and what is done about it.")
+    incidents = typer.Typer(no_args_is_help=True, help="What clients refuse or lost, and what is done about it.")
     incidents.command("list")(listed)
     incidents.command()(show)
     incidents.command()(acknowledge)
@@ -49,9 +50,9 @@ def listed(
     type: Annotated[str, _option("Only about this type: cluster, listener, …")] = "",  # noqa: A002
     name: Annotated[str, _option("Only about resources whose name contains this.")] = "",
     resource: Annotated[str, _option("Only about this resource: TYPE/NAME.")] = "",
-    client: Annotated[str, _option("Only what this client refuses: its id or node id.")] = "",
+    client: Annotated[str, _option("Only what this client refuses, or lost: its id or node id.")] = "",
     author: Annotated[str, _option("Only where the suspect change is by this author.")] = "",
-    since: Annotated[str, _option("Only what was refused since: a time, or an age such as 24h.")] = "",
+    since: Annotated[str, _option("Only what was refused or lost since: a time, or an age such as 24h.")] = "",
 ) -> None:
     """List incidents, the one refused last first."""
     session = session_of(ctx)
@@ -62,7 +63,7 @@ def listed(
 
 @command
 def show(ctx: typer.Context, incident: Incident) -> None:
-    """Show an incident: who refuses what, in whose words, since which change."""
+    """Show an incident: who refuses what, in whose words, since which change; or who lost what by which change."""
     session = session_of(ctx)
     found = session.api.get(f"/incidents/{incident}")
     session.printer.document(found, lambda: _description(found), name=found["id"])
@@ -113,6 +114,26 @@ def _done(ctx: typer.Context, incident: str, action: str, reason: str) -> Outcom
 
 
 def _description(incident: JsonObject) -> str:
+    return _loss(incident) if is_loss(incident) else _refusal(incident)
+
+
+def _loss(incident: JsonObject) -> str:
+    loss = incident["loss"]
+    lines = [
+        f"Incident:     {incident['id']}  {incident['state']}",
+        f"What:         {incident['message']}",
+        f"Change:       {incident['change']} by {incident['author']}",
+        f"Seen:         {ago(incident['first_at'])}",
+        "Lost:",
+        *(f"  {line}" for line in loss_lines(loss)),
+        "Clients:",
+        *(f"  {each['node_id']}  {each['kind']}" for each in loss["who"]),
+        *([f"  and {loss['clients'] - len(loss['who'])} more"] if loss["clients"] > len(loss["who"]) else []),
+    ]
+    return "\n".join(lines)
+
+
+def _refusal(incident: JsonObject) -> str:
     needed = [f"{each['type']} {each['name']}" for each in incident["used_by"]]
     lines = [
         f"Incident:     {incident['id']}  {incident['state']}{'  quarantined' if incident['quarantined'] else ''}",

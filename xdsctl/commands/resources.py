@@ -12,6 +12,7 @@ import yaml
 
 from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, UsageError
 from xdsctl.files import manifests_read
+from xdsctl.follow import is_loss
 from xdsctl.output import Column, Format, ago
 from xdsctl.session import command, session_of
 
@@ -201,7 +202,8 @@ def _description(content: JsonObject) -> str:
         *(f"  {each['severity']} {each['code']}: {each['detail']}" for each in current["findings"]),
         "Incidents:  " + ("none open" if not incidents else ""),
         *(
-            f"  {each['id']} {each['clients']['nacked']} of {each['clients']['sent']} clients refuse it"
+            f"  {each['id']} {each['clients']['nacked']} of {each['clients']['sent']} clients "
+            f"{'lost it' if is_loss(each) else 'refuse it'}"
             for each in incidents
         ),
         "History:",

@@ -9,7 +9,7 @@ from controlplane.api.shapes.common import EditOut, FindingOut, LossOut
 from controlplane.builder.selectors import ChangeState
 from controlplane.catalog.choices import ChangeKind
 from controlplane.incidents.attribution import Confidence
-from controlplane.incidents.values import IncidentState
+from controlplane.incidents.values import IncidentCause, IncidentState
 
 
 class HeldOut(serializers.Serializer[Any]):
@@ -33,23 +33,28 @@ class HeldThenOut(serializers.Serializer[Any]):
 
 
 class ImpactOut(serializers.Serializer[Any]):
-    """How many clients refuse it, of how many that were sent it."""
+    """How many clients refuse it, of how many that were sent it; of a loss, how many of the connected ones lost."""
 
     nacked = serializers.IntegerField()
     sent = serializers.IntegerField()
 
 
 class IncidentOut(serializers.Serializer[Any]):
-    """NACKs with one fingerprint."""
+    """NACKs with one fingerprint, or what connected clients lost by one change."""
 
     id = serializers.UUIDField()
+    cause = serializers.ChoiceField(choices=[cause.value for cause in IncidentCause])
     environment = serializers.CharField()
     type = serializers.CharField()
-    name = serializers.CharField(allow_blank=True, help_text="Empty where nobody is named.")
+    name = serializers.CharField(
+        allow_blank=True, help_text="Empty where nobody is named. Of a loss: the name that most clients lost."
+    )
     state = serializers.ChoiceField(choices=[state.value for state in IncidentState])
     confidence = serializers.ChoiceField(choices=[each.value for each in Confidence])
     change = serializers.CharField(allow_blank=True, help_text="The suspect change; empty where none is known.")
-    message = serializers.CharField(allow_blank=True, help_text="The client's own words.")
+    message = serializers.CharField(
+        allow_blank=True, help_text="The client's own words; of a loss a sentence that tells who lost how much by whom."
+    )
     clients = ImpactOut()
 
 
@@ -90,6 +95,10 @@ class ChangeOut(serializers.Serializer[Any]):
     unserved = UnservedOut(many=True, help_text="While there are any, the change is not settled.")
     held = HeldOut(many=True)
     findings = FindingOut(many=True)
+    loss = LossOut(
+        allow_null=True,
+        help_text="What connected clients lose by it once it is published; null where they lose nothing.",
+    )
     incidents = IncidentOut(many=True, help_text="Those of which this change is the suspect.")
     undoes = serializers.UUIDField(allow_null=True, help_text="The change that it took back, of an undo.")
     undone_by = serializers.UUIDField(

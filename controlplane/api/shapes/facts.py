@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
 from controlplane.api.shapes.changes import DifferentResourceOut, HeldThenOut, IncidentOut
-from controlplane.api.shapes.common import FindingOut
+from controlplane.api.shapes.common import FindingOut, LossOut
 from controlplane.clients.facts import SubscriptionState
 from controlplane.explain.values import RungState, Verdict
 from controlplane.incidents.values import IncidentState
@@ -209,6 +209,7 @@ class ReferrerOut(serializers.Serializer[Any]):
 class IncidentDetailOut(IncidentOut):
     """An incident with what it was made of."""
 
+    loss = LossOut(allow_null=True, help_text="What clients lost; null where they refuse something.")
     algorithm = serializers.CharField()
     fingerprint = serializers.CharField()
     normalised = serializers.CharField(allow_blank=True)

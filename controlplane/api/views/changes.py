@@ -130,6 +130,7 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
         "unserved": [{"replica": each.replica, "epoch": each.epoch, "reason": each.reason} for each in delivery.behind],
         "held": [held_json(held) for held in progress.held],
         "findings": [finding_json(finding) for finding in change_findings(change=change, limit=MAX_EDITS)],
+        "loss": change.loss,
         "incidents": [incident_json(each) for each in incidents_of_change(change_id=str(change.public_id))],
         "undoes": change.undoes or None,
         "undone_by": str(back.public_id) if back is not None else None,
@@ -147,6 +148,7 @@ def incident_json(value: IncidentValue) -> dict[str, object]:
     """An incident as interfaces.md section 7 spells it."""
     return {
         "id": value.id,
+        "cause": value.cause.value,
         "environment": value.environment,
         "type": value.type,
         "name": value.name,

@@ -1,4 +1,4 @@
-"""Incidents: what clients refuse, and what is done about it."""
+"""Incidents: what clients refuse or lost, and what is done about it."""
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
@@ -22,7 +22,7 @@ from controlplane.errors import NotFound
 from controlplane.incidents.filtering import IncidentFilter
 from controlplane.incidents.selectors import IncidentDetail, incident_get, incident_list
 from controlplane.incidents.services import incident_quarantine, incident_release, incident_set_state
-from controlplane.incidents.values import IncidentState
+from controlplane.incidents.values import IncidentCause, IncidentState
 from xdscore.names import name_problem
 
 
@@ -39,7 +39,7 @@ class IncidentListView(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """A page."""
-        filters = ("type", "name", "resource", "client", "author", "since")
+        filters = ("cause", "type", "name", "resource", "client", "author", "since")
         query = Query(request, (*CURSOR_PARAMETERS, "environment", "state", *filters))
         limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
         after, environment = query.text("after", at_most=64), query.text("environment", at_most=63)
@@ -141,7 +141,9 @@ class IncidentReleaseView(ApiView):
 
 def _wanted(query: Query) -> IncidentFilter:
     kind = query.parsed("type", kind_named, None, wanted=f"must be one of {type_words()}, or a type URL")
+    cause = query.choice("cause", [each.value for each in IncidentCause], "")
     return IncidentFilter(
+        cause=IncidentCause(cause) if cause else None,
         word=kind.word if kind is not None else "",
         name=query.text("name"),
         resource=query.parsed("resource", _resource_named, None, wanted="must be TYPE/NAME, such as cluster/pay"),
@@ -174,6 +176,7 @@ def _operated(request: Request, incident_id: str) -> None:
 def _detail_json(detail: IncidentDetail) -> dict[str, object]:
     return {
         **incident_json(detail.incident),
+        "loss": detail.incident.loss.as_json() if detail.incident.loss is not None else None,
         "algorithm": detail.algorithm,
         "fingerprint": detail.fingerprint,
         "normalised": detail.normalised,

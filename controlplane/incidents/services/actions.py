@@ -11,7 +11,7 @@ from controlplane.errors import Conflict, NotFound
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import public_key
 from controlplane.incidents.services.judging import refused_by
-from controlplane.incidents.values import TRANSITIONS, IncidentState
+from controlplane.incidents.values import TRANSITIONS, IncidentCause, IncidentState
 from controlplane.journal.services import audit_record
 
 
@@ -105,6 +105,11 @@ def _with_revision(public_id: str) -> Incident:
     incident = Incident.objects.select_related("environment").filter(public_id=public_key(public_id)).first()
     if incident is None:
         raise NotFound(f"There is no incident '{public_id[:64]}'.")
+    if incident.cause == IncidentCause.LOSS:
+        raise Conflict(
+            f"Clients lost something by change '{incident.change}' and refuse nothing, so no revision can be "
+            "quarantined or released: take that change back."
+        )
     if not incident.revision:
         raise Conflict(
             "This incident names no single revision of a resource: quarantine the one you hold responsible by its name."

@@ -1,4 +1,4 @@
-"""The digest: facts that wait become proofs, incidents and verdicts.
+"""The digest: facts that wait become proofs, incidents and verdicts, and so do losses that are published.
 
 Called each second by the sweeper, and by Celery; one process at a time works. Each step is complete by itself and may
 run again after a crash: proofs and NACKs are let go only with, or after, what became of them.
@@ -14,6 +14,7 @@ from controlplane.clients.selectors import nacks_pending, probes_pending, proofs
 from controlplane.clients.services import facts_prune, probes_drop, proofs_drop, streams_reap
 from controlplane.errors import NotFound
 from controlplane.incidents.services.judging import incidents_judge, incidents_resolve
+from controlplane.incidents.services.losing import losses_open
 from controlplane.incidents.services.recording import nacks_record
 
 log = structlog.get_logger(__name__)
@@ -39,6 +40,7 @@ def digest() -> int:
                 break
         # What was published since the last run may resolve something, though no fact came in.
         incidents_resolve(proven=())
+        losses_open()
         incidents_judge()
         _pruning.prune_when_due()
     return taken

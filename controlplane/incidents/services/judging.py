@@ -4,7 +4,6 @@ Their impact, the automatic quarantine where the policy asks for it, and their e
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
 
 import structlog
 from django.db import models, transaction
@@ -12,17 +11,18 @@ from django.db import models, transaction
 from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.choices import QuarantineCause, QuarantinePolicy
 from controlplane.catalog.guarding import OF_ITSELF
-from controlplane.catalog.selectors import environment_get, revision_list, revision_origin
+from controlplane.catalog.selectors import change_get, environment_get, revision_list, revision_origin
 from controlplane.catalog.services import quarantine_open, quarantine_refused
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.clock import database_now
 from controlplane.clients.selectors import clients_asking, clients_sent, marks_by_kind
 from controlplane.errors import Conflict, NotFound
 from controlplane.incidents.models import Incident, IncidentClient
+from controlplane.incidents.services.losing import loss_over
+from controlplane.incidents.services.resolution import Resolution, resolution_record
 from controlplane.incidents.services.telling import incident_told
-from controlplane.incidents.values import UNRESOLVED, IncidentState
+from controlplane.incidents.values import UNRESOLVED, IncidentCause, IncidentState
 from controlplane.incidents.verdict import ClientKey, Outcome, judge
-from controlplane.journal.services import audit_record
 from xdscore.resource_types import by_word
 
 log = structlog.get_logger(__name__)
@@ -165,7 +165,8 @@ def incidents_resolve(*, proven: Collection[ProvenContent]) -> int:
     """Resolve incidents whose resource moved on; how many. `proven` is what clients have just been seen to accept.
 
     A new revision resolves an incident once a client acknowledged it, a deletion once it is published; where nobody is
-    named, once none of the suspects is current any more. Looked at only after a build or a proof.
+    named, once none of the suspects is current any more; a loss as `loss_over` says. Looked at only after a build or a
+    proof.
     """
     candidates = Incident.objects.filter(state__in=UNRESOLVED).select_related("environment")
     published = candidates.exclude(checked_generation=models.F("environment__built_generation")).order_by("id")[
@@ -178,7 +179,7 @@ def incidents_resolve(*, proven: Collection[ProvenContent]) -> int:
 
 def _resolve(incident: Incident) -> bool:
     environment = environment_get(key=incident.environment.key)
-    resolution = _moved_on(incident, environment.built_generation) if incident.name else _none_current(incident)
+    resolution = _resolution(incident, environment.built_generation)
     fixed = resolution is not None
     changes: dict[str, object] = {"checked_generation": environment.built_generation}
     if fixed:
@@ -197,25 +198,11 @@ def _resolve(incident: Incident) -> bool:
     return fixed and updated == 1
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
-    """What resolved an incident, as its timeline tells it. `change` made it so; `incident` says more than this one."""
-
-    because: str
-    change: str = ""
-    author: str = ""
-    incident: str = ""
-
-
-def resolution_record(incident: Incident, resolution: Resolution) -> None:
-    """Keep what resolved an incident that nobody resolved by hand, in the transaction in which it is resolved."""
-    audit_record(
-        actor=SYSTEM.name,
-        verb="incident.resolved",
-        subject=str(incident.public_id),
-        environment=incident.environment.key,
-        detail={"before": incident.state, **asdict(resolution)},
-    )
+def _resolution(incident: Incident, built_generation: int) -> Resolution | None:
+    """Why an incident is over; None while it is not."""
+    if incident.cause == IncidentCause.LOSS:
+        return loss_over(change=change_get(public_id=incident.change), built_generation=built_generation)
+    return _moved_on(incident, built_generation) if incident.name else _none_current(incident)
 
 
 def _moved_on(incident: Incident, built_generation: int) -> Resolution | None:

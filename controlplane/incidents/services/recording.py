@@ -15,9 +15,10 @@ from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.fingerprint import ALGORITHM
 from controlplane.incidents.models import Incident, IncidentClient, IncidentNack
 from controlplane.incidents.services.accusations import Accusation, Reader
-from controlplane.incidents.services.judging import Resolution, impact_count, resolution_record
+from controlplane.incidents.services.judging import impact_count
+from controlplane.incidents.services.resolution import Resolution, resolution_record
 from controlplane.incidents.services.telling import incident_told
-from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentState
+from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentCause, IncidentState
 
 log = structlog.get_logger(__name__)
 
@@ -103,7 +104,8 @@ def _find(environment: EnvironmentState, accusation: Accusation) -> Incident | N
 
 
 def _is_crowded(environment: EnvironmentState) -> bool:
-    return Incident.objects.filter(environment=environment.id, state__in=UNRESOLVED).count() >= MAX_UNRESOLVED
+    refusals = Incident.objects.filter(environment=environment.id, cause=IncidentCause.NACK.value)
+    return refusals.filter(state__in=UNRESOLVED).count() >= MAX_UNRESOLVED
 
 
 def _open(environment: EnvironmentState, accusation: Accusation, taken: Taken) -> Incident:

@@ -1,6 +1,8 @@
 """Tells notifications what became of an incident, in the transaction in which it did."""
 
+from controlplane.catalog.guarding import loss_from_json
 from controlplane.clients.foreign_text import one_line
+from controlplane.incidents.loss_words import kinds_told, losers_told, names_count, names_told
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import clients_now
 from controlplane.journal.services import event_append
@@ -16,6 +18,7 @@ def incident_told(kind: str, incident: Incident) -> None:
         subject=f"incident/{incident.public_id}",
         payload={
             "incident": str(incident.public_id),
+            "cause": incident.cause,
             "type": incident.type,
             "name": one_line(incident.name, max_chars=_MESSAGE_CHARS),
             "confidence": incident.confidence,
@@ -31,5 +34,15 @@ def incident_told(kind: str, incident: Incident) -> None:
                 for words, clients in clients_now(incident)
             ),
             "message": one_line(incident.message, max_chars=_MESSAGE_CHARS),
+            **_lost(incident),
         },
     )
+
+
+def _lost(incident: Incident) -> dict[str, str]:
+    """Of a loss: how many names, which, who lost them, and of which kinds they are."""
+    if incident.loss is None:
+        return {}
+    loss = loss_from_json(incident.loss)
+    said = {"lost": names_count(loss), "names": names_told(loss), "who": losers_told(loss), "kinds": kinds_told(loss)}
+    return {name: one_line(text, max_chars=_MESSAGE_CHARS) for name, text in said.items()}

@@ -16,7 +16,8 @@ from controlplane.notify.models import Notification
 from controlplane.notify.services.expanding import notifications_expand
 from controlplane.ops import condition_metrics
 from controlplane.ops.condition_metrics import ConditionCollector
-from tests.services.incidents.fleet import Fleet, held, publish
+from tests.services.incidents.fleet import Fleet, held, publish, rebuild
+from tests.support.losses import lose
 from tests.support.manifests import cluster
 
 databases = pytest.mark.django_db(transaction=True, databases=["default", READER])
@@ -43,9 +44,22 @@ def test_collect__a_refusing_fleet__counts_what_is_the_matter() -> None:
 
     assert (told["parley_database_up"], told["parley_environments"], told["parley_clients"]) == (1, 1, 3)
     assert (told["parley_incidents open"], told["parley_incidents acknowledged"]) == (1, 0)
+    assert (told["parley_losses open"], told["parley_losses acknowledged"]) == (0, 0)
     assert (told["parley_subscriptions nacked"], told["parley_subscriptions sent"]) == (1, 2)
     assert (told["parley_builds_due"], told["parley_build_wait_seconds"], told["parley_builds_failing"]) == (0, 0, 0)
     assert told["parley_replicas reporting"] == 1
+
+
+@databases
+@pytest.mark.usefixtures("database")
+def test_collect__clients_lost_something__counts_the_incident_twice_as_such_and_as_any_other() -> None:
+    lose(publish(cluster("pay"), built=False))
+    rebuild()
+    digest()
+
+    told = scrape()
+
+    assert (told["parley_incidents open"], told["parley_losses open"], told["parley_losses acknowledged"]) == (1, 1, 0)
 
 
 @databases

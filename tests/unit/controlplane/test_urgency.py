@@ -18,6 +18,13 @@ def test_urgency__any_counts__lies_between_0_and_1(nacked: int, sent: int, age: 
     assert 0 <= urgency(nacked=nacked, sent=sent, age=age) <= 1
 
 
+@given(nacked=COUNTS, sent=COUNTS, age=AGES, lost=COUNTS, connected=COUNTS, long_ago=AGES)
+def test_urgency__a_loss__comes_before_every_refusal(
+    nacked: int, sent: int, age: timedelta, lost: int, connected: int, long_ago: timedelta
+) -> None:
+    assert urgency(nacked=lost, sent=connected, age=long_ago, lost=True) >= urgency(nacked=nacked, sent=sent, age=age)
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [
