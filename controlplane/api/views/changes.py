@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
+from controlplane.access.selectors import secret_findings
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer, moment
 from controlplane.api.paths import path_to
@@ -55,6 +56,8 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
     """A change as the API tells it."""
     edits, count = change_edits(change=change, limit=MAX_EDITS)
     delivery = change_delivery(change=change, progress=progress)
+    said = change_findings(change=change, limit=MAX_EDITS)
+    closed = secret_findings(environment_key=change.environment.key, edits=edits)
     return {
         "id": str(change.public_id),
         "environment": change.environment.key,
@@ -77,7 +80,7 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
         },
         "unserved": [{"replica": each.replica, "epoch": each.epoch, "reason": each.reason} for each in delivery.behind],
         "held": [held_json(held) for held in progress.held],
-        "findings": [finding_json(finding) for finding in change_findings(change=change, limit=MAX_EDITS)],
+        "findings": [finding_json(finding) for finding in islice((*said, *closed), MAX_EDITS)],
         "incidents": [incident_json(each) for each in incidents_of_change(change_id=str(change.public_id))],
         "detail": progress.detail,
     }
@@ -119,9 +122,10 @@ def change_answer(
     if not made.changed:
         return json_answer({"changed": False}, headers=headers)
     change = change_get(public_id=made.change_id)
+    closed = secret_findings(environment_key=made.environment, edits=made.edits)
     body = {
         **change_json(change, change_progress(public_id=made.change_id)),
         "changed": True,
-        "findings": [finding_json(each) for each in islice((*notes, *made.findings), MAX_EDITS)],
+        "findings": [finding_json(each) for each in islice((*notes, *made.findings, *closed), MAX_EDITS)],
     }
     return json_answer(body, status=202, headers={"Location": path_to("changes", made.change_id), **(headers or {})})
