@@ -167,6 +167,11 @@ class AccessTable:
         """The rules whose pattern matches this name, in order, whatever type and clients they speak of."""
         return (self.rules[position] for position in self._compiled.index.matching(name))
 
+    @property
+    def closed(self) -> bool:
+        """Whether the default allows everything but secrets."""
+        return self.default is Effect.ALLOW and not self.default_covers_secrets
+
     def by_default(self, kind: ResourceType) -> Verdict:
         """What is said of names of this type that no rule speaks of."""
         return _BY_DEFAULT[Effect.DENY if self._closed_to(kind) else self.default]
@@ -179,7 +184,7 @@ class AccessTable:
 
     def knows(self, numbers: Iterable[int]) -> bool:
         """Whether all of these are numbers of its rules, or of its default."""
-        return all(number in self._compiled.by_number or number == CLOSED for number in numbers)
+        return all(number in self._compiled.by_number or (number == CLOSED and self.closed) for number in numbers)
 
     def verdict(self, audience: Audience, kind: ResourceType, name: str) -> Verdict:
         """What this audience may do with this name, whether or not the name exists."""
@@ -228,8 +233,7 @@ class AccessTable:
         return all(verdict.effect is Effect.ALLOW for verdict in self.heard_by(audience, kind).values())
 
     def _closed_to(self, kind: ResourceType) -> bool:
-        """Whether the default allows, but not this type."""
-        return kind.secret and self.default is Effect.ALLOW and not self.default_covers_secrets
+        return kind.secret and self.closed
 
 
 class Permissions:

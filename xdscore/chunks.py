@@ -100,8 +100,7 @@ def decode_root(data: bytes) -> tuple[bytes, ...]:
 
 def encode_access(table: AccessTable) -> bytes:
     """The access table blob; equal tables give equal bytes."""
-    closed = table.default is Effect.ALLOW and not table.default_covers_secrets
-    rules = (*table.rules, _SECRETS_CLOSED) if closed else table.rules
+    rules = (*table.rules, _SECRETS_CLOSED) if table.closed else table.rules
     tree = {
         "default": table.default.value,
         "groups": [_group_row(group) for group in table.groups],
