@@ -1,5 +1,5 @@
-"""The upgrade to where an environment's default no longer covers secrets: a rule takes the default's place where clients
-got secrets by it, and every client gets what it got before.
+"""The upgrade to where an environment's default no longer covers secrets: a rule takes the default's place where
+clients got secrets by it, and every client gets what it got before.
 """
 
 from io import StringIO
@@ -93,14 +93,10 @@ def test_upgrade__default_allows_and_there_is_a_secret__a_rule_is_written_said_a
 
 @pytest.mark.usefixtures("upgrade_due")
 def test_upgrade__rules_before_the_default__still_decide_and_nobody_gets_another_answer() -> None:
-    group_create(
-        environment_key="default", draft=GroupDraft("shop", (Selector(identity="shop"),), Trust.VERIFIED), actor=DANA
-    )
-    group_create(
-        environment_key="default",
-        draft=GroupDraft("edge", (Selector(node_cluster="edge"),), Trust.DECLARED),
-        actor=DANA,
-    )
+    shop = GroupDraft("shop", (Selector(identity="shop"),), Trust.VERIFIED)
+    edge = GroupDraft("edge", (Selector(node_cluster="edge"),), Trust.DECLARED)
+    for draft in (shop, edge):
+        group_create(environment_key="default", draft=draft, actor=DANA)
     rule(Effect.HIDE, "p*", client_groups=("edge",))
     rule(Effect.ALLOW, "p*", client_groups=("shop", "edge"), types=NAMED)
     rule(Effect.DENY, "*-old")
