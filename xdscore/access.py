@@ -2,7 +2,8 @@
 
 Access is decided on the name alone, before existence, so that a refusal says nothing about what exists (reliability
 threat 6). The first rule that covers the type, matches the name and speaks of one of the audience's groups decides; the
-environment's default closes the list.
+environment's default closes the list. A default that allows never covers secrets: they are allowed by a rule that names
+their type, or not at all.
 
 What a name has to do with the rules is its row: the rules that match it, in order. The builder computes the row of
 every published name and stores it with the name (`Served.rules`); a pattern is matched here only for names that clients
@@ -27,6 +28,11 @@ _MAX_VERDICTS = 10_000
 # set of groups it likes.
 _MAX_AUDIENCES = 4_096
 
+
+CLOSED = 0
+"""What stands at the end of a secret's row where the default is closed to secrets: no rule's number, but that of the
+default. By it whoever holds rows alone can tell a secret, and a process of the version before decides as we do.
+"""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -60,8 +66,8 @@ class Audience:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One access rule. `number` is what people call it by; without groups it speaks of every client, without types of
-    every type.
+    """One access rule. `number` is what people call it by, 1 or more; without groups it speaks of every client, without
+    types of every type.
     """
 
     number: int
@@ -102,6 +108,9 @@ class Verdict:
                 return None
 
 
+_BY_DEFAULT = {effect: Verdict(effect) for effect in Effect}
+
+
 @dataclass(frozen=True, slots=True)
 class RuleStep:
     """One rule that matches a name, as an explanation shows it, and whether it decided."""
@@ -114,6 +123,9 @@ class RuleStep:
 class AccessTable:
     """The access rules of one environment, in order. Equal tables decide alike.
 
+    `default_covers_secrets`: of a snapshot that a version built in which a default that allows did. Whoever was served
+    by it is served on until the next build, which is due once a rule stands in the default's place.
+
     Raises ValueError for two groups with one key, two rules with one number, and a rule that mentions a group that is
     not there.
     """
@@ -121,10 +133,11 @@ class AccessTable:
     default: Effect
     groups: tuple[ClientGroup, ...] = ()
     rules: tuple[Rule, ...] = ()
+    default_covers_secrets: bool = False
     _compiled: "_Compiled" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_compiled", _Compiled(self.default, self.groups, self.rules))
+        object.__setattr__(self, "_compiled", _Compiled(self.groups, self.rules))
 
     def audience(self, environment: str, client: ClientFacts) -> Audience:
         """The audience of a client: the groups that some rule mentions and that have this client (resolutions D16)."""
@@ -140,7 +153,8 @@ class AccessTable:
     def row(self, kind: ResourceType, name: str) -> tuple[int, ...]:
         """The numbers of the rules that match this name of this type, in order.
 
-        It ends with the first rule that speaks of every client, for no rule behind that one is ever asked.
+        It ends with the first rule that speaks of every client, for no rule behind that one is ever asked; where there
+        is none, that of a secret ends with `CLOSED` if the default allows everything else.
         """
         found = []
         rules = self.rules
@@ -149,7 +163,9 @@ class AccessTable:
             if rule.covers(kind):
                 found.append(rule.number)
                 if not rule.client_groups:
-                    break
+                    return tuple(found)
+        if self._closed_to(kind):
+            found.append(CLOSED)
         return tuple(found)
 
     def matching(self, name: str) -> Iterator[Rule]:
@@ -157,9 +173,13 @@ class AccessTable:
         return (self.rules[position] for position in self._compiled.index.matching(name))
 
     @property
-    def by_default(self) -> Verdict:
-        """What is said of names that no rule speaks of."""
-        return self._compiled.by_default
+    def closed(self) -> bool:
+        """Whether the default allows everything but secrets."""
+        return self.default is Effect.ALLOW and not self.default_covers_secrets
+
+    def by_default(self, kind: ResourceType) -> Verdict:
+        """What is said of names of this type that no rule speaks of."""
+        return _BY_DEFAULT[Effect.DENY if self._closed_to(kind) else self.default]
 
     def only(self, numbers: Collection[int]) -> "AccessTable":
         """The same without any other rules: it says the same of names that no others match, and only the groups of
@@ -168,12 +188,12 @@ class AccessTable:
         return replace(self, rules=tuple(rule for rule in self.rules if rule.number in numbers))
 
     def knows(self, numbers: Iterable[int]) -> bool:
-        """Whether all of these are numbers of its rules."""
-        return all(number in self._compiled.by_number for number in numbers)
+        """Whether all of these are numbers of its rules, or of its default."""
+        return all(number in self._compiled.by_number or (number == CLOSED and self.closed) for number in numbers)
 
     def verdict(self, audience: Audience, kind: ResourceType, name: str) -> Verdict:
         """What this audience may do with this name, whether or not the name exists."""
-        return self.permissions(audience, kind).verdict(name) if self.rules else self._compiled.by_default
+        return self.permissions(audience, kind).verdict(name) if self.rules else self.by_default(kind)
 
     def permissions(self, audience: Audience, kind: ResourceType) -> "Permissions":
         """What this audience may do with names of this type; one object for each, as long as the table."""
@@ -186,7 +206,7 @@ class AccessTable:
     def trace(self, audience: Audience, kind: ResourceType, name: str) -> tuple[RuleStep, ...]:
         """Every rule that matches the name up to the one that decides; the explain page shows them in this order."""
         decided = self.verdict(audience, kind, name).rule
-        rules = (self._compiled.by_number[number] for number in self.row(kind, name))
+        rules = (self._compiled.by_number[number] for number in self.row(kind, name) if number != CLOSED)
         steps = [RuleStep(rule, rule.number == decided) for rule in rules]
         last = next((place for place, step in enumerate(steps) if step.decided), len(steps))
         return tuple(steps[: last + 1])
@@ -199,7 +219,9 @@ class AccessTable:
         """Whether no name can be decided differently for this audience here and for that one by the other table."""
         if self is other and audience == for_audience:
             return True
-        if self.default is not other.default or audience.verified != for_audience.verified:
+        if audience.verified != for_audience.verified:
+            return False
+        if (self.default, self.default_covers_secrets) != (other.default, other.default_covers_secrets):
             return False
         return self.spoken_to(audience) == other.spoken_to(for_audience)
 
@@ -211,9 +233,12 @@ class AccessTable:
         """Whether no name of this type can be refused to this audience; its view may then be the snapshot's own
         mapping.
         """
-        if self.default is not Effect.ALLOW:
+        if self.by_default(kind).effect is not Effect.ALLOW:
             return False
         return all(verdict.effect is Effect.ALLOW for verdict in self.heard_by(audience, kind).values())
+
+    def _closed_to(self, kind: ResourceType) -> bool:
+        return kind.secret and self.closed
 
 
 class Permissions:
@@ -227,7 +252,7 @@ class Permissions:
         self._table = table
         self._kind = kind
         self._heard = table.heard_by(audience, kind)
-        self._by_default = table.by_default
+        self._by_default = table.by_default(kind)
         self._names: dict[str, Verdict] = {}
 
     def of_row(self, numbers: tuple[int, ...]) -> Verdict:
@@ -257,8 +282,7 @@ def _remember(memory: dict[_Key, _Value], key: _Key, value: _Value, at_most: int
 class _Compiled:
     """What a table computes once, and what it remembers; nothing of it can be seen from outside."""
 
-    def __init__(self, default: Effect, groups: Sequence[ClientGroup], rules: Sequence[Rule]) -> None:
-        self.by_default = Verdict(default)
+    def __init__(self, groups: Sequence[ClientGroup], rules: Sequence[Rule]) -> None:
         self.by_number = {rule.number: rule for rule in rules}
         by_key = {group.key: group for group in groups}
         mentioned = {key for rule in rules for key in rule.client_groups}

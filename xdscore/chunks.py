@@ -10,8 +10,9 @@ import zlib
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 
-from xdscore.access import AccessTable, Effect, Rule
+from xdscore.access import CLOSED, AccessTable, Effect, Rule
 from xdscore.client_groups import ClientGroup, Trust
+from xdscore.resource_types import SECRET_WORDS
 from xdscore.selectors import Selector
 from xdscore.snapshot import HASH_BYTES, Content, Entry, EntryKey, RemovedName, Served, WithheldName
 
@@ -20,6 +21,9 @@ CHUNKS = 256
 FORMAT = 2
 # A chunk of the largest environment (100,000 names) is about 60 KB of JSON; anything near this bound is not ours.
 MAX_CHUNK_BYTES = 64 * 1024 * 1024
+# The default's word on secrets, as the last rule of a table whose default allows: a process of the version before, to
+# which such a default covers secrets, decides by it as we do; a table without it was built by that version.
+_SECRETS_CLOSED = Rule(CLOSED, Effect.DENY, types=SECRET_WORDS)
 
 
 Chunk = tuple[tuple[EntryKey, Entry], ...]
@@ -96,10 +100,11 @@ def decode_root(data: bytes) -> tuple[bytes, ...]:
 
 def encode_access(table: AccessTable) -> bytes:
     """The access table blob; equal tables give equal bytes."""
+    rules = (*table.rules, _SECRETS_CLOSED) if table.closed else table.rules
     tree = {
         "default": table.default.value,
         "groups": [_group_row(group) for group in table.groups],
-        "rules": [_rule_row(rule) for rule in table.rules],
+        "rules": [_rule_row(rule) for rule in rules],
     }
     return _pack(json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode())
 
@@ -109,7 +114,10 @@ def decode_access(data: bytes) -> AccessTable:
     try:
         tree = json.loads(_unpack(data))
         groups = tuple(_group(row) for row in tree["groups"])
-        return AccessTable(Effect(tree["default"]), groups, tuple(_rule(row) for row in tree["rules"]))
+        default, rules = Effect(tree["default"]), tuple(_rule(row) for row in tree["rules"])
+        if rules and rules[-1] == _SECRETS_CLOSED:
+            return AccessTable(default, groups, rules[:-1])
+        return AccessTable(default, groups, rules, default_covers_secrets=default is Effect.ALLOW)
     except (ValueError, TypeError, KeyError) as error:
         raise ChunkError(f"unreadable access table: {error}") from error
 

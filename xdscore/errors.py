@@ -45,7 +45,7 @@ def error_of(
     """The error entry for a decision, or None where the name is served."""
     if isinstance(decision, Serve):
         return None
-    wording = _wording(decision)
+    wording = _wording(decision, kind)
 
     def text(shown: str) -> str:
         filled = wording.row.detail.format(
@@ -70,21 +70,27 @@ class _Wording:
         return StatusCode[self.row.status]
 
 
-def _wording(decision: Missing | Denied | Withheld | Undecided) -> _Wording:
+def _wording(decision: Missing | Denied | Withheld | Undecided, kind: ResourceType) -> _Wording:
     match decision:
         # A hidden name reads as one that never was, also when it was removed (resolutions C37).
         case Missing(removed=True, hidden=False):
             return _Wording(CATALOGUE["XDS2102"])
         case Missing():
             return _Wording(CATALOGUE["XDS2101"])
-        case Denied(message=""):
-            return _Wording(CATALOGUE["XDS2103"])
-        case Denied(message=message):
-            return _Wording(CATALOGUE["XDS2103"], f": {_one_line(message).rstrip('.')}")
+        case Denied():
+            because = _reason(decision, kind)
+            return _Wording(CATALOGUE["XDS2103"], f": {because}" if because else "")
         case Withheld(finding=finding):
             return _Wording(CATALOGUE["XDS2106"], _one_line(finding).rstrip("."))
         case Undecided():
             return _Wording(CATALOGUE["XDS2105"])
+
+
+def _reason(denied: Denied, kind: ResourceType) -> str:
+    """The rule's words; of a secret, which no default covers, our own."""
+    if kind.secret and denied.rule == 0:
+        return f"no access rule that names the type {kind.word} allows it"
+    return _one_line(denied.message).rstrip(".")
 
 
 def _fit(text: Callable[[str], str], name: str, link: str) -> str:

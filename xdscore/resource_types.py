@@ -145,6 +145,9 @@ RESOURCE_TYPES: tuple[ResourceType, ...] = (
 )
 """Every type Parley serves, in push order."""
 
+SECRET_WORDS: frozenset[str] = frozenset(kind.word for kind in RESOURCE_TYPES if kind.secret)
+"""The types that only a rule that names them lets clients read."""
+
 by_word: dict[str, ResourceType] = {kind.word: kind for kind in RESOURCE_TYPES}
 by_url: dict[str, ResourceType] = {kind.url: kind for kind in RESOURCE_TYPES}
 by_message: dict[str, ResourceType] = {kind.message: kind for kind in RESOURCE_TYPES}

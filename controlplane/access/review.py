@@ -4,15 +4,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from controlplane.access.values import Case, CaseResult, SavedCase
-from xdscore.access import AccessTable, Rule
+from xdscore.access import AccessTable, Effect, Rule
 from xdscore.codes import CATALOGUE
 from xdscore.findings import Finding, Severity
-from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
+from xdscore.resource_types import RESOURCE_TYPES, SECRET_WORDS, ResourceType, by_word
 from xdscore.selectors import ClientFacts
+from xdscore.snapshot import EntryKey
 
 SHADOWED = CATALOGUE["XDS3053"]
 NOBODY = CATALOGUE["XDS3054"]
 CASE_BROKEN = CATALOGUE["XDS3055"]
+CLOSED_TO_ALL = CATALOGUE["XDS3056"]
 
 # Stands for whatever a star may stand for: no pattern holds it, because it cannot be printed. A pattern that matches
 # another one in which it stands for the stars matches everything that the other one does, and only such a pattern does.
@@ -54,6 +56,16 @@ def rules_for_nobody(table: AccessTable, clients: Sequence[ClientFacts]) -> tupl
         )
         for rule in table.rules
         if rule.client_groups and inhabited.isdisjoint(rule.client_groups)
+    )
+
+
+def secrets_closed(table: AccessTable, environment_key: str, keys: Iterable[EntryKey]) -> tuple[Finding, ...]:
+    """Which of these names are of secrets that no rule lets any client read."""
+    allowing = {rule.number for rule in table.rules if rule.effect is Effect.ALLOW}
+    return tuple(
+        CLOSED_TO_ALL.finding("", type=word, name=name, environment=environment_key).about(word, name)
+        for word, name in keys
+        if word in SECRET_WORDS and allowing.isdisjoint(table.row(by_word[word], name))
     )
 
 

@@ -1,6 +1,6 @@
 """Reads of access: groups, rules, cases, and the table they make."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
 from django.conf import settings
@@ -8,7 +8,7 @@ from django.db import models
 
 from controlplane.access.choices import EditAction, EditSubject
 from controlplane.access.models import AccessCase, AccessEdit, AccessRule, AccessRuleGroup, ClientGroup
-from controlplane.access.review import case_run
+from controlplane.access.review import case_run, secrets_closed
 from controlplane.access.undoing import AccessNow, access_way, restored_by
 from controlplane.access.values import (
     Case,
@@ -20,13 +20,17 @@ from controlplane.access.values import (
     RuleState,
     SavedCase,
 )
+from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.undoing import Way
+from controlplane.catalog.values import EditedResource
 from controlplane.errors import NotFound
 from xdscore.access import AccessTable, Effect
 from xdscore.client_groups import Trust
+from xdscore.findings import Finding
 from xdscore.limits import Limits
+from xdscore.resource_types import SECRET_WORDS
 from xdscore.selectors import ClientFacts, Selector
 
 
@@ -42,6 +46,14 @@ def access_table(*, environment_key: str) -> AccessTable:
     """The same by the environment's key. Raises NotFound."""
     environment = environment_get(key=environment_key)
     return access_table_read(environment_id=environment.id, default=environment.policy.default_effect)
+
+
+def secret_findings(*, environment_key: str, edits: Iterable[EditedResource]) -> tuple[Finding, ...]:
+    """Warnings about the secrets that these edits put and that no rule, as they are now, lets any client read. Raises
+    NotFound.
+    """
+    put = [(each.type, each.name) for each in edits if each.type in SECRET_WORDS and each.action != "deleted"]
+    return secrets_closed(access_table(environment_key=environment_key), environment_key, put) if put else ()
 
 
 def group_list(*, environment_key: str) -> models.QuerySet[ClientGroup]:
@@ -129,6 +141,16 @@ def edit_list(
     if subject_id is not None:
         rows = rows.filter(subject_id=subject_id)
     return rows.order_by("-pk")
+
+
+def rules_of_upgrade() -> tuple[tuple[str, int], ...]:
+    """(environment, id) of the rules that upgrades wrote, oldest first: whatever else writes one does so by somebody's
+    name.
+    """
+    rows = AccessEdit.objects.filter(
+        change__author=SYSTEM.name, subject=EditSubject.RULE.value, action=EditAction.CREATED.value
+    ).order_by("pk")
+    return tuple(rows.values_list("change__environment__key", "subject_id"))
 
 
 def edits_of_change(*, change_id: str, limit: int | None = None) -> tuple[EditDone, ...]:

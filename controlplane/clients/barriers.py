@@ -19,17 +19,19 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """What the rules say of a few names. `table` holds no rule but those that match one of them, so that only the
-    groups of these tell one client from another.
+    """What the rules say of a few names, which are of the types with these `words`. `table` holds no rule but those
+    that match one of them, so that only the groups of these tell one client from another.
     """
 
     environment_key: str
+    words: frozenset[str]
     table: AccessTable
 
     @property
     def open(self) -> bool:
         """Whether none of the names can be kept from anybody."""
-        return {self.table.default, *(rule.effect for rule in self.table.rules)} == {Effect.ALLOW}
+        defaults = {self.table.by_default(by_word[word]).effect for word in self.words}
+        return defaults | {rule.effect for rule in self.table.rules} <= {Effect.ALLOW}
 
     def audience(self, facts: ClientFacts) -> Audience:
         """Clients of one audience may read the same of these names."""
@@ -45,4 +47,4 @@ def barrier_of(*, environment_key: str, keys: Collection[Key]) -> Barrier:
     """What the rules say of these names now. Raises NotFound."""
     whole = access_table(environment_key=environment_key)
     numbers = {number for word, name in keys for number in whole.row(by_word[word], name)}
-    return Barrier(environment_key, whole.only(numbers))
+    return Barrier(environment_key, frozenset(word for word, _ in keys), whole.only(numbers))

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from controlplane.remembered import Remembered
-from xdscore.access import AccessTable, Audience, Effect
+from xdscore.access import CLOSED, AccessTable, Audience, Effect
 from xdscore.names import canonical
-from xdscore.resource_types import by_word
+from xdscore.resource_types import RESOURCE_TYPES, by_word
 from xdscore.selectors import ClientFacts
 
 Row = tuple[int, ...]
@@ -34,15 +34,21 @@ class Rulings:
         self.environment = environment
         self.address = address
         self._table = table
-        self._denying = frozenset(rule.number for rule in table.rules if rule.effect is Effect.DENY)
+        self._denying = {CLOSED, *(rule.number for rule in table.rules if rule.effect is Effect.DENY)}
         self._for_all = {rule.number: rule.effect for rule in table.rules if not rule.client_groups}
+        self._for_all[CLOSED] = Effect.DENY
         self._rows: dict[tuple[str, str], Row] = {}
         self._said: dict[tuple[Effect, Audience, str, Rows], bool] = {}
 
     @property
-    def denies(self) -> bool:
-        """Whether anybody can be told that they may not read something."""
-        return self._table.default is Effect.DENY or bool(self._denying)
+    def denied_words(self) -> frozenset[str]:
+        """The types of which anybody can be told that they may not read something."""
+        rules = [rule for rule in self._table.rules if rule.effect is Effect.DENY]
+        return frozenset(
+            kind.word
+            for kind in RESOURCE_TYPES
+            if self._table.by_default(kind).effect is Effect.DENY or any(rule.covers(kind) for rule in rules)
+        )
 
     def rows(self, word: str, names: Iterable[str]) -> Rows:
         """The rows of these names."""

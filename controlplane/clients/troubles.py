@@ -10,6 +10,8 @@ client's own page say the same.
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Final
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -107,10 +109,10 @@ def _denied(rulings: Mapping[str, Rulings], client: str) -> frozenset[str]:
 
     First of each set of names, of which thousands of clients have a few hundred; then of who has one that matters.
     """
-    denying = [key for key, each in rulings.items() if each.denies]
-    if not denying:
+    denied_words = {key: words for key, each in rulings.items() if (words := each.denied_words)}
+    if not denied_words:
         return frozenset()
-    rows = _named(denying, client)
+    rows = _named(denied_words, client)
     shared = set(rows.values_list("stream__client__environment__key", "type", "name_set").distinct())
     denied = {each: found for each, found in _rows_denied(rulings, shared, rows).items() if found}
     if not denied:
@@ -162,11 +164,13 @@ def _refusals(environment_keys: Collection[str], client: str) -> QuerySet[Nack]:
     return rows.filter(client=client) if client else rows
 
 
-def _named(environment_keys: Collection[str], client: str) -> QuerySet[Subscription]:
-    """What is asked for by name."""
-    rows = Subscription.objects.filter(
-        stream__closed_at=None, stream__client__environment__key__in=environment_keys
-    ).order_by()
+def _named(words: Mapping[str, frozenset[str]], client: str) -> QuerySet[Subscription]:
+    """What of these types is asked for by name, of each environment."""
+    keys = defaultdict(list)
+    for key, some in words.items():
+        keys[some].append(key)
+    asked = reduce(or_, (Q(stream__client__environment__key__in=keys[some], type__in=sorted(some)) for some in keys))
+    rows = Subscription.objects.filter(asked, stream__closed_at=None).order_by()
     rows = rows.exclude(name_set=NO_NAMES.id)
     return rows.filter(stream__client=client) if client else rows
 

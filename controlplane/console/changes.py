@@ -12,7 +12,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from controlplane.access.choices import EditSubject
-from controlplane.access.selectors import edits_of_change
+from controlplane.access.selectors import edits_of_change, secret_findings
 from controlplane.accounts.principal import Role
 from controlplane.builder.selectors import ChangeProgress, ChangeState, change_progress
 from controlplane.catalog.change_log import change_list
@@ -211,7 +211,10 @@ class ChangePage(Page):
                 ],
                 "edit_count": count,
                 "access_edits": _access_edits(change),
-                "findings": change_findings(change=change, limit=_MAX_FINDINGS),
+                "findings": (
+                    *change_findings(change=change, limit=_MAX_FINDINGS),
+                    *secret_findings(environment_key=key, edits=edits),
+                ),
                 "rollback_url": f"{reverse('rollback', args=[key])}?to={before}" if before is not None else "",
                 "before": before,
                 "undone_by": undone_by(environment_key=key, changes=[change]).get(change.generation),

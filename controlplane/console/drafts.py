@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from controlplane.access.selectors import secret_findings
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.link_trees import needs_of
 from controlplane.catalog.links import LinkedName, used_by
@@ -107,7 +108,7 @@ def draft_check(draft: Draft) -> Checked:
         parsed,
         action,
         difference,
-        (*read.findings, *planned.findings),
+        (*read.findings, *planned.findings, *secret_findings(environment_key=draft.environment, edits=planned.edits)),
         reach,
         impact,
         needs_of(environment_key=draft.environment, parsed=parsed),

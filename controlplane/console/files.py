@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 
+from controlplane.access.selectors import secret_findings
 from controlplane.accounts.principal import Role
 from controlplane.catalog.differences import ResourceDifference
 from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
@@ -117,7 +118,8 @@ def _planned(environment_key: str, text: str, *, owner: str, prune: bool) -> Pla
     with placed(manifests, read):
         plan = change_plan(environment_key=environment_key, edits=edits, owner=owner or None, prune=prune)
     differences = _differences(environment_key, plan.edits[:_MAX_DIFFS], read.parsed)
-    return Planned(len(plan.edits), differences, (*notes, *read.findings, *plan.findings))
+    closed = secret_findings(environment_key=environment_key, edits=plan.edits)
+    return Planned(len(plan.edits), differences, (*notes, *read.findings, *plan.findings, *closed))
 
 
 def _differences(

@@ -137,11 +137,13 @@ class ResourcePage(Page):
 
     def _current(self, kind: ResourceType, name: str) -> dict[str, object]:
         content = resource_get(environment_key=self.here.key, kind=kind, name=name)
-        if kind.secret:
-            secrets_read_record(
-                environment_key=self.here.key, names=[name], actor=self.principal, request_id=self.request_id
-            )
-        return {"text": yaml_of(manifest_of(content)), "findings": content.findings}
+        shown: dict[str, object] = {"text": yaml_of(manifest_of(content)), "findings": content.findings}
+        if not kind.secret:
+            return shown
+        secrets_read_record(
+            environment_key=self.here.key, names=[name], actor=self.principal, request_id=self.request_id
+        )
+        return {**shown, **self._access(kind, name)}
 
     def _history(self, kind: ResourceType, name: str) -> dict[str, object]:
         rows = revision_list(environment_key=self.here.key, kind=kind, name=name)

@@ -56,8 +56,8 @@ def answer_of(
             sentence = f"Nobody has published {subject} in '{environment}'.{_closest(near)}"
             step = "Publish it, or mend the name that clients ask for."
         case Denied(rule=0):
-            code, sentence = "XDS2103", f"'{environment}' denies by default, and nothing allows {subject}."
-            step = "If this is not meant, propose a rule that allows it, or let the environment allow by default."
+            code = "XDS2103"
+            sentence, step = _denied_by_default(kind, subject, environment)
         case Denied(rule=rule):
             code, sentence = "XDS2103", f"Rule {rule} denies {subject}."
             step = f"If this is not meant, propose a rule that allows it, or edit rule {rule}."
@@ -69,6 +69,20 @@ def answer_of(
             code, sentence = "XDS2105", f"Nothing is decided for {subject} yet: {reason}."
             step = "Wait for the first build."
     return Answer(served, code, sentence, step, rules, near)
+
+
+def _denied_by_default(kind: ResourceType, subject: str, environment: str) -> tuple[str, str]:
+    """The sentence, and the next step."""
+    if kind.secret:
+        named = f"names the type {kind.word}"
+        return (
+            f"No rule that {named} allows {subject}; the default of '{environment}' never covers secrets.",
+            f"If this is not meant, propose a rule that allows it and {named}.",
+        )
+    return (
+        f"'{environment}' denies by default, and nothing allows {subject}.",
+        "If this is not meant, propose a rule that allows it, or let the environment allow by default.",
+    )
 
 
 def _allowing(rules: tuple[RuleStep, ...]) -> str:

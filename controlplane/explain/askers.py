@@ -10,7 +10,7 @@ from controlplane.clients.fleet_selectors import fleet_asking
 from controlplane.explain.answers import answer_of
 from controlplane.explain.selectors import snapshot_asked
 from controlplane.explain.values import Question
-from xdscore.access import Effect, Rule
+from xdscore.access import CLOSED, Effect, Rule
 from xdscore.decision import Denied, Missing, decide
 from xdscore.names import canonical
 
@@ -73,9 +73,10 @@ def askers_of(question: Question) -> Askers:
         return Askers()
     table = snapshot.access
     by_number = {rule.number: rule for rule in table.rules}
-    rules = tuple(by_number[number] for number in table.row(kind, name))
+    rules = tuple(by_number[number] for number in table.row(kind, name) if number != CLOSED)
+    default = table.by_default(kind).effect
     if question.at is not None:
-        return Askers(rules, table.default)
+        return Askers(rules, default)
     found = fleet_asking(environment_key=environment, word=kind.word, names={name, question.name})
     clients = []
     for client, facts in found.items():
@@ -84,7 +85,7 @@ def askers_of(question: Question) -> Askers:
         rule = decision.rule if isinstance(decision, Denied | Missing) else 0
         clients.append(Asker(client, facts.node_id, told.code, rule))
     clients.sort(key=lambda each: (not each.code, each.node_id, each.id))
-    return Askers(rules, table.default, tuple(clients))
+    return Askers(rules, default, tuple(clients))
 
 
 def _says(rule: Rule, what: str) -> str:

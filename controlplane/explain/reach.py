@@ -17,8 +17,12 @@ from xdscore.resource_types import ResourceType
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """`rules` match the name, in order; `default` is what holds where none of them speaks of a client."""
+    """`rules` match the name, in order; `default` is what holds where none of them speaks of a client. Of a secret that
+    is never what the environment's default effect says if that allows.
+    """
 
+    kind: ResourceType
+    name: str
     allowed: int
     denied: int
     hidden: int
@@ -30,6 +34,11 @@ class Reach:
         """All clients that are known."""
         return self.allowed + self.denied + self.hidden
 
+    @property
+    def closed(self) -> bool:
+        """Whether it is a secret that no rule lets anybody read."""
+        return self.kind.secret and all(rule.effect is not Effect.ALLOW for rule in self.rules)
+
 
 def reach_of(*, environment_key: str, kind: ResourceType, name: str) -> Reach:
     """Who may read this name now. Raises NotFound. Metadata of clients is not kept, so groups over it count nobody."""
@@ -39,7 +48,8 @@ def reach_of(*, environment_key: str, kind: ResourceType, name: str) -> Reach:
     count: Counter[Effect] = Counter()
     for audience, clients in audiences.items():
         count[table.verdict(audience, kind, name).effect] += clients
-    return Reach(count[Effect.ALLOW], count[Effect.DENY], count[Effect.HIDE], table.rules, table.default)
+    default = table.by_default(kind).effect
+    return Reach(kind, name, count[Effect.ALLOW], count[Effect.DENY], count[Effect.HIDE], table.rules, default)
 
 
 def impact_read(*, environment_key: str, edits: Sequence[Edited]) -> Impact:

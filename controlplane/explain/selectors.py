@@ -49,6 +49,9 @@ _CLOSEST = 3
 # Names that are compared with a misspelt one.
 _MAX_COMPARED = 1_000
 
+# Refuses nobody anything.
+_OPEN = AccessTable(Effect.ALLOW, default_covers_secrets=True)
+
 NOBODY_IN_PARTICULAR = ClientFacts()
 
 
@@ -120,8 +123,8 @@ def _decided(question: Question, client: ClientFacts) -> _Asked:
 def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Collection[str]) -> NameFacts:
     environment, kind, name = question.environment, question.kind, canonical(question.name)
     snapshot = decided.snapshot
-    # Without rules nothing is refused, so that this is the decision about existence alone.
-    bare = replace(snapshot, access=AccessTable(Effect.ALLOW)) if snapshot is not None else None
+    # Where nothing is refused, this is the decision about existence alone.
+    bare = replace(snapshot, access=_OPEN) if snapshot is not None else None
     existence = decide(Audience(environment), kind, name, bare)
     written, deletion, quarantined = _written(environment, kind, name)
     held = held_name(environment_key=environment, word=kind.word, name=name) if question.at is None else None
@@ -138,7 +141,7 @@ def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Col
         decision=decided.decision,
         existence=existence,
         answer=decided.answer,
-        default=snapshot.access.default if snapshot is not None else None,
+        default=snapshot.access.by_default(kind).effect if snapshot is not None else None,
         epoch=snapshot.epoch if snapshot is not None else None,
         served=_origin(environment, kind, name, existence.content) if isinstance(existence, Serve) else None,
         fallback=_fallback(environment, kind, name, decided.decision),

@@ -45,14 +45,14 @@ def losers_told(loss: Loss) -> str:
 
 def kinds_told(loss: Loss) -> str:
     """The kinds of clients that lost something, most of them first."""
-    kinds = sorted((loss.kinds or {}).items(), key=lambda each: (-each[1], each[0]))
+    kinds = sorted(loss.kinds.items(), key=lambda each: (-each[1], each[0]))
     return _listed([f"{count} {kind}" for kind, count in kinds[:_TOLD]], len(kinds))
 
 
 def losing_family(loss: Loss) -> ClientFamily:
     """The family of most clients that lost something."""
     counted = Counter[ClientFamily]()
-    for kind, count in sorted((loss.kinds or {}).items()):
+    for kind, count in sorted(loss.kinds.items()):
         # A kind is family and version, with a blank between them.
         counted[_FAMILIES.get(kind.partition(" ")[0], ClientFamily.OTHER)] += count
     return counted.most_common(1)[0][0] if counted else ClientFamily.OTHER

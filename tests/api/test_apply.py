@@ -394,3 +394,22 @@ def test_apply__strict_and_somebody_else_refers_to_what_is_deleted__a_warning_as
 
     assert [finding["code"] for finding in planned.json["findings"]] == ["XDS3007"]
     assert (made.status, made.json["findings"]) == (202, planned.json["findings"])
+
+
+def test_apply__secret_that_no_rule_lets_anybody_read__is_stored_and_warned_of_until_one_does(api: Caller) -> None:
+    body = {"resources": [tls_secret("key", "first"), cluster("a")]}
+
+    def warned(answer: Answer) -> list[tuple[str, str, str]]:
+        found = [each for each in answer.json["findings"] if each["code"] == "XDS3056"]
+        return [(each["severity"], each["resource"]["type"], each["resource"]["name"]) for each in found]
+
+    dry, made = api.post(f"{APPLY}?dry_run=true", body), api.post(APPLY, body)
+    put = api("PUT", "environments/default/resources/secret/key", tls_secret("key", "second"))
+    said = [warned(answer) for answer in (dry, made, put, api.get(f"changes/{made.json['id']}"))]
+    rule = {"effect": "allow", "pattern": "key", "types": ["secret"]}
+    assert api.post("environments/default/rules", rule).status == 201
+
+    assert said == [[("warning", "secret", "key")]] * 4
+    assert warned(api.get(f"changes/{made.json['id']}")) == []
+    assert warned(api.post(APPLY, {"resources": [tls_secret("key", "third")]})) == []
+    assert warned(api.post(APPLY, {"delete": [{"type": "secret", "name": "key"}]})) == []

@@ -15,7 +15,7 @@ from controlplane.incidents.services import digest
 from tests.api.conftest import Caller, assert_problem, caller
 from tests.services.incidents.fleet import DANA, Fleet, held, publish, rebuild
 from tests.support.facts import acknowledged, respond, stream, subscribed
-from tests.support.manifests import cluster, parsed, route
+from tests.support.manifests import cluster, parsed, route, tls_secret
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.selectors import Selector
@@ -96,6 +96,29 @@ def test_explain__denied_to_its_group__no_with_the_rule_and_the_text_clients_rea
     assert "groups: second" in rung(second, 2)
     assert asked(api, "pay-never", client="node-2")["sentence"].startswith(f"{rule} denies Cluster 'pay-never'.")
     assert second["told"].startswith("PERMISSION_DENIED [XDS2103] This client may not read Cluster 'pay': ask the pay")
+
+
+@pytest.mark.parametrize("default", ["allow", "deny"])
+def test_explain__secret_that_no_rule_names__no_in_definite_words_whatever_the_default_and_whether_it_is_there(
+    api: Caller, fleet: Fleet, default: str
+) -> None:
+    api.patch("environments/default", {"default_effect": default})
+    ruled(Effect.ALLOW, "*")
+    publish(tls_secret("key", "first"))
+
+    there, absent = asked(api, "key", word="secret"), asked(api, "no-such-key", word="secret")
+
+    for document, name in ((there, "key"), (absent, "no-such-key")):
+        assert (document["answer"], document["code"], states(document)[4]) == ("no", "XDS2103", "f")
+        assert document["sentence"] == (
+            f"No rule that names the type secret allows Secret '{name}'; the default of 'default' never covers secrets."
+        )
+        assert document["next"] == ["If this is not meant, propose a rule that allows it and names the type secret."]
+        assert document["told"].startswith(
+            f"PERMISSION_DENIED [XDS2103] This client may not read Secret '{name}': no access rule that names the type "
+            "secret allows it."
+        )
+    assert states(there)[3] == "o"  # operators may know that it is there
 
 
 def test_explain__hidden__no_and_clients_are_told_it_was_never_published(api: Caller, fleet: Fleet) -> None:

@@ -44,6 +44,8 @@ FIRST, SECOND = (base64.urlsafe_b64encode(secrets.token_bytes(32)).decode() for 
 def parley(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parley]:
     variables = {"PARLEY_ADMIN_PASSWORD": "a long password", "PARLEY_ENCRYPTION_KEYS": f"{FIRST},{SECOND}"}
     with running_up(tmp_path_factory.mktemp("secrets") / "home", variables) as up:
+        rule = {"effect": "allow", "types": [SECRET.word], "pattern": "*"}
+        assert up.call("POST", "/environments/default/rules", rule).status == 201
         yield up
 
 

@@ -20,8 +20,9 @@ from adsserver.metrics import Metrics
 from adsserver.ports import ClientToken, Directory, StreamInfo
 from adsserver.server import AdsServer
 from controlplane.accounts.token_text import client_token_text, token_digest
+from tests.support.access_tables import EVERYTHING_FOR_ALL
 from tests.support.ads_fleet import MemoryFleet
-from xdscore.access import AccessTable, Effect
+from xdscore.access import AccessTable
 from xdscore.resource_types import ResourceType, by_url
 from xdscore.selectors import EnvironmentChoice
 from xdscore.snapshot import (
@@ -122,7 +123,7 @@ class Catalogue:
             environment=environment,
             lineage="test",
             epoch=self._epoch,
-            access=access or AccessTable(Effect.ALLOW),
+            access=access or EVERYTHING_FOR_ALL,
             entries=[*entries, *held, *unread],
         )
         return self.directory()

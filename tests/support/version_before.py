@@ -13,9 +13,11 @@ NO_HISTORY = "this checkout has no git history that goes back behind the newest 
 _MIGRATIONS = "controlplane/*/migrations/0*.py"
 
 
-def version_before(folder: Path) -> Path | None:
-    """Its files, put into this folder; None where the history does not have it."""
-    newest = _git("log", "--diff-filter=A", "-1", "--format=%H", "--", _MIGRATIONS)
+def version_before(folder: Path, *, migration: str = _MIGRATIONS) -> Path | None:
+    """Its files, put into this folder; None where the history does not have it. `migration`: the last one that does not
+    know this migration.
+    """
+    newest = _git("log", "--diff-filter=A", "-1", "--format=%H", "--", migration)
     before = newest and _git("rev-parse", "--verify", "--quiet", f"{newest}~1")
     if not before:
         return None

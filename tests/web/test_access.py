@@ -1,6 +1,7 @@
 """The pages of access: rules in their order, groups, and cases that are tried."""
 
 import html
+import re
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +12,10 @@ from controlplane.access.services import rule_create
 from controlplane.access.values import RuleDraft
 from controlplane.accounts.principal import SYSTEM, Role
 from controlplane.catalog.models import Change
+from controlplane.catalog.services import change_apply
+from controlplane.catalog.values import Put
 from controlplane.databases import READER
+from tests.support.manifests import parsed, tls_secret
 from tests.web.conftest import assert_harmless, page, queries
 from xdscore.access import Effect
 
@@ -178,3 +182,26 @@ def test_access__many_more_rules_and_groups__no_more_queries(admin: Client) -> N
     assert queries(admin, PATH) == few
     assert few <= 18
     assert 'rel="next"' in page(admin, PATH)
+
+
+def test_secret__page_of_it_and_of_its_environment__say_who_may_read_it_and_lead_to_a_rule(admin: Client) -> None:
+    change_apply(environment_key="default", edits=[Put(parsed(tls_secret("key", "hunter2")))], actor=SYSTEM)
+    path = "/e/default/resource?type=secret&name=key"
+
+    closed = html.unescape(page(admin, path))
+    change = page(admin, f"/changes/{Change.objects.latest('pk').public_id}")
+    draft = RuleDraft(Effect.ALLOW, "k*", types=("secret",))
+    number = rule_create(environment_key="default", draft=draft, actor=SYSTEM).id
+    opened = page(admin, path)
+
+    assert "No rule that names the type secret lets any client read it." in closed
+    [made] = re.findall(r'href="([^"]*)">Make a rule that allows it', closed)
+    assert '<input class="form-check-input" type="checkbox" name="types" value="secret" checked>' in page(admin, made)
+    assert "the environment's default never covers secrets" in closed
+    assert "XDS3056" in change
+    assert "lets any client read it" not in opened
+    assert f'<a href="{PATH}#rule-{number}">rule {number}</a>: every client, names like <code>k*</code>' in opened
+    assert "It does not cover secrets" in page(admin, "/e/default")
+    assert "It does not cover secrets" in page(admin, PATH)
+    tried = html.unescape(page(admin, f"{PATH}?type=secret&name=other"))
+    assert "by the environment's default, which never covers secrets" in tried

@@ -16,6 +16,10 @@ from xdscore.schema.content_policy import Stance
 _MAX_SELECTORS: Final = 100
 _MAX_METADATA: Final = 16
 _MAX_METADATA_KEY_CHARS: Final = 64
+_DEFAULT_HELP: Final = (
+    "What holds for names that no access rule speaks of. It never covers secrets: those are read only by a rule that "
+    "allows them and names the type."
+)
 _NODE_IDS_HELP: Final = (
     "Patterns over the node id of a client whose identity is verified; `{name}` is what follows the identity's last "
     "slash. Empty: any node id."
@@ -133,7 +137,7 @@ class EnvironmentPatchIn(StrictSerializer):
         max_length=_MAX_SELECTORS,
         help_text=_NODE_IDS_HELP,
     )
-    default_effect = serializers.ChoiceField(choices=list(DEFAULT_EFFECTS), required=False)
+    default_effect = serializers.ChoiceField(choices=list(DEFAULT_EFFECTS), required=False, help_text=_DEFAULT_HELP)
     quarantine = serializers.ChoiceField(choices=[each.value for each in QuarantinePolicy], required=False)
     hold = Text(
         required=False,
@@ -168,7 +172,7 @@ class EnvironmentOut(serializers.Serializer[Any]):
     position = serializers.IntegerField(help_text="Environments are tried in this order.")
     selectors = SelectorOut(many=True)
     node_ids = serializers.ListField(child=serializers.CharField(), help_text=_NODE_IDS_HELP)
-    default_effect = serializers.ChoiceField(choices=list(DEFAULT_EFFECTS))
+    default_effect = serializers.ChoiceField(choices=list(DEFAULT_EFFECTS), help_text=_DEFAULT_HELP)
     quarantine = serializers.ChoiceField(choices=[each.value for each in QuarantinePolicy])
     hold = serializers.CharField(allow_null=True)
     content = serializers.DictField(child=serializers.ChoiceField(choices=_STANCES), help_text=_CONTENT_HELP)

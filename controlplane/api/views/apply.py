@@ -11,6 +11,7 @@ from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
+from controlplane.access.selectors import secret_findings
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer
 from controlplane.api.bodies import documents_of, located_in, values_of
@@ -91,6 +92,7 @@ class ApplyView(ApiView):
                 )
             diff = edits_json(planned.edits, environment_key=environment_key, parsed=read.parsed, text=text)
             impact = impact_read(environment_key=environment_key, edits=content_edits(diff))
+            closed = secret_findings(environment_key=environment_key, edits=planned.edits)
             return json_answer(
                 {
                     "changed": bool(planned.edits),
@@ -98,7 +100,7 @@ class ApplyView(ApiView):
                     "diff": diff,
                     "impact": impact_json(impact),
                     "loss": planned.loss.as_json(),
-                    "findings": [finding_json(each) for each in (*wanted.notes, *planned.findings)],
+                    "findings": [finding_json(each) for each in (*wanted.notes, *planned.findings, *closed)],
                 }
             )
         with placed(wanted.manifests, read):

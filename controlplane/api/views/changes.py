@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
+from controlplane.access.selectors import secret_findings
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer, moment
 from controlplane.api.bodies import document_of, values_of
@@ -107,6 +108,8 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
     edits, count = change_edits(change=change, limit=MAX_EDITS)
     delivery = change_delivery(change=change, progress=progress)
     back = undone_by(environment_key=change.environment.key, changes=[change]).get(change.generation)
+    said = change_findings(change=change, limit=MAX_EDITS)
+    closed = secret_findings(environment_key=change.environment.key, edits=edits)
     return {
         "id": str(change.public_id),
         "environment": change.environment.key,
@@ -129,7 +132,7 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
         },
         "unserved": [{"replica": each.replica, "epoch": each.epoch, "reason": each.reason} for each in delivery.behind],
         "held": [held_json(held) for held in progress.held],
-        "findings": [finding_json(finding) for finding in change_findings(change=change, limit=MAX_EDITS)],
+        "findings": [finding_json(finding) for finding in islice((*said, *closed), MAX_EDITS)],
         "loss": change.loss,
         "incidents": [incident_json(each) for each in incidents_of_change(change_id=str(change.public_id))],
         "undoes": change.undoes or None,
@@ -174,7 +177,8 @@ def change_answer(
     """
     if not made.changed:
         return json_answer({"changed": False}, headers=headers)
-    return _made_answer(made.change_id, (*notes, *made.findings), headers)
+    closed = secret_findings(environment_key=made.environment, edits=made.edits)
+    return _made_answer(made.change_id, (*notes, *made.findings, *closed), headers)
 
 
 def _made_answer(public_id: str, findings: Sequence[Finding], headers: Mapping[str, str] | None = None) -> HttpResponse:

@@ -29,7 +29,7 @@ def permit(entries: Mapping[EntryKey, Entry], table: AccessTable, before: Permit
     """
     if not table.rules:
         return Permitted(table, entries, entries)
-    known = before.table.rules == table.rules
+    known = (before.table.rules, before.table.closed) == (table.rules, table.closed)
     if known and before.table == table:
         table = before.table  # its patterns are compiled
     permitted: dict[EntryKey, Entry] = {}

@@ -9,6 +9,7 @@ from adsserver.engine.events import (
 )
 from adsserver.engine.publication import Publication
 from adsserver.engine.session import EngineSettings, Session
+from tests.support.access_tables import SECRETS_FOR_ALL
 from xdscore.access import AccessTable, Audience, Effect, Rule
 from xdscore.client_kinds import ClientFamily, ClientKind
 from xdscore.resource_types import CLUSTER, ResourceType
@@ -39,7 +40,7 @@ def name_rules(effects: Mapping[tuple[str, str], Effect]) -> AccessTable:
         Rule(number, effect, name, types=frozenset({word}))
         for number, ((word, name), effect) in enumerate(sorted(effects.items(), key=lambda item: item[0]), start=1)
     )
-    return AccessTable(Effect.ALLOW, rules=tuple(rules))
+    return AccessTable(Effect.ALLOW, rules=(*rules, SECRETS_FOR_ALL))
 
 
 def content(version: str, *, eds_name: str = "", size: int = 100) -> Content:

@@ -12,6 +12,8 @@ from adsserver.engine.publication import Publication
 from adsserver.engine.session import EngineSettings, Session
 from adsserver.store import loader
 from adsserver.wire import Encoder
+from controlplane.access.services import rule_create
+from controlplane.access.values import RuleDraft
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal
 from controlplane.builder.services import builds_sweep
 from controlplane.catalog.models import Blob
@@ -20,6 +22,7 @@ from controlplane.catalog.values import Put
 from tests.support.ads_replica import Replica
 from tests.support.last_good import altered
 from tests.support.manifests import cluster, parsed, tls_secret
+from xdscore.access import Effect
 from xdscore.resource_types import SECRET
 from xdscore.selectors import ClientFacts
 
@@ -31,6 +34,7 @@ DANA = Principal("dana", ADMIN_SCOPES)
 @pytest.fixture(autouse=True)
 def environments() -> None:
     environment_default_ensure()
+    rule_create(environment_key="default", draft=RuleDraft(Effect.ALLOW, "*", types=(SECRET.word,)), actor=DANA)
 
 
 @pytest.fixture

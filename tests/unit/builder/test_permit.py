@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.builder.stages.permit import NOTHING, Permitted, permit
-from xdscore.access import AccessTable, Effect, Rule
+from xdscore.access import CLOSED, AccessTable, Effect, Rule
 from xdscore.snapshot import Content, Entry, EntryKey, RemovedName, Served, WithheldName
 
 CONTENT = Content(b"\1" * 16, "v1", 10)
@@ -13,15 +13,11 @@ ENTRIES = st.dictionaries(
     st.sampled_from([Served(CONTENT), Served(CONTENT, CONTENT), WithheldName("x"), RemovedName()]),
     max_size=6,
 )
-TABLES = st.lists(
+RULES = st.lists(
     st.tuples(st.sampled_from(Effect), st.sampled_from(["a*", "*b", "ab", "*"]), st.sampled_from(["", "cluster"])),
     max_size=4,
-).map(
-    lambda rules: AccessTable(
-        Effect.DENY,
-        rules=tuple(Rule(n, e, p, types=frozenset([t] if t else [])) for n, (e, p, t) in enumerate(rules, 1)),
-    )
-)
+).map(lambda rules: tuple(Rule(n, e, p, types=frozenset([t] if t else [])) for n, (e, p, t) in enumerate(rules, 1)))
+TABLES = st.builds(AccessTable, st.sampled_from([Effect.ALLOW, Effect.DENY]), rules=RULES)
 
 
 @given(builds=st.lists(st.tuples(ENTRIES, TABLES), min_size=1, max_size=4))
@@ -53,3 +49,17 @@ def test_permit__no_rules__leaves_the_entries_alone() -> None:
     entries: dict[EntryKey, Entry] = {("cluster", "a"): Served(CONTENT)}
 
     assert permit(entries, AccessTable(Effect.ALLOW)).entries is entries
+
+
+def test_permit__default_becomes_another__is_noted_with_the_secrets_that_it_leaves_out() -> None:
+    entries: dict[EntryKey, Entry] = {("cluster", "a"): Served(CONTENT), ("secret", "a"): Served(CONTENT)}
+    denying, allowing = (
+        AccessTable(effect, rules=(Rule(7, Effect.DENY, "b"),)) for effect in (Effect.DENY, Effect.ALLOW)
+    )
+    before = permit(entries, denying)
+
+    after = permit(entries, allowing, before)
+
+    assert before.entries["secret", "a"] == Served(CONTENT, None, ())
+    assert after.entries["secret", "a"] == Served(CONTENT, None, (CLOSED,))
+    assert after.entries["cluster", "a"] == Served(CONTENT, None, ())

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xdscore.access import AccessTable, Audience, Effect, Rule, Verdict
+from xdscore.access import CLOSED, AccessTable, Audience, Effect, Rule, Verdict
 from xdscore.client_groups import ClientGroup, Trust
 from xdscore.names import glob_matches
 from xdscore.resource_types import CLUSTER, LISTENER, SECRET, ResourceType
@@ -59,14 +59,27 @@ def naive(table: AccessTable, audience: Audience, kind: ResourceType, name: str)
             continue
         if (not rule.client_groups or speaks_of) and glob_matches(rule.pattern, name):
             return Verdict(rule.effect, rule.number, rule.message)
-    return Verdict(table.default)
+    covered = kind is not SECRET or table.default is not Effect.ALLOW or table.default_covers_secrets
+    return Verdict(table.default if covered else Effect.DENY)
 
 
-@given(default=EFFECTS, rules=RULES, audience=AUDIENCES, kind=st.sampled_from(KINDS), name=TEXTS)
+@given(
+    default=EFFECTS,
+    rules=RULES,
+    audience=AUDIENCES,
+    kind=st.sampled_from(KINDS),
+    name=TEXTS,
+    default_covers_secrets=st.booleans(),
+)
 def test_verdict__any_rules__is_that_of_the_first_rule_that_speaks(
-    default: Effect, rules: tuple[Rule, ...], audience: Audience, kind: ResourceType, name: str
+    default: Effect,
+    rules: tuple[Rule, ...],
+    audience: Audience,
+    kind: ResourceType,
+    name: str,
+    default_covers_secrets: bool,
 ) -> None:
-    table = AccessTable(default, GROUPS, rules)
+    table = AccessTable(default, GROUPS, rules, default_covers_secrets=default_covers_secrets)
 
     verdict = table.verdict(audience, kind, name)
 
@@ -132,7 +145,7 @@ def test_decides_alike__a_rule_for_others_is_added__nothing_changes_for_the_rest
 )
 def test_audience__client__has_the_groups_that_fit(client: ClientFacts, groups: set[str]) -> None:
     table = AccessTable(
-        Effect.DENY, GROUPS, tuple(Rule(n, Effect.ALLOW, "*", frozenset({g.key})) for n, g in enumerate(GROUPS))
+        Effect.DENY, GROUPS, tuple(Rule(n, Effect.ALLOW, "*", frozenset({g.key})) for n, g in enumerate(GROUPS, 1))
     )
 
     assert table.audience("prod", client) == Audience("prod", frozenset(groups))
@@ -175,6 +188,31 @@ def test_secret__rule_for_any_type__allows_none_but_denies_them() -> None:
 
     assert AccessTable(Effect.DENY, (), (Rule(1, Effect.ALLOW),)).verdict(everybody, SECRET, "x").effect is Effect.DENY
     assert AccessTable(Effect.ALLOW, (), (Rule(1, Effect.DENY),)).verdict(everybody, SECRET, "x").rule == 1
+
+
+@given(
+    default=EFFECTS,
+    rules=RULES.map(lambda rules: tuple(rule for rule in rules if SECRET.word not in rule.types)),
+    audience=AUDIENCES,
+    name=TEXTS,
+)
+def test_secret__no_rule_names_the_type__is_read_by_nobody_whatever_the_default(
+    default: Effect, rules: tuple[Rule, ...], audience: Audience, name: str
+) -> None:
+    table = AccessTable(default, GROUPS, rules)
+
+    assert table.verdict(audience, SECRET, name).effect is not Effect.ALLOW
+    assert not table.unrestricted(audience, SECRET)
+
+
+def test_knows__end_of_a_secrets_row__where_the_default_leaves_secrets_out() -> None:
+    rule = Rule(7, Effect.DENY, "a", types=frozenset({"cluster"}))
+    allowing, denying = (AccessTable(default, rules=(rule,)) for default in (Effect.ALLOW, Effect.DENY))
+
+    assert allowing.row(SECRET, "a") == (CLOSED,)
+    assert allowing.knows(allowing.row(SECRET, "a"))
+    assert denying.row(SECRET, "a") == ()
+    assert not denying.knows(allowing.row(SECRET, "a"))
 
 
 @pytest.mark.parametrize(

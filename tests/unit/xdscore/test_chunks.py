@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xdscore.access import AccessTable, Effect, Rule
+from xdscore.access import AccessTable, Audience, Effect, Rule
 from xdscore.chunks import (
     CHUNKS,
     ChunkError,
@@ -25,7 +25,7 @@ from xdscore.chunks import (
     encode_root,
 )
 from xdscore.client_groups import ClientGroup, Trust
-from xdscore.resource_types import RESOURCE_TYPES
+from xdscore.resource_types import RESOURCE_TYPES, ResourceType
 from xdscore.selectors import Selector
 from xdscore.snapshot import (
     Content,
@@ -181,12 +181,44 @@ def tables(draw: st.DrawFn) -> AccessTable:
         message=st.text(),
     )
     numbered = st.lists(rules, max_size=4, unique_by=lambda rule: rule.number).map(tuple)
-    return AccessTable(draw(st.sampled_from(Effect)), groups, draw(numbered))
+    default = draw(st.sampled_from(Effect))
+    of_before = default is Effect.ALLOW and draw(st.booleans())
+    return AccessTable(default, groups, draw(numbered), default_covers_secrets=of_before)
 
 
 @given(table=tables())
 def test_access__any_table__comes_back(table: AccessTable) -> None:
     assert decode_access(encode_access(table)) == table
+
+
+@given(data=st.data(), table=tables(), kind=st.sampled_from(RESOURCE_TYPES), name=st.text(), verified=st.booleans())
+def test_access__any_table__is_decided_alike_by_a_process_of_the_version_before(
+    data: st.DataObject, table: AccessTable, kind: ResourceType, name: str, verified: bool
+) -> None:
+    groups = data.draw(st.frozensets(st.sampled_from([group.key for group in table.groups] or ["none"])))
+    audience = Audience("prod", groups, verified)
+    before = as_the_version_before_reads(encode_access(table))
+
+    row = table.row(kind, name)
+    decided = table.verdict(audience, kind, name)
+
+    assert before.verdict(audience, kind, name) == decided
+    assert before.permissions(audience, kind).of_row(row) == decided
+    assert all(number in {rule.number for rule in before.rules} for number in row)
+
+
+def as_the_version_before_reads(data: bytes) -> AccessTable:
+    """The table in which every rule is one like the others, and a default that allows covers everything behind them."""
+    tree = json.loads(zlib.decompress(data[1:]))
+    groups = tuple(
+        ClientGroup(row["key"], tuple(Selector(**each) for each in row["matchers"]), Trust(row["trust"]))
+        for row in tree["groups"]
+    )
+    rules = tuple(
+        Rule(number, Effect(effect), pattern, frozenset(groups), frozenset(types), message)
+        for number, effect, pattern, groups, types, message in tree["rules"]
+    )
+    return AccessTable(Effect(tree["default"]), groups, rules, default_covers_secrets=True)
 
 
 def test_access__table_that_contradicts_itself__is_refused() -> None:

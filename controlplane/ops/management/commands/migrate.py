@@ -1,4 +1,6 @@
-"""Django's `migrate`, with a home to migrate in, the patience it needs, and afterwards the guards of history."""
+"""Django's `migrate`, with a home to migrate in, the patience it needs, and afterwards the guards of history and a word
+on the access rules it wrote.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +10,9 @@ from django.conf import settings
 from django.core.management.commands import migrate
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations import Migration
 
+from controlplane.access.selectors import rules_of_upgrade
 from controlplane.append_only import guards_ensure
 from controlplane.home import home_create
 
@@ -16,8 +20,14 @@ _SQLITE_WAIT_S: Final = 20  # resolutions C30; everything else waits 5 s
 _POSTGRES_UNHURRIED: Final = "-c statement_timeout=0"  # the last setting of a name counts; lock_timeout stays (F26)
 
 
+# Writes the rules that stand in the default's place.
+_SECRET_RULES: Final = ("access", "0002_secret_rules")
+
+
 class Command(migrate.Command):
     """Migrates."""
+
+    _wrote_rules = False
 
     def execute(self, *args: object, **options: object) -> str | None:
         """Before Django's checks, which open the database."""
@@ -26,7 +36,20 @@ class Command(migrate.Command):
             output: str | None = super().execute(*args, **options)
             if not (options.get("plan") or options.get("check_unapplied")):
                 guards_ensure(connections[str(options["database"])])
+        if self._wrote_rules:
+            for environment, rule in rules_of_upgrade():
+                self.stdout.write(
+                    f"Environment '{environment}': wrote access rule {rule}, behind all others: it allows secrets to "
+                    "all clients. An environment's default no longer covers secrets, and clients of this one got "
+                    "theirs by it; they still do. Narrow the rule to those that need them."
+                )
         return output
+
+    def migration_progress_callback(self, action: str, migration: Migration | None = None, fake: bool = False) -> None:
+        """Says how far it is, and remembers whether rules were written now."""
+        super().migration_progress_callback(action, migration, fake)
+        if action == "apply_success" and migration is not None:
+            self._wrote_rules |= (migration.app_label, migration.name) == _SECRET_RULES
 
 
 @contextmanager
