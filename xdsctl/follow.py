@@ -84,6 +84,7 @@ def summary(change: JsonObject) -> str:
     lines = [
         f"change   {change['id']}",
         f"state    {change['state']}" + (f", epoch {change['epoch']}" if change["epoch"] else ""),
+        *([f"status   {change['status'].replace('_', ' ')}"] if _troubled(change) else ()),
         f"author   {change['author']}" + (f": {change['message']}" if change["message"] else ""),
         f"clients  {counts['clients']}: {counts['acked']} acked, {counts['nacked']} nacked, {counts['silent']} silent",
     ]
@@ -92,6 +93,11 @@ def summary(change: JsonObject) -> str:
     lines += [f"lost     {line}" for line in loss_lines(change.get("loss"))]
     lines += [f"incident {each['id']} {incident_sentence(each)}" for each in change["incidents"]]
     return "\n".join(lines)
+
+
+def _troubled(change: JsonObject) -> bool:
+    """Whether something came of it that its state does not say; a server of the version before does not tell."""
+    return bool(change.get("status", change["state"]) != change["state"] and change["state"] != "saved")
 
 
 def incident_sentence(incident: JsonObject) -> str:

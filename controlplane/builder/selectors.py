@@ -103,7 +103,7 @@ def changes_unfinished(*, public_ids: Sequence[str]) -> frozenset[str]:
 def held_names(*, environment_key: str, keys: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], HeldName]:
     """Those of these (type, name) that an environment does not serve as written. One query."""
     ended = _ended().filter(environment=models.OuterRef("environment"), to_generation=models.OuterRef("generation"))
-    rows = held_rows(environment_key=environment_key).filter(
+    rows = held_rows(environment_keys=[environment_key]).filter(
         type__in={word for word, _ in keys}, name__in={name for _, name in keys}
     )
     rows = rows.annotate(since=models.Subquery(ended.order_by("id").values("at")[:1]))
@@ -113,12 +113,17 @@ def held_names(*, environment_key: str, keys: Collection[tuple[str, str]]) -> Ma
 
 
 def held_rows(
-    *, environment_key: str, rejected: bool | None = None, served: bool | None = None
+    *,
+    environment_keys: Collection[str] | None = None,
+    rejected: bool | None = None,
+    served: bool | None = None,
 ) -> models.QuerySet[HeldResource]:
-    """The names that an environment does not serve as written, for lists that are filtered by them: because of a
-    quarantine or not, with an older revision in their place or not.
+    """The names that these environments (None: all) do not serve as written, for lists that are filtered by them:
+    because of a quarantine or not, with an older revision in their place or not.
     """
-    rows = HeldResource.objects.filter(environment__key=environment_key)
+    rows = HeldResource.objects.all()
+    if environment_keys is not None:
+        rows = rows.filter(environment__key__in=list(environment_keys))
     if rejected is not None:
         rows = rows.filter(reason=REJECTED) if rejected else rows.exclude(reason=REJECTED)
     return rows if served is None else rows.filter(served=served)

@@ -74,19 +74,19 @@ def heads_of(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Hea
     }  # fmt: skip
 
 
-def heads_in_quarantine(*, environment_key: str) -> models.QuerySet[Quarantine, int]:
-    """The rows of the revisions that are out of service now, or with the next build."""
-    rows = Quarantine.objects.filter(released_at=None, revision__resource__environment__key=environment_key)
-    return rows.values_list("revision", flat=True)
+def in_quarantine() -> models.QuerySet[Quarantine]:
+    """The revisions that are out of service now, or with the next build, in all environments: there are few, and to ask
+    for those of one environment would have the database begin with all of its resources.
+    """
+    return Quarantine.objects.filter(released_at=None)
 
 
-def heads_unbuilt(*, environment_key: str) -> models.QuerySet[Revision, int]:
-    """The rows of the revisions that were written since the last build."""
-    rows = Revision.objects.filter(
-        change__environment__key=environment_key,
+def revisions_unbuilt(*, environment_keys: Collection[str]) -> models.QuerySet[Revision]:
+    """The revisions that were written since the last build."""
+    return Revision.objects.filter(
+        change__environment__key__in=list(environment_keys),
         change__generation__gt=models.F("change__environment__built_generation"),
     )
-    return rows.values_list("pk", flat=True)
 
 
 def rows_named_like(rows: models.QuerySet[Any], *, version: str = "") -> models.QuerySet[Any, int]:

@@ -104,11 +104,22 @@ def standing_counts(
     return counts
 
 
-def client_standing(*, client: ClientSummary) -> Standing:
-    """How one client stands: what the list says of it."""
-    troubles = troubles_of(environment_keys=[client.environment], client=client.id)
-    row = Client.objects.filter(pk=client.id).annotate(standing=_standing(troubles)).values_list("standing").first()
-    return _ORDER[row[0]] if row is not None else Standing.GONE
+def client_standings(*, clients: Collection[ClientSummary]) -> Mapping[str, Standing]:
+    """By id, how each of these clients stands: what the list says of it. As many queries as `troubles_of` makes."""
+    only = next(iter(clients)).id if len(clients) == 1 else ""
+    troubles = troubles_of(environment_keys={each.environment for each in clients}, client=only)
+    return {each.id: _standing_of(each, troubles) for each in clients}
+
+
+def _standing_of(client: ClientSummary, troubles: Troubles) -> Standing:
+    """What `_standing` has the database say of a row."""
+    if client.id in troubles.refusing:
+        return Standing.REFUSING
+    if client.id in troubles.silent:
+        return Standing.SILENT
+    if client.id in troubles.denied:
+        return Standing.DENIED
+    return Standing.CONNECTED if client.connected else Standing.GONE
 
 
 def client_refusals(*, public_id: str, limit: int = 50) -> tuple[NackView, ...]:

@@ -14,7 +14,7 @@ from django.urls import reverse
 from controlplane.access.choices import EditSubject
 from controlplane.access.selectors import edits_of_change, secret_findings
 from controlplane.accounts.principal import Role
-from controlplane.builder.selectors import ChangeProgress, ChangeState, change_progress
+from controlplane.builder.selectors import ChangeProgress, ChangeState, HeldName, change_progress
 from controlplane.catalog.change_log import change_list
 from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.contents import contents_of_change
@@ -33,10 +33,13 @@ from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.posted import MAX_REASON_CHARS, reason_of
 from controlplane.console.resources import resource_url
+from controlplane.console.states import look_of_change, look_of_resource
 from controlplane.errors import Conflict, ControlPlaneError, NotFound
 from controlplane.incidents.selectors import IncidentValue, incidents_of_change, lost_of_changes, refused_of_changes
 from controlplane.incidents.settling import Delivery, change_delivery
 from controlplane.incidents.values import IncidentCause
+from controlplane.status.changes import Outcome, Progress
+from controlplane.status.selectors import change_statuses, progress_of, statuses_named
 from controlplane.undo.rights import may_undo, undo_require
 from controlplane.undo.services import change_undo, undo_way
 from xdscore.schema import Tree
@@ -52,42 +55,49 @@ _DECIDING: Final = (ChangeKind.ACCESS.value, ChangeKind.POLICY.value)
 
 @dataclass(frozen=True, slots=True)
 class ChangeLine:
-    """One line of the list. `built`: a build has covered it; `refused`: clients that refuse it now; `lost`: clients
-    that lost something by it, while nobody took it back; `undone_by`: the rollback or undo that took it back.
+    """One line of the list. `refused`: clients that refuse it now; `lost`: clients that lost something by it, while
+    nobody took it back; `undone_by`: the rollback or undo that took it back.
     """
 
     change: Change
     edits: int
-    built: bool
+    status: Outcome | Progress
     refused: int = 0
     lost: int = 0
     undone_by: Change | None = None
+
+    @property
+    def look(self) -> str:
+        """How it stands, for the badge."""
+        return look_of_change(self.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Something that it wrote, is still current, and is not served as written; `look`: how it stands, for the badge."""
+
+    held: HeldName
+    look: str
 
 
 @dataclass(frozen=True, slots=True)
 class Became:
     """What became of a change so far: for the page and for the part of it that refreshes.
 
-    `lost`: clients lost something by it, and nobody took it back.
+    `undone_by`: the rollback or undo that took it back.
     """
 
     progress: ChangeProgress
     delivery: Delivery
-    lost: bool = False
-
-    @property
-    def state(self) -> str:
-        """interfaces.md section 4: settled comes after published."""
-        return (
-            "settled"
-            if self.delivery.settled and self.progress.state is ChangeState.PUBLISHED
-            else self.progress.state.value
-        )
+    state: Progress
+    status: Outcome | Progress
+    held: tuple[Held, ...]
+    undone_by: Change | None
 
     @property
     def look(self) -> str:
-        """The same for the badge: what clients lost or refuse is not well, however settled it is."""
-        return "lost" if self.lost else "refused" if self.delivery.nacked else self.state
+        """How it stands, for the badge."""
+        return look_of_change(self.status)
 
     @property
     def decided(self) -> bool:
@@ -151,11 +161,17 @@ class ChangesPage(Page):
         shown = [str(row.public_id) for row in page.items]
         refused, lost = refused_of_changes(change_ids=shown), lost_of_changes(change_ids=shown)
         undone = undone_by(environment_key=environment_key, changes=page.items)
+        statuses = change_statuses(
+            environment_key=environment_key,
+            changes={row: Progress.BUILT if row.generation <= built else Progress.SAVED for row in page.items},
+            refused=refused,
+            undone=undone,
+        )
         lines = [
             ChangeLine(
                 row,
                 int(getattr(row, "edits", 0)),
-                row.generation <= built,
+                statuses[str(row.public_id)],
                 refused.get(str(row.public_id), 0),
                 lost.get(str(row.public_id), 0),
                 undone.get(row.generation),
@@ -217,7 +233,7 @@ class ChangePage(Page):
                 ),
                 "rollback_url": f"{reverse('rollback', args=[key])}?to={before}" if before is not None else "",
                 "before": before,
-                "undone_by": undone_by(environment_key=key, changes=[change]).get(change.generation),
+                "undone_by": live["became"].undone_by,
                 "may_undo": may_undo(self.principal, change),
                 "undone": undone,
                 "undone_count": undone_count,
@@ -307,12 +323,28 @@ def _tree(row: Mapping[str, object] | None) -> Tree:
     return tree
 
 
+def _became(change: Change, progress: ChangeProgress) -> Became:
+    public_id, key = str(change.public_id), change.environment.key
+    delivery = change_delivery(change=change, progress=progress)
+    state, undone = progress_of(progress, delivery), undone_by(environment_key=key, changes=[change])
+    statuses = change_statuses(
+        environment_key=key,
+        changes={change: state},
+        refused=refused_of_changes(change_ids=[public_id]),
+        undone=undone,
+    )
+    names = {(key, (each.type, each.name)): each for each in progress.held}
+    words = statuses_named(names=names.keys()) if names else {}
+    held = tuple(Held(each, look_of_resource(words[name])) for name, each in names.items() if name in words)
+    return Became(progress, delivery, state, statuses[public_id], held, undone.get(change.generation))
+
+
 def _live(change: Change) -> _Live:
     public_id = str(change.public_id)
     progress = change_progress(public_id=public_id)
     incidents = incidents_of_change(change_id=public_id)
     lost = _lost(change, progress, incidents)
-    became = Became(progress, change_delivery(change=change, progress=progress), lost=lost is not None and lost.is_open)
+    became = _became(change, progress)
     denied = 0
     if change.kind in _DECIDING:
         key = change.environment.key

@@ -26,7 +26,6 @@ from controlplane.clients.browsing import (
     Standing,
     client_page,
     client_refusals,
-    client_standing,
     standing_counts,
 )
 from controlplane.clients.reports import client_word, differing_counts
@@ -48,6 +47,7 @@ from controlplane.errors import NotFound
 from controlplane.explain.deliveries import client_deliveries
 from controlplane.explain.delivery import DeliveryState
 from controlplane.explain.memberships import memberships_of
+from controlplane.explain.standings import client_status, client_statuses
 from controlplane.explain.told import Told, told_of
 from controlplane.incidents.settling import Answer, change_clients
 from controlplane.values import AdsAuth
@@ -108,8 +108,8 @@ class Shown:
 
     @property
     def look(self) -> str:
-        """How it stands, for the badge: whoever acknowledges that it was told no is not well."""
-        return look_of_client(self.line, self.told)
+        """How it stands, for the badge."""
+        return client_status(self.line.standing, self.told).value
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class ClientPage(Page):
             "doubtful": member.doubtful,
             "types": types,
             "attention": attention,
-            "standing": look_of_standing(client_standing(client=client), asks_in_vain=bool(attention)),
+            "standing": client_statuses(clients=[client])[client.id].value,
             "attention_first": attention[:_MAX_ATTENTION],
             "stream": next((each for each in streams if each.closed_at is None), None),
             "last_stream": streams[0] if streams else None,
@@ -241,20 +241,10 @@ def _shown(environment_key: str, lines: Sequence[ClientLine]) -> list[Shown]:
     ]
 
 
-def look_of_client(line: ClientLine, told: Told) -> str:
-    """How a client stands, for the badge."""
-    return look_of_standing(line.standing, asks_in_vain=told.names > 0)
-
-
-def look_of_standing(standing: Standing, *, asks_in_vain: bool) -> str:
-    """How a client stands, for the badge; of those that are connected and well, who asks for what is not there."""
-    return "absent" if standing is Standing.CONNECTED and asks_in_vain else standing.value
-
-
 def looks_of(lines: Sequence[ClientLine]) -> list[tuple[ClientLine, str]]:
     """A few clients, each with how it stands."""
     told = told_of(clients=[line.client for line in lines])
-    return [(line, look_of_client(line, told[line.client.id])) for line in lines]
+    return [(line, client_status(line.standing, told[line.client.id]).value) for line in lines]
 
 
 def _reads(family: ClientFamily) -> tuple[str, str]:

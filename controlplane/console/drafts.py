@@ -1,6 +1,7 @@
 """What somebody writes in the editor, before it is stored: what is wrong with it, and what storing it would change."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from controlplane.access.selectors import secret_findings
 from controlplane.accounts.principal import Principal
@@ -14,11 +15,15 @@ from controlplane.catalog.values import ChangeMade, Expectation
 from controlplane.errors import Conflict, InputInvalid, InputUnreadable, PreconditionFailed
 from controlplane.explain.impact import Edited, Impact
 from controlplane.explain.reach import Reach, impact_read, reach_of
+from controlplane.incidents.refusals import NO_REFUSALS, OpenRefusal, refusals_of
+from controlplane.status.selectors import standings_of
+from controlplane.status.values import ResourceStatus, Status
 from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
 from xdscore.resource_types import ResourceType
 from xdscore.schema import Expected, Manifest, Media, ParsedResource, read_text
 from xdscore.schema.differences import unified_text
+from xdscore.snapshot import content_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,8 @@ class Draft:
 @dataclass(frozen=True, slots=True)
 class Checked:
     """A draft that can be stored: what that would change, who would see it, and whom of them it would be sent to now;
-    what it would need, and what needs it already. `difference` is empty for none.
+    what it would need, and what needs it already. `difference` is empty for none. `status` is how the revision stands
+    that is stored already and says the same, None where there is none; `refusal`: clients refuse this very content.
     """
 
     parsed: ParsedResource
@@ -50,6 +56,16 @@ class Checked:
     impact: Impact
     needs: tuple[LinkedName, ...]
     used_by: tuple[LinkedName, ...]
+    status: ResourceStatus | None = None
+    refusal: OpenRefusal | None = None
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing speaks against it: what is out of service, held back or refused is not sound."""
+        return self.refusal is None and (self.status is None or self.status.status in _SOUND)
+
+
+_SOUND: Final = frozenset({Status.PUBLISHED, Status.WAITING})
 
 
 class NameTaken(Conflict):
@@ -104,6 +120,9 @@ def draft_check(draft: Draft) -> Checked:
     action = planned.edits[0].action if planned.edits else "unchanged"
     edited = [Edited(*key, deleted=False)] if planned.edits else []
     impact = impact_read(environment_key=draft.environment, edits=edited)
+    standing = None if planned.edits else standings_of(environment_key=draft.environment, keys=[key]).get(key)
+    versions = {key: content_version(parsed.content_hash)}
+    refusals = refusals_of(environment_key=draft.environment, versions=versions).get(key, NO_REFUSALS)
     return Checked(
         parsed,
         action,
@@ -113,6 +132,8 @@ def draft_check(draft: Draft) -> Checked:
         impact,
         needs_of(environment_key=draft.environment, parsed=parsed),
         used_by(environment_key=draft.environment, kind=parsed.type, name=parsed.name),
+        standing.status if standing is not None else None,
+        refusals.current,
     )
 
 

@@ -20,7 +20,7 @@ from controlplane.catalog.services import secrets_read_record
 from controlplane.catalog.values import Existing, Expectation
 from controlplane.console.drafts import Draft, NameTaken, draft_check, draft_save
 from controlplane.console.pages import Page
-from controlplane.console.resources import kind_of, resource_url, subject_of
+from controlplane.console.resources import kind_of, line_of, resource_url, subject_of
 from controlplane.console.starters import STARTERS
 from controlplane.errors import ControlPlaneError, InputTooLarge
 from xdscore.limits import Limits
@@ -186,6 +186,11 @@ class ResourceEditPage(EditorPage):
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:  # noqa: ARG002 - Django's
         """The form with what is stored."""
         return self.form_page(self.stored(), {})
+
+    def form_page(self, form: Form, context: dict[str, object], status: int = 200) -> HttpResponse:
+        """The page with this form, and how what is stored stands."""
+        kind, name = subject_of(self.request)
+        return super().form_page(form, {"line": line_of(self.here.key, kind, name), **context}, status)
 
 
 def _form_of(request: HttpRequest) -> Form:

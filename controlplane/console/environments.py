@@ -17,14 +17,17 @@ from controlplane.accounts.principal import Role
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.models import DEFAULT_EFFECTS, ENVIRONMENT_KEY_PATTERN
 from controlplane.catalog.rights import POLICY_ROLES, require
-from controlplane.catalog.selectors import EnvironmentState, counts_by_environment, environment_list
+from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.catalog.services import environment_create, environment_update, quarantine_default
 from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.clients.selectors import connected_counts
 from controlplane.console.access_words import matcher_line, matchers_of
 from controlplane.console.pages import Page
+from controlplane.console.states import look_of_environment
 from controlplane.errors import ControlPlaneError, InputInvalid
 from controlplane.incidents.selectors import incident_open_counts
+from controlplane.status.environments import EnvironmentStatus
+from controlplane.status.selectors import environment_statuses
 from xdscore.access import Effect
 from xdscore.codes import shown
 from xdscore.schema.content_policy import KINDS, Stance, policy_of, stances_of
@@ -48,16 +51,14 @@ class Row:
     """One environment in the list."""
 
     state: EnvironmentState
-    resources: int
+    status: EnvironmentStatus
     clients: int
     incidents: int
 
     @property
     def look(self) -> str:
-        """Its state, for the badge."""
-        if self.state.policy.hold:
-            return "held"
-        return "building" if self.state.generation > self.state.built_generation else "served"
+        """How it stands, for the badge."""
+        return look_of_environment(self.status.status)
 
 
 class EnvironmentsPage(Page):
@@ -68,12 +69,10 @@ class EnvironmentsPage(Page):
 
     def get(self, request: HttpRequest, error: ControlPlaneError | None = None) -> HttpResponse:  # noqa: ARG002
         """The list, and for administrators a form for a new one."""
-        resources, clients, incidents = counts_by_environment(), connected_counts(), incident_open_counts()
-        rows = [
-            Row(each, resources.get(each.key, 0), clients.get(each.key, 0), incidents.get(each.key, 0))
-            for each in environment_list()
-            if self.principal.may(Role.VIEWER, each.key)
-        ]
+        clients, incidents = connected_counts(), incident_open_counts()
+        seen = [each for each in environment_list() if self.principal.may(Role.VIEWER, each.key)]
+        statuses = environment_statuses(environments=seen)
+        rows = [Row(each, statuses[each.key], clients.get(each.key, 0), incidents.get(each.key, 0)) for each in seen]
         return self.page({"rows": rows, "error": error}, status=error.status if error else 200)
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -98,13 +97,15 @@ class EnvironmentPage(Page):
     template = "console/environment.html"
     needs = {"GET": Role.VIEWER, "POST": Role.VIEWER}
 
-    def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:  # noqa: ARG002
+    def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:
         """What holds now."""
         policy = self.here.policy
         stances = stances_of(policy.content)
         context = {
             "state": self.here,
-            "row": Row(self.here, 0, 0, 0),
+            "status": (status := environment_statuses(environments=[self.here])[environment_key]),
+            "look": look_of_environment(status.status),
+            "counts": [(each.value, count) for each, count in status.counts.items()],
             "effects": DEFAULT_EFFECTS,
             "quarantines": [each.value for each in QuarantinePolicy],
             "content": [(kind, _CONTENT_TITLES[kind], stances[kind]) for kind in KINDS],

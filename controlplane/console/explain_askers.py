@@ -41,7 +41,7 @@ class WhoAsks:
 def who_asks(found: Askers, question: Question, ladder: Ladder, code: str, urls: Mapping[str, str]) -> WhoAsks:
     """`code` is that of a pasted text, if one was; `urls` lead to the answer for each client."""
     lines = tuple(
-        AskerLine(each, urls[each.id], _LOOKS.get(each.code, "absent")) for each in found.clients[:_MAX_LISTED]
+        AskerLine(each, urls[each.id], _LOOKS.get(each.code, "asks_in_vain")) for each in found.clients[:_MAX_LISTED]
     )
     hearing = found.told(code)
     ids = {each.id for each in hearing[:_MAX_NAMED]}

@@ -1,6 +1,6 @@
 """The front page: is something wrong, where, and what was changed last. Every number leads to what it counts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,13 +10,16 @@ from django.http import HttpRequest, HttpResponse
 from controlplane.broker_probe import ANSWERS, probe
 from controlplane.builder.condition import BUILDS, builder_state
 from controlplane.catalog.searching import changes_latest
-from controlplane.catalog.selectors import EnvironmentState, counts_by_environment, environment_list
+from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.selectors import ReplicaView, replica_list
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
+from controlplane.console.states import look_of_environment
 from controlplane.incidents.selectors import incident_open_counts
 from controlplane.incidents.triage import incident_page
+from controlplane.status.environments import EnvironmentStatus
+from controlplane.status.selectors import environment_statuses
 
 _INCIDENTS: Final = 5
 _CHANGES: Final = 10
@@ -27,16 +30,14 @@ class EnvironmentCard:
     """One environment on the front page."""
 
     environment: EnvironmentState
-    resources: int
+    status: EnvironmentStatus
     incidents: int
     standing: Mapping[Standing, int]
 
     @property
     def look(self) -> str:
-        """Its state, for the badge."""
-        if self.environment.policy.hold:
-            return "held"
-        return "building" if self.environment.generation > self.environment.built_generation else "served"
+        """How it stands, for the badge."""
+        return look_of_environment(self.status.status)
 
     @property
     def connected(self) -> int:
@@ -86,25 +87,42 @@ class HomePage(Page):
 def _now(seen: tuple[EnvironmentState, ...]) -> dict[str, object]:
     """How these environments stand: the same for all who see just them."""
     keys = [state.key for state in seen]
-    resources, open_incidents = counts_by_environment(), incident_open_counts()
+    statuses, open_incidents = environment_statuses(environments=seen), incident_open_counts()
     standing = standing_counts(environment_keys=keys)
     urgent, unresolved = incident_page(environment_keys=keys, limit=_INCIDENTS)
     cards = [
-        EnvironmentCard(each, resources.get(each.key, 0), open_incidents.get(each.key, 0), standing[each.key])
-        for each in seen
+        EnvironmentCard(each, statuses[each.key], open_incidents.get(each.key, 0), standing[each.key]) for each in seen
     ]
     return {
         "cards": cards,
+        "title": title_of(cards, unresolved=unresolved),
         "urgent": urgent,
         "unresolved": unresolved,
         "changes": changes_latest(environment_keys=keys, limit=_CHANGES),
         "parts": _parts(replica_list()),
         "connected": sum(card.connected for card in cards),
-        "refusing": sum(card.refusing for card in cards),
-        "silent": sum(card.silent for card in cards),
-        "denied": sum(card.denied for card in cards),
         "ads_address": str(settings.PARLEY.ads_public_address),
     }
+
+
+def title_of(cards: Sequence[EnvironmentCard], *, unresolved: int) -> str:
+    """What matters most in these environments, in one line: never that all is well while anything is not."""
+    losses, unserved = sum(card.status.losses for card in cards), sum(card.status.unserved for card in cards)
+    connected, refusing = sum(card.connected for card in cards), sum(card.refusing for card in cards)
+    denied, silent = sum(card.denied for card in cards), sum(card.silent for card in cards)
+    told = (
+        (not cards, "Home"),
+        (losses, f"{_are(losses, 'loss', 'losses')} open: clients do not have what they had"),
+        (unresolved, f"{_are(unresolved, 'incident', 'incidents')} unresolved"),
+        (unserved, f"No incident; {_are(unserved, 'resource', 'resources')} not served as written"),
+        (refusing or silent or denied, f"No incident; {refusing} refusing, {denied} denied, {silent} silent"),
+        (connected, f"{connected} client{'' if connected == 1 else 's'}, and nothing is refused"),
+    )
+    return next((text for true, text in told if true), "Nothing is refused, and nobody is connected")
+
+
+def _are(count: int, one: str, many: str) -> str:
+    return f"{count} {one} is" if count == 1 else f"{count} {many} are"
 
 
 def _parts(replicas: tuple[ReplicaView, ...]) -> tuple[Part, ...]:

@@ -20,7 +20,7 @@ from controlplane.catalog.values import ChangeMade, Delete, ResourceContent, fin
 from controlplane.clients.holders import holders_of
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
-from controlplane.console.resources import ResourceLine, lines_of, resource_url, subject_of
+from controlplane.console.resources import line_of, resource_url, subject_of
 from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.explain.reach import reach_of
 from controlplane.incidents.selectors import incidents_of_name
@@ -89,7 +89,7 @@ class ResourcePage(Page):
             "kind": kind,
             "name": name,
             "content": content,
-            "line": _line(environment_key, kind, name),
+            "line": line_of(environment_key, kind, name),
             "incidents": incidents,
             "tab": tab,
             "tabs": TABS if content is not None else TABS[1:2],
@@ -183,12 +183,6 @@ def _content(environment_key: str, kind: ResourceType, name: str) -> ResourceCon
     except NotFound:
         revision_list(environment_key=environment_key, kind=kind, name=name)
         return None
-
-
-def _line(environment_key: str, kind: ResourceType, name: str) -> ResourceLine | None:
-    row = resource_list(environment_key=environment_key, kind=kind).filter(name=name).first()
-    lines = lines_of(environment_key, [resource_row(row)]) if row is not None else []
-    return next(iter(lines), None)
 
 
 def _steps(rows: Sequence[Revision], trees: dict[int, Tree], newest: int, label: str) -> list[Step]:

@@ -12,6 +12,7 @@ from controlplane.catalog.selectors import ResourceRow, resource_list, resource_
 from controlplane.clients.coverage import Coverage, coverage_of
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
+from controlplane.console.states import look_of_resource
 from controlplane.errors import NotFound
 from controlplane.status.selectors import Standing, standings_of, with_status
 from controlplane.status.values import Condition, ConditionType, Reason, ResourceStatus, Status, Truth
@@ -19,17 +20,6 @@ from xdscore.names import name_problem
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
 
 _MAX_TEXT: Final = 1_024  # a name
-
-
-# What is served as written is green only where a client has said that it runs it (ux.md 3: published is not running).
-_LOOKS: Final = {
-    Status.PUBLISHED: "served_unproven",
-    Status.WAITING: "unbuilt",
-    Status.STALLED: "stalled",
-    Status.REFUSED: "refused",
-    Status.QUARANTINED: "quarantined",
-    Status.WITHHELD: "withheld",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +49,7 @@ class ResourceLine:
     @property
     def look(self) -> str:
         """Its state, for the badge."""
-        if self.status.status is Status.PUBLISHED and self.accepted.status is Truth.TRUE:
-            return "served_proven"
-        return _LOOKS[self.status.status]
+        return look_of_resource(self.status.status, acknowledged=self.accepted.status is Truth.TRUE)
 
     @property
     def note(self) -> str:
@@ -117,6 +105,13 @@ def lines_of(environment_key: str, rows: Sequence[ResourceRow]) -> list[Resource
             covered = coverage[key] if standing.held is None else coverage[key].unserved
             lines.append(ResourceLine(row, resource_url(environment_key, *key), standing, covered))
     return lines
+
+
+def line_of(environment_key: str, kind: ResourceType, name: str) -> ResourceLine | None:
+    """The line of one resource; None where there is none, or none any more."""
+    row = resource_list(environment_key=environment_key, kind=kind).filter(name=name).first()
+    lines = lines_of(environment_key, [resource_row(row)]) if row is not None else []
+    return next(iter(lines), None)
 
 
 def _status_of(request: HttpRequest) -> Status | None:

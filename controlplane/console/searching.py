@@ -19,10 +19,12 @@ from controlplane.clients.browsing import ClientLine, client_page
 from controlplane.console.clients import looks_of
 from controlplane.console.pages import Page
 from controlplane.console.search_terms import Terms, terms_of
+from controlplane.console.states import look_of_resource
 from controlplane.errors import NotFound
 from controlplane.incidents.selectors import incident_get
 from controlplane.incidents.triage import incident_page
 from controlplane.incidents.values import IncidentState
+from controlplane.status.selectors import statuses_named
 from xdscore.codes import CATALOGUE
 
 _LISTED: Final = 10
@@ -59,6 +61,7 @@ class SearchPage(Page):
     ) -> HttpResponse:
         """What there is, beside these clients; a change alone whose id begins so is opened."""
         resources = resources_named_like(environment_keys=keys, text=wanted, limit=_LISTED)
+        words = statuses_named(names={(each.environment, (each.type, each.name)) for each in resources})
         incidents, incident_count = incident_page(
             environment_keys=keys, states=tuple(IncidentState), text=wanted, limit=_LISTED
         )
@@ -71,7 +74,11 @@ class SearchPage(Page):
             "code": terms.code if terms.code in CATALOGUE else "",
             "clients": looks_of(clients),
             "client_count": client_count,
-            "resources": resources,
+            "resources": [
+                (each, look_of_resource(words[each.environment, (each.type, each.name)]))
+                for each in resources
+                if (each.environment, (each.type, each.name)) in words
+            ],
             "incidents": incidents,
             "incident_count": incident_count,
             "changes": changes,

@@ -15,15 +15,19 @@ from controlplane.catalog.change_log import changes_of_generations
 from controlplane.catalog.contents import addresses_now
 from controlplane.catalog.differences import ResourceDifference, states_differ
 from controlplane.catalog.models import Change
+from controlplane.catalog.selectors import EnvironmentState
 from controlplane.catalog.values import finding_from_json
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, page_number, paged
+from controlplane.console.states import look_of_environment
 from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.snapshots.history import addresses_at, addresses_between
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.rollback import environment_rollback
 from controlplane.snapshots.selectors import snapshot_list
+from controlplane.status.environments import EnvironmentStatus
+from controlplane.status.selectors import environment_statuses
 from xdscore.findings import Finding
 from xdscore.snapshot import EntryKey
 
@@ -38,21 +42,22 @@ _MAX_CAUSES: Final = 1_000  # read for a page of snapshots: a build joins the ch
 class SnapshotLine:
     """One snapshot, with the build that made it, and the changes it was made for, newest first.
 
-    `refused` and `denied`: of the one that is served, how many clients refuse something of it now, and how many ask
-    for what they may not read by its rules.
+    Of the one that is served, `status` is how its environment stands, `refused` how many clients refuse something of
+    it now, and `denied` how many ask for what they may not read by its rules.
     """
 
     row: SnapshotRow
     build: Build | None
     current: bool
     causes: tuple[Change, ...] = ()
+    status: EnvironmentStatus | None = None
     refused: int = 0
     denied: int = 0
 
     @property
     def look(self) -> str:
-        """What is served now, for the badge: not well while clients refuse something of it."""
-        return "refused_now" if self.refused else "served"
+        """How the environment stands that it serves, for the badge; empty for another snapshot."""
+        return look_of_environment(self.status.status) if self.status is not None else ""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -86,7 +91,7 @@ class SnapshotsPage(Page):
                 builds.get(row.epoch),
                 current := row.epoch == self.here.epoch,
                 causes.get(row.epoch, ()),
-                *(_troubled(environment_key) if current else ()),
+                *(_now(self.here) if current else ()),
             )
             for row in page.items
         ]
@@ -106,8 +111,7 @@ class SnapshotPage(Page):
         builds = builds_of_epochs(environment_key=environment_key, epochs=[epoch])
         causes = _causes(environment_key, builds).get(epoch, ())
         current = epoch == self.here.epoch
-        troubled = _troubled(environment_key) if current else ()
-        line = SnapshotLine(row, builds.get(epoch), current, causes, *troubled)
+        line = SnapshotLine(row, builds.get(epoch), current, causes, *(_now(self.here) if current else ()))
         return self.page({"line": line, "before": epoch - 1})
 
 
@@ -204,10 +208,11 @@ def _causes(environment_key: str, builds: Mapping[int, Build]) -> dict[int, tupl
     }
 
 
-def _troubled(environment_key: str) -> tuple[int, int]:
-    """How many connected clients refuse something of what is served, and how many are denied something."""
-    counts = standing_counts(environment_keys=[environment_key])[environment_key]
-    return counts[Standing.REFUSING], counts[Standing.DENIED]
+def _now(environment: EnvironmentState) -> tuple[EnvironmentStatus, int, int]:
+    """How it stands, how many clients refuse something of what it serves, and how many are denied something."""
+    status = environment_statuses(environments=[environment])[environment.key]
+    counts = standing_counts(environment_keys=[environment.key])[environment.key]
+    return status, counts[Standing.REFUSING], counts[Standing.DENIED]
 
 
 def _epoch(text: str) -> int:

@@ -6,6 +6,10 @@ Colour is never the only sign: each state has an icon and a word.
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.status.changes import Outcome, Progress
+from controlplane.status.environments import Headline
+from controlplane.status.values import Status
+
 
 @dataclass(frozen=True, slots=True)
 class Look:
@@ -20,7 +24,8 @@ _UNKNOWN: Final = ("quiet", "circle-dashed")
 
 LOOKS: Final[dict[str, Look]] = {
     # A change (interfaces.md section 4)
-    "saved": Look("busy", "clock", "waiting for a build"),
+    "saved": Look("busy", "clock", "waiting"),
+    "built": Look("busy", "rocket", "built"),
     "published": Look("busy", "rocket", "published"),
     "settled": Look("good", "circle-check", "settled"),
     "refused": Look("bad", "circle-x", "refused"),
@@ -44,10 +49,9 @@ LOOKS: Final[dict[str, Look]] = {
     "deleted": Look("quiet", "trash", "deleted"),
     "created": Look("good", "plus", "created"),
     "updated": Look("busy", "edit", "updated"),
-    # An environment
+    # An environment; beside these it has the words of resources
     "held": Look("warn", "player-pause", "on hold"),
-    "building": Look("busy", "refresh", "building"),
-    "refused_now": Look("bad", "circle-x", "refused"),
+    "empty": Look("quiet", "minus", "no resources"),
     "served": Look("good", "circle-check", "all published"),
     # One (client, type); the names of A88 and CSDS
     "ACKED": Look("good", "circle-check", "ACKED"),
@@ -77,7 +81,7 @@ LOOKS: Final[dict[str, Look]] = {
     "refusing": Look("bad", "circle-x", "refusing"),
     "silent": Look("warn", "clock", "silent"),
     "denied": Look("bad", "lock", "denied"),
-    "absent": Look("warn", "eye-off", "asks in vain"),
+    "asks_in_vain": Look("warn", "eye-off", "asks in vain"),
     "connected": Look("good", "circle-check", "connected"),
     "gone": Look("quiet", "circle-dashed", "gone"),
     "acked": Look("good", "circle-check", "ACKED"),
@@ -120,6 +124,32 @@ LOOKS: Final[dict[str, Look]] = {
     "warning": Look("warn", "alert-triangle", "warning"),
     "note": Look("quiet", "info-circle", "note"),
 }
+
+
+# Of environments; the others have the look of their word.
+_ENVIRONMENTS: Final = {Headline.PUBLISHED: "served", Headline.WAITING: "unbuilt"}
+# Of resources. What is served as written is green only where a client has said that it runs it (ux.md 3: published is
+# not running).
+_RESOURCES: Final = {Status.PUBLISHED: "served_unproven", Status.WAITING: "unbuilt"}
+# Of changes: `waiting` is the same for them as for what they wrote.
+_CHANGES: Final = {Outcome.WAITING: "saved"}
+
+
+def look_of_environment(headline: Headline) -> str:
+    """The key of an environment's look."""
+    return _ENVIRONMENTS.get(headline, headline.value)
+
+
+def look_of_resource(status: Status, *, acknowledged: bool = False) -> str:
+    """The key of a resource's look; `acknowledged`: a client runs its newest revision."""
+    if status is Status.PUBLISHED and acknowledged:
+        return "served_proven"
+    return _RESOURCES.get(status, status.value)
+
+
+def look_of_change(status: Outcome | Progress) -> str:
+    """The key of a change's look."""
+    return _CHANGES[status] if isinstance(status, Outcome) and status in _CHANGES else status.value
 
 
 def look_of(state: str) -> Look:

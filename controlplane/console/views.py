@@ -11,8 +11,10 @@ from controlplane.clients.browsing import client_page
 from controlplane.clients.troubles import troubles_of
 from controlplane.console.clients import looks_of
 from controlplane.console.pages import Page
+from controlplane.console.states import look_of_resource
 from controlplane.errors import NotFound
 from controlplane.incidents.triage import incident_page
+from controlplane.status.selectors import statuses_named
 from xdscore.codes import CATALOGUE, shown
 
 _DENIED: Final = "XDS2103"
@@ -35,12 +37,17 @@ class CodePage(Page):
             raise NotFound(f"There is no code '{shown(code)}'.")
         keys = self.principal.sees(state.key for state in environment_list())
         held, held_count = held_with_code(environment_keys=keys, code=code, withheld=code == _WITHHELD, limit=_LISTED)
+        words = statuses_named(names={(key, (each.type, each.name)) for key, each in held})
         incidents, incident_count = incident_page(environment_keys=keys, text=code, limit=_LISTED)
         context: dict[str, object] = {
             "code": code,
             "row": row,
             "hint": _PLACE.sub("…", row.hint),
-            "held": held,
+            "held": [
+                (key, each, look_of_resource(words[key, (each.type, each.name)]))
+                for key, each in held
+                if (key, (each.type, each.name)) in words
+            ],
             "held_count": held_count,
             "incidents": incidents,
             "incident_count": incident_count,

@@ -48,7 +48,7 @@ def refusals_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping
     Two or three queries. Where several incidents are about one content, because clients refuse it in different words,
     its clients are counted once each.
     """
-    named = _open(environment_key).filter(
+    named = _open([environment_key]).filter(
         type__in={word for word, _ in versions}, name__in={name for _, name in versions}
     )
     current: dict[Key, list[Incident]] = {}
@@ -67,18 +67,26 @@ def refusals_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping
     }
 
 
-def incidents_open_named(*, environment_key: str) -> QuerySet[Incident]:
-    """The open refusals that name a resource, for lists that are filtered by them."""
-    return _open(environment_key).exclude(name="")
+def incidents_open_named(*, environment_keys: Collection[str] | None = None) -> QuerySet[Incident]:
+    """The open refusals of these environments (None: of all) that name a resource, for lists that are filtered by
+    them.
+    """
+    return _open(environment_keys).exclude(name="")
 
 
-def _open(environment_key: str) -> QuerySet[Incident]:
-    refusals = Incident.objects.filter(environment__key=environment_key, cause=IncidentCause.NACK.value)
-    return refusals.filter(state__in=[state.value for state in UNRESOLVED])
+def unnamed_counts(*, environment_keys: Collection[str]) -> Mapping[str, int]:
+    """By environment, how many open refusals name no resource: a response was refused, and nobody knows for which."""
+    rows = _open(environment_keys).filter(name="").order_by().values_list("environment__key")
+    return dict(rows.annotate(count=Count("pk")))
+
+
+def _open(environment_keys: Collection[str] | None) -> QuerySet[Incident]:
+    rows = Incident.objects.filter(cause=IncidentCause.NACK.value, state__in=[state.value for state in UNRESOLVED])
+    return rows if environment_keys is None else rows.filter(environment__key__in=list(environment_keys))
 
 
 def _suspicions(environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, OpenRefusal]:
-    rows = _open(environment_key).filter(name="", type__in={word for word, _ in versions}).order_by("-last_at")
+    rows = _open([environment_key]).filter(name="", type__in={word for word, _ in versions}).order_by("-last_at")
     found: dict[Key, OpenRefusal] = {}
     for row in rows[:_MAX_UNNAMED]:
         for name, version in row.suspects:

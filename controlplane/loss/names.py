@@ -36,7 +36,7 @@ def names_served(*, environment_key: str, wanted: Mapping[str, Collection[str] |
 
 
 def _unserved(environment_key: str) -> set[EntryKey]:
-    held = held_rows(environment_key=environment_key, served=False).filter(kinds=[])
+    held = held_rows(environment_keys=[environment_key], served=False).filter(kinds=[])
     unserved = set(held.values_list("type", "name"))
     environment = environment_get(key=environment_key)
     if environment.generation > environment.built_generation:

@@ -6,6 +6,7 @@ once in a while, however many scrape (ux.md section 6).
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
@@ -24,6 +25,9 @@ from controlplane.incidents.triage import incident_state_counts
 from controlplane.incidents.values import UNRESOLVED, IncidentCause, IncidentState
 from controlplane.journal.selectors import oldest_event_waiting
 from controlplane.notify.selectors import channels_paused, oldest_delivery_due, told_counts
+from controlplane.status.environments import Headline
+from controlplane.status.selectors import environment_statuses
+from controlplane.status.values import Status
 
 # An ADS process reports every few seconds; one that has not for so long has died or cannot reach the database.
 REPLICA_LATE: Final = timedelta(seconds=30)
@@ -69,6 +73,20 @@ def _of_database(now: datetime) -> Iterable[Metric]:
     yield _one("parley_builds_due", "Environments with changes that no build has covered.", len(environments_due()))
     yield _one("parley_build_wait_seconds", "Age of the oldest change that waits.", _age_s(oldest_waiting(), now))
     yield _one("parley_builds_failing", "Environments whose newest build failed.", environments_failing())
+    statuses = environment_statuses(environments=environments).values()
+    stand = Counter(each.status.value for each in statuses)
+    yield _each(
+        "parley_environments_standing",
+        "Environments, by how they stand.",
+        "status",
+        {each.value: stand[each.value] for each in Headline},
+    )
+    yield _each(
+        "parley_resources",
+        "Resources, by how they stand.",
+        "status",
+        {each.value: sum(one.counts[each] for one in statuses) for each in Status},
+    )
     yield _one("parley_resources_held", "Names that are not served as written.", held_count())
     yield _one("parley_quarantines", "Revisions in quarantine.", quarantine_count())
     unresolved = _unresolved(incident_state_counts(environment_keys=keys))

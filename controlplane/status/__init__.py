@@ -1,5 +1,6 @@
-"""How a resource stands, and why: published, waiting, stalled, refused, quarantined or withheld.
+"""How resources, environments and changes stand: published, waiting, stalled, refused, quarantined, withheld or lost.
 
-`derivation` decides it from facts, `selectors` reads these facts for a page of resources and filters a list by it.
-Console, REST and through it `xdsctl` say what stands here, and derive nothing of their own.
+`derivation` decides it of a resource from facts, `environments` and `changes` of what holds and wrote them; `selectors`
+reads these facts, counts resources by them and filters lists. Console, REST, metrics and through REST `xdsctl` say what
+stands here, and derive nothing of their own.
 """

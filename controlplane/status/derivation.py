@@ -3,12 +3,11 @@
 The only place that decides it; `selectors.status_filter` asks the same of the database for lists that are filtered.
 """
 
-from typing import Final
-
 from controlplane.status.values import (
     Condition,
     ConditionType,
     Facts,
+    Marks,
     Reason,
     Refusal,
     ResourceStatus,
@@ -16,23 +15,44 @@ from controlplane.status.values import (
     Truth,
 )
 
-# Out of service is out of service, whoever refused it; what clients refuse is refused, also while it is held back for
-# something else (interfaces.md section 8: it stays refused as long as the incident is open).
-_OUT_OF_SERVICE: Final = {Reason.QUARANTINED: Status.QUARANTINED, Reason.WITHHELD: Status.WITHHELD}
-_NOT_PUBLISHED: Final = {Reason.WAITING: Status.WAITING, Reason.STALLED: Status.STALLED}
+
+def word_of(marks: Marks) -> Status:
+    """How a newest revision stands of which this is known.
+
+    Out of service is out of service, whoever refused it; what clients refuse is refused, also while it is held back for
+    something else (interfaces.md section 8: it stays refused as long as the incident is open).
+    """
+    if marks.quarantined and marks.rejected and not marks.unbuilt:
+        return Status.QUARANTINED if marks.served else Status.WITHHELD
+    if marks.refused:
+        return Status.REFUSED
+    if marks.unbuilt or marks.quarantined != marks.rejected:
+        return Status.WAITING
+    return Status.STALLED if marks.held else Status.PUBLISHED
 
 
 def status_of(facts: Facts) -> ResourceStatus:
     """How the newest revision stands."""
     accepted, published = _accepted(facts), _published(facts)
-    conditions = (accepted, published)
-    if published.reason in _OUT_OF_SERVICE:
-        return ResourceStatus(_OUT_OF_SERVICE[published.reason], published.message, facts.refusal, conditions)
-    if facts.refusal is not None:
-        return ResourceStatus(Status.REFUSED, _refused(facts.refusal, facts.revision), facts.refusal, conditions)
-    if published.reason in _NOT_PUBLISHED:
-        return ResourceStatus(_NOT_PUBLISHED[published.reason], published.message, None, conditions)
-    return ResourceStatus(Status.PUBLISHED, "", None, conditions)
+    status, reason = word_of(_marks(facts)), published.message
+    if status is Status.PUBLISHED:
+        reason = ""
+    elif status is Status.REFUSED and facts.refusal is not None:
+        reason = _refused(facts.refusal, facts.revision)
+    return ResourceStatus(status, reason, facts.refusal, (accepted, published))
+
+
+def _marks(facts: Facts) -> Marks:
+    held, quarantine = facts.held, facts.quarantine
+    everywhere = quarantine is None or not quarantine.withheld_from
+    return Marks(
+        unbuilt=facts.covered_at is None,
+        quarantined=quarantine is not None,
+        held=held is not None,
+        rejected=held is not None and held.rejected,
+        served=held is not None and held.rejected and held.served and everywhere,
+        refused=facts.refusal is not None,
+    )
 
 
 def _accepted(facts: Facts) -> Condition:

@@ -1,29 +1,44 @@
-"""Answers how each of a page of resources stands, and which resources stand so. Values only, never rows.
+"""Answers how each of a page of resources stands, which resources stand so and how many, and how environments and
+changes stand that hold them. Values only, never rows.
 
 Nothing of it is kept: it is read from the catalogue, the newest build and the open incidents each time, in a number of
 queries that does not grow with the page.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import Any, Final
 
-from django.db.models import Q, QuerySet
+from django.db.models import BooleanField, Count, Exists, ExpressionWrapper, F, OuterRef, Q, QuerySet
 
-from controlplane.builder.selectors import HeldName, covered_at, held_names, held_rows
-from controlplane.catalog.models import Resource
+from controlplane.builder.selectors import ChangeProgress, HeldName, covered_at, held_names, held_rows
+from controlplane.catalog.models import Change, Resource
+from controlplane.catalog.selectors import EnvironmentState
 from controlplane.catalog.standing import (
     HeadRow,
     Key,
     QuarantineRow,
-    heads_in_quarantine,
     heads_of,
-    heads_unbuilt,
+    in_quarantine,
+    revisions_unbuilt,
     rows_named_like,
 )
-from controlplane.incidents.refusals import NO_REFUSALS, OpenRefusal, Refusals, incidents_open_named, refusals_of
-from controlplane.status.derivation import status_of
-from controlplane.status.values import Facts, HeldBack, Quarantine, Refusal, ResourceStatus, Status
+from controlplane.incidents.refusals import (
+    NO_REFUSALS,
+    OpenRefusal,
+    Refusals,
+    incidents_open_named,
+    refusals_of,
+    unnamed_counts,
+)
+from controlplane.incidents.selectors import loss_open_counts, lost_of_changes
+from controlplane.incidents.settling import Delivery
+from controlplane.status.changes import ChangeFacts, Outcome, Progress, change_status
+from controlplane.status.derivation import status_of, word_of
+from controlplane.status.environments import EnvironmentFacts, EnvironmentStatus, environment_status
+from controlplane.status.values import Facts, HeldBack, Marks, Quarantine, Refusal, ResourceStatus, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,28 +71,163 @@ def with_status(rows: QuerySet[Resource], *, environment_key: str, status: Statu
     The database makes sets of what is in trouble, of which there is little, and looks each row up in them: the cost
     does not grow with the number of sound resources beyond that of reading them.
     """
-    quarantined = Q(head__in=heads_in_quarantine(environment_key=environment_key))
-    unbuilt = Q(head__in=heads_unbuilt(environment_key=environment_key))
-    refused = Q(pk__in=rows_named_like(incidents_open_named(environment_key=environment_key), version="version"))
-    held, rejected = _held(environment_key), _held(environment_key, rejected=True)
+    return rows.filter(_where(environment_key)[status])
+
+
+def status_counts(*, environment_keys: Collection[str]) -> Mapping[str, Mapping[Status, int]]:
+    """By environment, how many of its resources stand how. Two queries: all of them are counted, and of those that may
+    be in trouble it is asked what is known; the rest is published.
+    """
+    rows = Resource.objects.filter(environment__key__in=list(environment_keys), deleted=False).order_by()
+    everything = dict(rows.values_list("environment__key").annotate(count=Count("pk")))
+    counts = {key: Counter({Status.PUBLISHED: everything.get(key, 0)}) for key in environment_keys}
+    troubled = _marked(rows.filter(pk__in=_troubled(environment_keys)))
+    for key, *marks, count in troubled.values_list("environment__key", *_MARKS).annotate(count=Count("pk")):
+        counts[key][Status.PUBLISHED] -= count
+        counts[key][word_of(Marks(*marks))] += count
+    return counts
+
+
+def statuses_named(*, names: Collection[tuple[str, Key]]) -> Mapping[tuple[str, Key], Status]:
+    """How those of these resources stand that are there, by environment and (type word, name). One query, for lists
+    over several environments that say no more than the word.
+    """
+    rows = Resource.objects.filter(
+        environment__key__in={environment for environment, _ in names},
+        deleted=False,
+        type__in={word for _, (word, _) in names},
+        name__in={name for _, (_, name) in names},
+    )
+    found = _marked(rows).values_list("environment__key", "type", "name", *_MARKS)
+    return {
+        (key, (word, name)): word_of(Marks(*marks)) for key, word, name, *marks in found if (key, (word, name)) in names
+    }
+
+
+def statuses_written(*, environment_key: str, generations: Collection[int]) -> Mapping[int, frozenset[Status]]:
+    """By the generation of the change that wrote it, how what is still current of it stands. One query."""
+    rows = Resource.objects.filter(
+        environment__key=environment_key, deleted=False, head__change__generation__in=list(generations)
+    )
+    found: dict[int, set[Status]] = {}
+    told = _marked(rows.order_by()).values_list("head__change__generation", *_MARKS).distinct()
+    for generation, *marks in told:
+        found.setdefault(generation, set()).add(word_of(Marks(*marks)))
+    return {generation: frozenset(statuses) for generation, statuses in found.items()}
+
+
+def environment_statuses(*, environments: Collection[EnvironmentState]) -> Mapping[str, EnvironmentStatus]:
+    """How each of these environments stands, by key. Three queries, whatever is in them."""
+    keys = [each.key for each in environments]
+    if not keys:
+        return {}
+    counts, losses, unnamed = (
+        status_counts(environment_keys=keys),
+        loss_open_counts(environment_keys=keys),
+        unnamed_counts(environment_keys=keys),
+    )
+    return {
+        each.key: environment_status(
+            EnvironmentFacts(
+                counts=counts[each.key],
+                losses=losses.get(each.key, 0),
+                unnamed=unnamed.get(each.key, 0),
+                hold=each.policy.hold,
+                unbuilt=each.generation > each.built_generation,
+            )
+        )
+        for each in environments
+    }
+
+
+def progress_of(progress: ChangeProgress, delivery: Delivery) -> Progress:
+    """How far a change has come, by what its build and the fleet made of it: settled comes after published."""
+    return Progress.SETTLED if delivery.settled else Progress(progress.state.value)
+
+
+def change_statuses(
+    *,
+    environment_key: str,
+    changes: Mapping[Change, Progress],
+    refused: Mapping[str, int],
+    undone: Collection[int],
+) -> Mapping[str, Outcome | Progress]:
+    """By public id, how these changes of an environment stand, which have come so far. `refused`: how many clients
+    refuse something of each (`refused_of_changes`); `undone`: the generations of those that were taken back
+    (`undone_by`). Two queries.
+    """
+    written = statuses_written(environment_key=environment_key, generations=[each.generation for each in changes])
+    lost = lost_of_changes(change_ids=[str(each.public_id) for each in changes])
+    return {
+        str(each.public_id): change_status(
+            ChangeFacts(
+                progress,
+                written.get(each.generation, frozenset()),
+                lost=str(each.public_id) in lost,
+                refused=refused.get(str(each.public_id), 0) > 0,
+                undone=each.generation in undone,
+            )
+        )
+        for each, progress in changes.items()
+    }
+
+
+def _where(environment_key: str) -> Mapping[Status, Q]:
+    """By status, which resources of an environment stand so: every one fits exactly one of them."""
+    keys = [environment_key]
+    quarantined = Q(head__in=in_quarantine().values("revision"))
+    unbuilt = Q(head__in=revisions_unbuilt(environment_keys=keys).values("pk"))
+    refused = Q(pk__in=rows_named_like(incidents_open_named(environment_keys=keys), version="version"))
+    held, rejected = _held(keys), _held(keys, rejected=True)
     out_of_service = quarantined & rejected & ~unbuilt
-    match status:
-        case Status.QUARANTINED:
-            return rows.filter(out_of_service & _held(environment_key, rejected=True, served=True))
-        case Status.WITHHELD:
-            return rows.filter(out_of_service & _held(environment_key, rejected=True, served=False))
-        case Status.REFUSED:
-            return rows.filter(refused & ~out_of_service)
-        case Status.WAITING:
-            return rows.filter(~refused & (unbuilt | (quarantined & ~rejected) | (rejected & ~quarantined)))
-        case Status.STALLED:
-            return rows.filter(~refused & ~unbuilt & ~quarantined & _held(environment_key, rejected=False))
-        case Status.PUBLISHED:
-            return rows.filter(~refused & ~unbuilt & ~quarantined & ~held)
+    return {
+        Status.QUARANTINED: out_of_service & _held(keys, rejected=True, served=True),
+        Status.WITHHELD: out_of_service & _held(keys, rejected=True, served=False),
+        Status.REFUSED: refused & ~out_of_service,
+        Status.WAITING: ~refused & (unbuilt | (quarantined & ~rejected) | (rejected & ~quarantined)),
+        Status.STALLED: ~refused & ~unbuilt & ~quarantined & _held(keys, rejected=False),
+        Status.PUBLISHED: ~refused & ~unbuilt & ~quarantined & ~held,
+    }
 
 
-def _held(environment_key: str, *, rejected: bool | None = None, served: bool | None = None) -> Q:
-    return Q(pk__in=rows_named_like(held_rows(environment_key=environment_key, rejected=rejected, served=served)))
+def _held(environment_keys: Collection[str], *, rejected: bool | None = None, served: bool | None = None) -> Q:
+    return Q(pk__in=rows_named_like(held_rows(environment_keys=environment_keys, rejected=rejected, served=served)))
+
+
+def _troubled(environment_keys: Collection[str]) -> QuerySet[Any]:
+    """The rows of the resources that may be anything but published, and few others: with them the database begins, and
+    not with every resource.
+    """
+    keys = environment_keys
+    return (
+        revisions_unbuilt(environment_keys=keys)
+        .values_list("resource")
+        .union(
+            in_quarantine().values_list("revision__resource"),
+            rows_named_like(incidents_open_named(environment_keys=keys)),
+            rows_named_like(held_rows(environment_keys=keys)),
+            all=True,
+        )
+    )
+
+
+_MARKS: Final = tuple(field.name for field in fields(Marks))
+
+
+def _marked(rows: QuerySet[Resource]) -> QuerySet[Resource]:
+    """Each with its `Marks`, as columns."""
+    same = {"environment": OuterRef("environment"), "type": OuterRef("type"), "name": OuterRef("name")}
+    refusing = incidents_open_named().filter(**same, version=OuterRef("head__version"))
+    held, rejected = held_rows().filter(**same), held_rows(rejected=True).filter(**same)
+    unbuilt = Q(head__change__generation__gt=F("environment__built_generation"))
+    return rows.annotate(
+        unbuilt=ExpressionWrapper(unbuilt, output_field=BooleanField()),
+        quarantined=Exists(in_quarantine().filter(revision=OuterRef("head"))),
+        held=Exists(held),
+        rejected=Exists(rejected),
+        served=Exists(rejected.filter(served=True)),
+        refused=Exists(refusing),
+    )
 
 
 def _facts(head: HeadRow, covered: datetime | None, held: HeldName | None, refusals: Refusals) -> Facts:

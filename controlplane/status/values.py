@@ -106,6 +106,23 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
+class Marks:
+    """What the status of a newest revision hangs on, and no more.
+
+    `unbuilt`: no build has covered it; `quarantined`: it is to be out of service; `held`: the newest build does not
+    serve it as written, `rejected` because of its quarantine and with an older revision in its place (`served`), for
+    all clients; `refused`: an open incident is about this content.
+    """
+
+    unbuilt: bool = False
+    quarantined: bool = False
+    held: bool = False
+    rejected: bool = False
+    served: bool = False
+    refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
     """One thing that is said of revision `revision`, in the shape of Kubernetes' conditions.
 

@@ -69,6 +69,7 @@ ROWS: Mapping[str, Mapping[int, str]] = {
         NO: "EDITOR={clumsy} cluster m-edited",
         CONFLICT: "EDITOR={editor} cluster m -e held",
     },
+    "environments": {DONE: ""},
     "explain": {DONE: "m-reader cluster m", NO: "m-reader cluster m-refused", UNDECIDED: "m-gone cluster m"},
     "get": {DONE: "cluster", NO: "cluster nobody"},
     "history": {DONE: "cluster m", NO: "cluster m -e nowhere"},

@@ -154,7 +154,7 @@ def test_client__that_left__says_when_and_that_nothing_more_can_be_seen(admin: C
 
     shown = page(admin, f"/clients/{id_of('node-3')}")
 
-    assert "DISCONNECTED" in shown
+    assert "<span>gone</span>" in shown.partition("<h1")[2].partition("</div>")[0]
     assert "What it runs now cannot be seen" in shown
 
 

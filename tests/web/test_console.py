@@ -48,7 +48,8 @@ def test_home__environment_with_resources__shows_what_is_served(browser: Client)
 
     after = browser.get("/").content.decode()
 
-    assert "is not published yet" in before
+    assert "1 of 1 resource waits for the next build." in before
+    assert "all published" not in before
     assert "all published" in after
     assert "last changes" in after.lower()
 

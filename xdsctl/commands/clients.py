@@ -11,9 +11,9 @@ from xdsctl.session import Session, command, session_of
 Client = Annotated[str, typer.Argument(metavar="CLIENT", help="A client's id, or its node id.")]
 
 
-def _worst(row: JsonObject) -> str:
-    states = [each["state"] for each in row["types"]]
-    return next((state for state in ("nacked", "sent", "requested") if state in states), "acked" if states else "")
+def _standing(row: JsonObject) -> str:
+    """How it stands; a server of the version before does not say."""
+    return str(row.get("standing", "")).replace("_", " ")
 
 
 _COLUMNS: Final = (
@@ -22,7 +22,7 @@ _COLUMNS: Final = (
     Column("IDENTITY", lambda row: row["identity"] or "(not verified)"),
     Column("FAMILY", lambda row: row["family"]),
     Column("STREAMS", lambda row: row["streams"]),
-    Column("STATE", _worst),
+    Column("STATE", _standing),
     Column("SEEN", lambda row: ago(row["last_seen"])),
     Column("ENVIRONMENT", lambda row: row["environment"], wide=True),
     Column("CLUSTER", lambda row: row["node_cluster"], wide=True),
@@ -109,6 +109,7 @@ def _description(client: JsonObject) -> str:
         f"Environment:  {client['environment']}",
         f"Cluster:      {client['node_cluster'] or '-'}",
         f"Client:       {client['family']} {client['user_agent_version']}",
+        f"State:        {_standing(client)}",
         f"Seen:         {ago(client['first_seen'])} first, {ago(client['last_seen'])} last",
         "Streams:",
     ]

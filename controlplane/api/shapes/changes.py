@@ -1,6 +1,6 @@
 """Changes and applies."""
 
-from typing import Any
+from typing import Any, Final
 
 from rest_framework import serializers
 
@@ -10,6 +10,13 @@ from controlplane.builder.selectors import ChangeState
 from controlplane.catalog.choices import ChangeKind
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.values import IncidentCause, IncidentState
+from controlplane.status.changes import Outcome, Progress
+
+# What is saved waits, and what was built was published or made no difference: a change that is read has one of these.
+_STATUSES: Final = [
+    *(each.value for each in Outcome),
+    *(each.value for each in Progress if each not in {Progress.SAVED, Progress.BUILT}),
+]
 
 
 class HeldOut(serializers.Serializer[Any]):
@@ -81,7 +88,14 @@ class ChangeOut(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     environment = serializers.CharField()
     kind = serializers.ChoiceField(choices=[kind.value for kind in ChangeKind])
-    state = serializers.ChoiceField(choices=[*(state.value for state in ChangeState), "settled"])
+    state = serializers.ChoiceField(
+        choices=[*(state.value for state in ChangeState), "settled"],
+        help_text="How far it has come with the builder and the fleet, whatever became of it.",
+    )
+    status = serializers.ChoiceField(
+        choices=_STATUSES,
+        help_text="How it stands: what is wrong with it or with what it wrote, or else how far it has come.",
+    )
     generation = serializers.IntegerField()
     epoch = serializers.IntegerField(allow_null=True, help_text="The snapshot that serves it; null until it is built.")
     author = serializers.CharField()

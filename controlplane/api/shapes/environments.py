@@ -10,6 +10,7 @@ from rest_framework.exceptions import ValidationError
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.models import DEFAULT_EFFECTS, ENVIRONMENT_KEY_PATTERN
+from controlplane.status.environments import Headline
 from xdscore.schema.content_policy import Stance
 
 # Selectors are compared one after the other for every new stream; more than this is a list of clients, not a rule.
@@ -182,6 +183,16 @@ class EnvironmentOut(serializers.Serializer[Any]):
     epoch = serializers.IntegerField(help_text="The snapshot that is served; 0 before the first.")
     generation = serializers.IntegerField(help_text="How many changes were written.")
     built_generation = serializers.IntegerField(help_text="The last one that a build covered.")
+    status = serializers.ChoiceField(
+        choices=[each.value for each in Headline], help_text="How it stands as a whole, what matters most first."
+    )
+    reason = serializers.CharField(help_text="Why it stands so: everything that is not as it should be.")
+    statuses = serializers.DictField(
+        child=serializers.IntegerField(), help_text="How many of its resources stand how, by status."
+    )
+    losses = serializers.IntegerField(
+        help_text="Losses that nobody has resolved: by a change clients lost what they had."
+    )
 
 
 class EnvironmentWrittenOut(EnvironmentOut):

@@ -8,6 +8,7 @@ from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
 from controlplane.api.shapes.changes import DifferentResourceOut, HeldThenOut, IncidentOut
 from controlplane.api.shapes.common import FindingOut, LossOut
 from controlplane.clients.facts import SubscriptionState
+from controlplane.explain.standings import ClientStatus
 from controlplane.explain.values import RungState, Verdict
 from controlplane.incidents.values import IncidentState
 from controlplane.incidents.verdict import Outcome
@@ -84,6 +85,10 @@ class ClientOut(serializers.Serializer[Any]):
     family = serializers.ChoiceField(choices=[family.value for family in ClientFamily])
     user_agent = serializers.CharField(allow_blank=True)
     user_agent_version = serializers.CharField(allow_blank=True)
+    standing = serializers.ChoiceField(
+        choices=[status.value for status in ClientStatus],
+        help_text="How it stands as a whole, what needs attention most first.",
+    )
     connected = serializers.BooleanField()
     streams = serializers.IntegerField(help_text="Open ones.")
     first_seen = serializers.DateTimeField()

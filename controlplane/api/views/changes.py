@@ -20,15 +20,16 @@ from controlplane.api.schema import ACCEPT_LOSS, WAIT, body_of_shape, described
 from controlplane.api.shapes.changes import ChangeMadeBeforeOut, ChangeMadeOut, ChangeOut
 from controlplane.api.shapes.facts import ReasonIn
 from controlplane.api.views.base import ApiView, Needs, principal_of
-from controlplane.api.waiting import WAIT_PARAMETERS, Wanted, wait_of
+from controlplane.api.waiting import WAIT_PARAMETERS, wait_of
 from controlplane.builder.selectors import ChangeProgress, HeldName, change_progress
 from controlplane.catalog.models import Change
 from controlplane.catalog.rollbacks import undone_by
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
 from controlplane.catalog.values import ChangeMade, EditedResource
 from controlplane.errors import NotFound
-from controlplane.incidents.selectors import IncidentValue, incidents_of_change
+from controlplane.incidents.selectors import IncidentValue, incidents_of_change, refused_of_changes
 from controlplane.incidents.settling import change_delivery
+from controlplane.status.selectors import change_statuses, progress_of
 from controlplane.undo.services import change_undo
 from xdscore.findings import Finding
 
@@ -107,14 +108,23 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
     """A change as the API tells it."""
     edits, count = change_edits(change=change, limit=MAX_EDITS)
     delivery = change_delivery(change=change, progress=progress)
-    back = undone_by(environment_key=change.environment.key, changes=[change]).get(change.generation)
+    public_id, key, state = str(change.public_id), change.environment.key, progress_of(progress, delivery)
+    undone = undone_by(environment_key=key, changes=[change])
+    back = undone.get(change.generation)
     said = change_findings(change=change, limit=MAX_EDITS)
-    closed = secret_findings(environment_key=change.environment.key, edits=edits)
+    closed = secret_findings(environment_key=key, edits=edits)
+    statuses = change_statuses(
+        environment_key=key,
+        changes={change: state},
+        refused=refused_of_changes(change_ids=[public_id]),
+        undone=undone,
+    )
     return {
-        "id": str(change.public_id),
-        "environment": change.environment.key,
+        "id": public_id,
+        "environment": key,
         "kind": change.kind,
-        "state": Wanted.SETTLED.value if delivery.settled else progress.state.value,
+        "state": state.value,
+        "status": statuses[public_id].value,
         "generation": change.generation,
         "epoch": progress.epoch,
         "author": change.author,
@@ -134,7 +144,7 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
         "held": [held_json(held) for held in progress.held],
         "findings": [finding_json(finding) for finding in islice((*said, *closed), MAX_EDITS)],
         "loss": change.loss,
-        "incidents": [incident_json(each) for each in incidents_of_change(change_id=str(change.public_id))],
+        "incidents": [incident_json(each) for each in incidents_of_change(change_id=public_id)],
         "undoes": change.undoes or None,
         "undone_by": str(back.public_id) if back is not None else None,
         "detail": progress.detail,

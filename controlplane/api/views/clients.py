@@ -21,6 +21,7 @@ from controlplane.clients.selectors import (
     client_subscriptions,
 )
 from controlplane.errors import NotFound
+from controlplane.explain.standings import ClientStatus, client_statuses
 
 
 class ClientListView(ApiView):
@@ -53,7 +54,10 @@ class ClientListView(ApiView):
             limit=limit + 1,
         )
         last = found[limit - 1].id if len(found) > limit else ""
-        return json_answer(cursor_page(request, [_client_json(each) for each in found[:limit]], limit, last))
+        page = found[:limit]
+        standings = client_statuses(clients=page)
+        rows = [_client_json(each, standings[each.id]) for each in page]
+        return json_answer(cursor_page(request, rows, limit, last))
 
 
 class ClientView(ApiView):
@@ -71,7 +75,8 @@ class ClientView(ApiView):
         Query(request, ()).done()
         client = client_visible(request, client_id)
         streams = [_stream_json(stream) for stream in client_streams(public_id=client_id)]
-        return json_answer({**_client_json(client), "recent_streams": streams})
+        standing = client_statuses(clients=[client])[client.id]
+        return json_answer({**_client_json(client, standing), "recent_streams": streams})
 
 
 class SubscriptionListView(ApiView):
@@ -103,7 +108,7 @@ def client_visible(request: Request, client_id: str) -> ClientSummary:
     return client
 
 
-def _client_json(client: ClientSummary) -> dict[str, object]:
+def _client_json(client: ClientSummary, standing: ClientStatus) -> dict[str, object]:
     return {
         "id": client.id,
         "environment": client.environment,
@@ -113,6 +118,7 @@ def _client_json(client: ClientSummary) -> dict[str, object]:
         "family": client.family.value,
         "user_agent": client.user_agent,
         "user_agent_version": client.user_agent_version,
+        "standing": standing.value,
         "connected": client.connected,
         "streams": client.streams,
         "first_seen": moment(client.first_seen),

@@ -30,6 +30,8 @@ from controlplane.catalog.selectors import EnvironmentState, environment_get, en
 from controlplane.catalog.services import environment_create, environment_delete, environment_update, quarantine_default
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
 from controlplane.errors import InputInvalid
+from controlplane.status.environments import EnvironmentStatus
+from controlplane.status.selectors import environment_statuses
 from xdscore.access import Effect
 from xdscore.schema.content_policy import policy_of, stances_of
 from xdscore.selectors import Selector
@@ -50,7 +52,8 @@ class EnvironmentListView(ApiView):
         """A page."""
         principal = principal_of(request)
         seen = [state for state in environment_list() if principal.may(Role.VIEWER, state.key)]
-        return json_answer(plain_page(request, seen, environment_json))
+        statuses = environment_statuses(environments=seen)
+        return json_answer(plain_page(request, seen, lambda state: environment_json(state, statuses[state.key])))
 
     @extend_schema(
         operation_id="environment_create",
@@ -91,7 +94,7 @@ class EnvironmentView(ApiView):
     def get(self, request: Request, environment_key: str) -> HttpResponse:
         """It as it is now."""
         Query(request, ()).done()
-        return json_answer(environment_json(environment_get(key=environment_key)))
+        return json_answer(_environment_now(environment_key))
 
     @extend_schema(
         operation_id="environment_update",
@@ -152,7 +155,12 @@ class EnvironmentView(ApiView):
         return dry_run_answer(loss) if dry_run else empty_answer(204)
 
 
-def environment_json(state: EnvironmentState) -> dict[str, object]:
+def _environment_now(key: str) -> dict[str, object]:
+    state = environment_get(key=key)
+    return environment_json(state, environment_statuses(environments=[state])[key])
+
+
+def environment_json(state: EnvironmentState, status: EnvironmentStatus) -> dict[str, object]:
     """An environment as the API tells it."""
     return {
         "key": state.key,
@@ -169,6 +177,10 @@ def environment_json(state: EnvironmentState) -> dict[str, object]:
         "epoch": state.epoch,
         "generation": state.generation,
         "built_generation": state.built_generation,
+        "status": status.status.value,
+        "reason": status.reason,
+        "statuses": {each.value: count for each, count in status.counts.items()},
+        "losses": status.losses,
     }
 
 
@@ -194,5 +206,6 @@ def _policy(before: EnvironmentPolicy, values: dict[str, Any]) -> EnvironmentPol
 
 
 def _written(made: ChangeMade, *, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
-    row = environment_json(environment_get(key=made.environment))
-    return json_answer({**row, "change": made.change_id or None}, status=status, headers=headers)
+    return json_answer(
+        {**_environment_now(made.environment), "change": made.change_id or None}, status=status, headers=headers
+    )

@@ -13,7 +13,7 @@ from controlplane.clients.browsing import (
     Standing,
     client_page,
     client_refusals,
-    client_standing,
+    client_standings,
     standing_counts,
 )
 from controlplane.clients.models import Stream, Subscription
@@ -129,7 +129,8 @@ def test_standing__one_refuses_and_acknowledged_what_stands_in_one_is_denied__pa
     for standing in Standing:
         lines, count = listed(standing=standing)
         assert count == len(lines) == counts[standing]
-        assert {client_standing(client=line.client) for line in lines} <= {standing}
+        assert set(client_standings(clients=[line.client for line in lines]).values()) <= {standing}
+        assert {client_standings(clients=[line.client])[line.client.id] for line in lines} <= {standing}
 
 
 def test_standing__refused_content_is_not_published_any_more__it_is_well(fleet: Fleet) -> None:

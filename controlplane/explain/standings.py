@@ -1,0 +1,38 @@
+"""Says how clients stand, in the one word that REST, `xdsctl ps`, the list of clients, a client's page and search have
+for each: its standing, and of those that are connected and well, who asks for what is not there.
+"""
+
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+
+from controlplane.clients.browsing import Standing, client_standings
+from controlplane.clients.selectors import ClientSummary
+from controlplane.explain.told import Told, told_of
+
+
+class ClientStatus(StrEnum):
+    """How a client stands. The first of these that is true is said; counts and filters have no `ASKS_IN_VAIN` and call
+    it connected.
+    """
+
+    REFUSING = "refusing"
+    SILENT = "silent"
+    DENIED = "denied"
+    ASKS_IN_VAIN = "asks_in_vain"  # it asks by name for what is not there, hidden or withheld, and is told so
+    CONNECTED = "connected"
+    GONE = "gone"
+
+
+def client_status(standing: Standing, told: Told) -> ClientStatus:
+    """The word for a client: whoever acknowledges that it was told no is not well."""
+    if standing is Standing.CONNECTED and told.names:
+        return ClientStatus.ASKS_IN_VAIN
+    return ClientStatus(standing.value)
+
+
+def client_statuses(*, clients: Collection[ClientSummary]) -> Mapping[str, ClientStatus]:
+    """By id, how each of these clients stands. As many queries as `troubles_of` and `told_of` make."""
+    if not clients:
+        return {}
+    standings, told = client_standings(clients=clients), told_of(clients=clients)
+    return {each.id: client_status(standings[each.id], told[each.id]) for each in clients}

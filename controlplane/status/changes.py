@@ -1,0 +1,67 @@
+"""Derives how a change stands from how far it has come and what became of what it wrote: facts in, one word out. Pure.
+
+`progress` alone says how far the builder and the fleet are with it, and a change is as settled once everybody has lost
+something by it as once everybody has taken it.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+
+from controlplane.status.values import Status
+
+
+class Progress(StrEnum):
+    """How far a change has come (interfaces.md section 4)."""
+
+    SAVED = "saved"
+    BUILT = "built"  # for whoever does not ask what the build made of it
+    PUBLISHED = "published"
+    SETTLED = "settled"
+    UNCHANGED = "unchanged"  # built, and no client sees a difference
+    SUPERSEDED = "superseded"  # everything it wrote was written again before a build saw it
+    FAILED = "failed"
+
+
+class Outcome(StrEnum):
+    """What became of a change that is not well, or not in force. Of several that are true the first is said."""
+
+    LOST = "lost"  # connected clients lost what they had by it, and nobody has resolved that
+    WITHHELD = "withheld"  # the next ones: something that it wrote, and that is still current, stands so (`Status`)
+    REFUSED = "refused"  # or clients refuse something of which it is the suspect
+    QUARANTINED = "quarantined"
+    STALLED = "stalled"
+    ROLLED_BACK = "rolled_back"
+    WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFacts:
+    """What is known of a change.
+
+    `statuses`: how what it wrote, and is still current, stands; `lost`: a loss by it is open; `refused`: clients refuse
+    something of which it is the suspect; `undone`: a later change took it back.
+    """
+
+    progress: Progress
+    statuses: Collection[Status] = ()
+    lost: bool = False
+    refused: bool = False
+    undone: bool = False
+
+
+def change_status(facts: ChangeFacts) -> Outcome | Progress:
+    """How the change stands: what is wrong with it, or else how far it has come."""
+    # Of what is out of service because clients refused it that is said, as of the resource itself.
+    refused = facts.refused and Status.QUARANTINED not in facts.statuses
+    waits = facts.progress is Progress.SAVED or Status.WAITING in facts.statuses
+    true = {
+        Outcome.LOST: facts.lost,
+        Outcome.WITHHELD: Status.WITHHELD in facts.statuses,
+        Outcome.REFUSED: Status.REFUSED in facts.statuses or refused,
+        Outcome.QUARANTINED: Status.QUARANTINED in facts.statuses,
+        Outcome.STALLED: Status.STALLED in facts.statuses,
+        Outcome.ROLLED_BACK: facts.undone,
+        Outcome.WAITING: waits and facts.progress is not Progress.FAILED,
+    }
+    return next((each for each in Outcome if true[each]), facts.progress)
