@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from controlplane.accounts.principal import Principal
+from controlplane.catalog.guarding import Consent
 from controlplane.catalog.link_trees import needs_of
 from controlplane.catalog.links import LinkedName, used_by
 from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
@@ -93,7 +94,14 @@ def draft_check(draft: Draft) -> Checked:
 
 
 def draft_save(
-    draft: Draft, *, expect: Expectation, message: str, owner: str | None, actor: Principal, request_id: str
+    draft: Draft,
+    *,
+    expect: Expectation,
+    message: str,
+    owner: str | None,
+    actor: Principal,
+    request_id: str,
+    consent: Consent,
 ) -> ChangeMade:
     """Store the draft. Raises what `change_apply` raises, with lines."""
     manifest = _one(draft)
@@ -107,6 +115,7 @@ def draft_save(
             message=message,
             owner=owner,
             request_id=request_id,
+            consent=consent,
         )
 
 
