@@ -80,8 +80,8 @@ def test_reach__rules_of_groups__counts_clients_as_the_whole_table_does(environm
         (Effect.DENY, "pa*", "first"),
         (Effect.ALLOW, "pay", "nobody"),
     ):
-        draft = RuleDraft(effect, pattern, client_groups=(group,))
-        rule_create(environment_key="default", draft=draft, actor=DANA, consent=Consent(1))
+        rule = RuleDraft(effect, pattern, client_groups=(group,))
+        rule_create(environment_key="default", draft=rule, actor=DANA, consent=Consent(1))
 
     reach = reach_of(environment_key="default", kind=CLUSTER, name="pay")
 
