@@ -240,6 +240,18 @@ def test_question__more_clients_connected_meanwhile__is_asked_again_with_their_n
     assert done.status_code == 302
 
 
+def test_question__group_by_metadata__says_of_how_many_it_is_not_certain_and_why(admin: Client, fleet: Fleet) -> None:
+    draft = GroupDraft("zone", (Selector(metadata={"zone": "eu-1"}),), Trust.DECLARED)
+    group_create(environment_key="default", draft=draft, actor=DANA)
+
+    asked = admin.post(f"{HERE}/access/rule", rule_form(groups=["zone"])).content.decode()
+    certain = admin.post(f"{HERE}/access/rule", rule_form()).content.decode()
+
+    assert "Of all of them it is not certain: they may belong to a group by metadata, which is not kept" in asked
+    assert question(asked)["groups"] == ["zone"]
+    assert "it is not certain" not in certain
+
+
 def test_question__file_of_an_import__keeps_its_text(admin: Client, fleet: Fleet) -> None:
     write = pruned(fleet)
     text = f"# ünser <file>\n\n{OTHER}\n"
