@@ -17,6 +17,8 @@ from xdscore.snapshot import EntryKey
 
 DEFAULT_ACCESS_CLIENTS = 1
 DEFAULT_OTHER_PERCENT = 10
+MAX_ACCESS_CLIENTS = 1_000_000_000
+MAX_OTHER_PERCENT = 100
 # So many names, and so many clients, are told one by one; the counts are of all.
 MAX_NAMES = 100
 MAX_LOSERS = 20

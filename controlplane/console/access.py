@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.http import urlencode
 
 from controlplane.access.checks import key_problem
 from controlplane.access.models import AccessRule
@@ -38,7 +39,7 @@ from controlplane.accounts.principal import Role
 from controlplane.config import Config
 from controlplane.console.access_opening import Opening, opening_of
 from controlplane.console.access_words import matcher_line, matchers_of, rule_sentence
-from controlplane.console.pages import Page
+from controlplane.console.pages import PART, Page
 from controlplane.console.paging import Paged, paged
 from controlplane.console.posted import number_of
 from controlplane.errors import ControlPlaneError, InputInvalid
@@ -103,7 +104,9 @@ class AccessPage(Page):
         return self._page(request, environment_key)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Do one thing, and go back to where it was asked for."""
+        """Do one thing, and go back to where it was asked for; of a group whose form is open, what that would take."""
+        if PART in request.headers:
+            return self.foreseen(lambda: self._group_written(request.POST, environment_key, dry_run=True).loss)
         acts: Mapping[str, Callable[[QueryDict, str], str]] = {
             "up": self._move,
             "down": self._move,
@@ -169,6 +172,7 @@ class AccessPage(Page):
             earlier=given["action"] == "up",
             actor=self.principal,
             request_id=self.request_id,
+            consent=self.consent,
         )
         return f"rule-{number}"
 
@@ -182,6 +186,7 @@ class AccessPage(Page):
                 draft=draft,
                 actor=self.principal,
                 request_id=self.request_id,
+                consent=self.consent,
             ),
             f"Rule {before.id} is {'on' if draft.enabled else 'off'}.",
         )
@@ -191,13 +196,22 @@ class AccessPage(Page):
         number = number_of(given, "id")
         self._say(
             rule_delete(
-                environment_key=environment_key, rule_id=number, actor=self.principal, request_id=self.request_id
+                environment_key=environment_key,
+                rule_id=number,
+                actor=self.principal,
+                request_id=self.request_id,
+                consent=self.consent,
             ),
             f"Rule {number} is gone.",
         )
         return "rules"
 
     def _group(self, given: QueryDict, environment_key: str) -> str:
+        written = self._group_written(given, environment_key, dry_run=False)
+        self._say(written, f"Group {given.get('key', '').strip()} is kept.")
+        return "groups"
+
+    def _group_written(self, given: QueryDict, environment_key: str, *, dry_run: bool) -> AccessWritten:
         key, before = given.get("key", "").strip(), given.get("before", "")
         trust = _TRUSTS.get(given.get("trust", ""))
         if trust is None:
@@ -206,19 +220,22 @@ class AccessPage(Page):
             raise InputInvalid(f"{problem} Nothing was changed.")
         draft = GroupDraft(key, matchers_of(given.get("matchers", "")), trust)
         if before:
-            written = group_update(
+            return group_update(
                 environment_key=environment_key,
                 key=before,
                 draft=draft,
                 actor=self.principal,
                 request_id=self.request_id,
+                consent=self.consent,
+                dry_run=dry_run,
             )
-        else:
-            written = group_create(
-                environment_key=environment_key, draft=draft, actor=self.principal, request_id=self.request_id
-            )
-        self._say(written, f"Group {key} is kept.")
-        return "groups"
+        return group_create(
+            environment_key=environment_key,
+            draft=draft,
+            actor=self.principal,
+            request_id=self.request_id,
+            dry_run=dry_run,
+        )
 
     def _group_delete(self, given: QueryDict, environment_key: str) -> str:
         key = given.get("key", "")
@@ -273,33 +290,48 @@ class RulePage(Page):
         return self._page(draft, 0, first="first" in given, instead=instead)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Keep it."""
+        """Keep it; while the form is open, say what that would take from clients."""
         number = number_of(request.POST, "id") if request.POST.get("id") else 0
         draft, first = _draft_of(request.POST), request.POST.get("place") == "first"
+        if PART in request.headers:
+            return self.foreseen(lambda: self._written(draft, number, first=first, dry_run=True).loss)
         opening = self._opening(draft, number, first=first)
         if opening is not None and opening.confirms and request.POST.get("confirm") != opening.confirms:
             return self._page(draft, number, first=first, error=InputInvalid(_NOT_CONFIRMED))
         try:
-            if number:
-                written = rule_update(
-                    environment_key=environment_key,
-                    rule_id=number,
-                    draft=draft,
-                    actor=self.principal,
-                    request_id=self.request_id,
-                )
-            else:
-                written = rule_create(
-                    environment_key=environment_key,
-                    draft=draft,
-                    actor=self.principal,
-                    request_id=self.request_id,
-                    first=first,
-                )
+            written = self._written(draft, number, first=first, dry_run=False)
         except ControlPlaneError as error:
             return self._page(draft, number, first=first, error=error)
         messages.success(request, f"Rule {written.id}: {rule_sentence(draft)}")
         return redirect(f"{reverse('access', args=[environment_key])}#rule-{written.id}")
+
+    @property
+    def leave(self) -> str:
+        """To the rule as it is, or to all of them."""
+        number = self.request.POST.get("id", "")
+        own = reverse("access-rule", args=[self.here.key])
+        return f"{own}?{urlencode({'id': number})}" if number else reverse("access", args=[self.here.key])
+
+    def _written(self, draft: RuleDraft, number: int, *, first: bool, dry_run: bool) -> AccessWritten:
+        if number:
+            return rule_update(
+                environment_key=self.here.key,
+                rule_id=number,
+                draft=draft,
+                actor=self.principal,
+                request_id=self.request_id,
+                consent=self.consent,
+                dry_run=dry_run,
+            )
+        return rule_create(
+            environment_key=self.here.key,
+            draft=draft,
+            actor=self.principal,
+            request_id=self.request_id,
+            first=first,
+            consent=self.consent,
+            dry_run=dry_run,
+        )
 
     def _opening(self, draft: RuleDraft, number: int, *, first: bool) -> Opening | None:
         config: Config = settings.PARLEY

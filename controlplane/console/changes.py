@@ -283,6 +283,7 @@ class ChangeUndoPage(Page):
                 reason=reason_of(request),
                 actor=self.principal,
                 request_id=self.request_id,
+                consent=self.consent,
             )
         except ControlPlaneError as error:
             return self.get(request, change_id, error)

@@ -5,6 +5,7 @@ from typing import Final
 
 from controlplane.access.selectors import secret_findings
 from controlplane.accounts.principal import Principal
+from controlplane.catalog.guarding import Consent
 from controlplane.catalog.link_trees import needs_of
 from controlplane.catalog.links import LinkedName, used_by
 from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
@@ -138,7 +139,14 @@ def draft_check(draft: Draft) -> Checked:
 
 
 def draft_save(
-    draft: Draft, *, expect: Expectation, message: str, owner: str | None, actor: Principal, request_id: str
+    draft: Draft,
+    *,
+    expect: Expectation,
+    message: str,
+    owner: str | None,
+    actor: Principal,
+    request_id: str,
+    consent: Consent,
 ) -> ChangeMade:
     """Store the draft. Raises what `change_apply` raises, with lines, and NameTaken for a new one."""
     manifest = _one(draft)
@@ -153,6 +161,7 @@ def draft_save(
                 message=message,
                 owner=owner,
                 request_id=request_id,
+                consent=consent,
             )
     except PreconditionFailed:
         _refuse_taken(draft, manifest, read.parsed[0])

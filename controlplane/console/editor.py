@@ -19,7 +19,7 @@ from controlplane.catalog.selectors import resource_get, resource_list
 from controlplane.catalog.services import secrets_read_record
 from controlplane.catalog.values import Existing, Expectation
 from controlplane.console.drafts import Draft, NameTaken, draft_check, draft_save
-from controlplane.console.pages import Page
+from controlplane.console.pages import PART, Page
 from controlplane.console.resources import kind_of, line_of, resource_url, subject_of
 from controlplane.console.starters import STARTERS
 from controlplane.errors import ControlPlaneError, InputTooLarge
@@ -28,9 +28,6 @@ from xdscore.resource_types import ResourceType, by_word
 from xdscore.schema import may_hold_secrets
 from xdscore.schema.completion import completion_of
 from xdscore.schema.yaml_out import yaml_of
-
-PART = "X-Parley-Part"
-"""A request header: only the part of the page that changes is wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +77,7 @@ class EditorPage(Page, ABC):
                 owner=given.owner or None,
                 actor=self.principal,
                 request_id=self.request_id,
+                consent=self.consent,
             )
         except ControlPlaneError as error:
             return self._answer(given, {"error": error, **self._instead(error, given)}, part=part, status=error.status)

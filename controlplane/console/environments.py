@@ -15,14 +15,16 @@ from controlplane.access.checks import pattern_problem, selector_findings
 from controlplane.access.services import default_effect_check
 from controlplane.accounts.principal import Role
 from controlplane.catalog.choices import QuarantinePolicy
+from controlplane.catalog.guarding import MAX_ACCESS_CLIENTS, MAX_OTHER_PERCENT, LossThreshold
 from controlplane.catalog.models import DEFAULT_EFFECTS, ENVIRONMENT_KEY_PATTERN
 from controlplane.catalog.rights import POLICY_ROLES, require
 from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.catalog.services import environment_create, environment_update, quarantine_default
-from controlplane.catalog.values import EnvironmentPolicy
+from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
 from controlplane.clients.selectors import connected_counts
 from controlplane.console.access_words import matcher_line, matchers_of
-from controlplane.console.pages import Page
+from controlplane.console.pages import PART, Page
+from controlplane.console.posted import whole_of
 from controlplane.console.states import look_of_environment
 from controlplane.errors import ControlPlaneError, InputInvalid
 from controlplane.incidents.selectors import incident_open_counts
@@ -84,7 +86,9 @@ class EnvironmentsPage(Page):
                     f"'{key[:63]}' cannot be a key: lower-case letters, digits and '-', at most 63. Nothing was made."
                 )
             policy = EnvironmentPolicy(quarantine=quarantine_default())
-            environment_create(key=key, policy=policy, actor=self.principal, request_id=self.request_id)
+            environment_create(
+                key=key, policy=policy, actor=self.principal, request_id=self.request_id, consent=self.consent
+            )
         except ControlPlaneError as error:
             return self.get(request, error)
         messages.success(request, f"Environment '{key}' is there. It denies every client until a rule allows.")
@@ -113,32 +117,45 @@ class EnvironmentPage(Page):
             "selectors": [each.as_json() for each in policy.selectors],
             "selector_text": "\n".join(map(matcher_line, policy.selectors)),
             "node_id_text": "\n".join(policy.node_ids),
+            "max_access_clients": MAX_ACCESS_CLIENTS,
+            "max_other_percent": MAX_OTHER_PERCENT,
             "given": request.POST if error is not None else QueryDict(),
             "error": error,
         }
         return self.page(context, status=error.status if error else 200)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Change one policy: the one the form names."""
-        field = request.POST.get("field", "")
-        change = _CHANGES.get(field)
-        before = self.here.policy
+        """Change one policy: the one the form names; while it is open, say what that would take from clients."""
+        if PART in request.headers:
+            return self.foreseen(lambda: self._changed(request.POST, dry_run=True).loss)
         try:
-            if change is None:
-                raise InputInvalid(f"There is no policy '{field[:20]}'. Nothing was changed.")
-            require(self.principal, POLICY_ROLES[field], environment_key)
-            policy = change(before, request.POST)
-            if policy.default_effect is not before.default_effect:
-                default_effect_check(environment_key=environment_key, default=policy.default_effect)
-            made = environment_update(
-                key=environment_key, policy=policy, before=before, actor=self.principal, request_id=self.request_id
-            )
+            made = self._changed(request.POST, dry_run=False)
         except ControlPlaneError as error:
             return self.get(request, environment_key, error)
         messages.success(
             request, "The policy holds now." if made.changed or made.change_id else "Nothing had to change."
         )
         return redirect("environment", environment_key)
+
+    def _changed(self, given: QueryDict, *, dry_run: bool) -> ChangeMade:
+        """Raises ControlPlaneError."""
+        key, field, before = self.here.key, given.get("field", ""), self.here.policy
+        change = _CHANGES.get(field)
+        if change is None:
+            raise InputInvalid(f"There is no policy '{field[:20]}'. Nothing was changed.")
+        require(self.principal, POLICY_ROLES[field], key)
+        policy = change(before, given)
+        if policy.default_effect is not before.default_effect:
+            default_effect_check(environment_key=key, default=policy.default_effect)
+        return environment_update(
+            key=key,
+            policy=policy,
+            before=before,
+            actor=self.principal,
+            request_id=self.request_id,
+            consent=self.consent,
+            dry_run=dry_run,
+        )
 
 
 def _hold(before: EnvironmentPolicy, given: QueryDict) -> EnvironmentPolicy:
@@ -201,6 +218,14 @@ def _require_if_match(before: EnvironmentPolicy, given: QueryDict) -> Environmen
     return replace(before, require_if_match=given.get("require_if_match") == "on")
 
 
+def _loss_threshold(before: EnvironmentPolicy, given: QueryDict) -> EnvironmentPolicy:
+    threshold = LossThreshold(
+        whole_of(given, "access_clients", minimum=1, maximum=MAX_ACCESS_CLIENTS),
+        whole_of(given, "other_percent", minimum=0, maximum=MAX_OTHER_PERCENT),
+    )
+    return replace(before, loss_threshold=threshold)
+
+
 _CHANGES: Final[Mapping[str, Callable[[EnvironmentPolicy, QueryDict], EnvironmentPolicy]]] = {
     "hold": _hold,
     "quarantine": _quarantine,
@@ -210,4 +235,5 @@ _CHANGES: Final[Mapping[str, Callable[[EnvironmentPolicy, QueryDict], Environmen
     "node_ids": _node_ids,
     "deep_validation": _deep_validation,
     "require_if_match": _require_if_match,
+    "loss_threshold": _loss_threshold,
 }

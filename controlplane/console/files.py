@@ -6,13 +6,14 @@ from typing import Final
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.utils import timezone
 
 from controlplane.access.selectors import secret_findings
 from controlplane.accounts.principal import Role
 from controlplane.catalog.differences import ResourceDifference
+from controlplane.catalog.guarding import Loss
 from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
 from controlplane.catalog.models import Resource
 from controlplane.catalog.reading import NOTHING_CHANGED, parsed_all, placed, puts_of
@@ -20,6 +21,7 @@ from controlplane.catalog.selectors import resource_content, resource_list, reso
 from controlplane.catalog.services import change_apply, change_plan, secrets_read_record
 from controlplane.catalog.values import ChangeMade, EditedResource
 from controlplane.console.drafts import manifests_of_text
+from controlplane.console.guarding import loss_shown
 from controlplane.console.pages import Page
 from controlplane.errors import ControlPlaneError, InputTooLarge, InputUnreadable
 from xdscore.findings import Finding
@@ -29,6 +31,7 @@ from xdscore.schema import ParsedResource, may_hold_secrets
 from xdscore.schema.yaml_out import yaml_of
 
 _MAX_DIFFS: Final = 100
+_ROOM_BYTES: Final = 65_536  # what a form has besides the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class Planned:
     count: int
     differences: tuple[ResourceDifference, ...]
     findings: tuple[Finding, ...]
+    loss: Loss
 
 
 class ExportPage(Page):
@@ -68,6 +72,8 @@ class ImportPage(Page):
 
     template = "resources/import.html"
     needs = {"GET": Role.EDITOR, "POST": Role.EDITOR}
+    why = "message"
+    _text = ""
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:  # noqa: ARG002 - Django's
         """The empty form."""
@@ -79,10 +85,11 @@ class ImportPage(Page):
         prune = request.POST.get("prune") == "1"
         text = ""
         try:
-            text = _text_of(request)
+            text = self._text = _text_of(request)
             if request.POST.get("action") != "save":
                 planned = _planned(environment_key, text, owner=given["owner"], prune=prune)
-                return self._answer(text, {**given, "prune": prune, "planned": planned})
+                shown = loss_shown(planned.loss, self.principal)
+                return self._answer(text, {**given, "prune": prune, "planned": planned, "shown": shown})
             made = self._applied(environment_key, text, given, prune=prune)
         except ControlPlaneError as error:
             return self._answer(text, {**given, "prune": prune, "error": error}, error.status)
@@ -108,7 +115,25 @@ class ImportPage(Page):
                 owner=given["owner"] or None,
                 prune=prune,
                 request_id=self.request_id,
+                consent=self.consent,
             )
+
+    @property
+    def asks_again(self) -> str:
+        """The text, where it may hold secrets or is too long for a form: a file may be as long as a whole form."""
+        limits: Limits = settings.PARLEY.limits
+        sent = len(self._text.encode("utf-8", "replace")) + self._text.count("\n")  # a form's lines end with CR LF
+        too_long = sent + _ROOM_BYTES > limits.apply_bytes
+        return "resources/import_source.html" if too_long or may_hold_secrets(self._text) else ""
+
+    @property
+    def repeated(self) -> QueryDict:
+        """The file as the text that it is."""
+        given = self.request.POST.copy()
+        given["text"] = self._text
+        if self.asks_again:
+            del given["text"]
+        return given
 
 
 def _planned(environment_key: str, text: str, *, owner: str, prune: bool) -> Planned:
@@ -119,7 +144,7 @@ def _planned(environment_key: str, text: str, *, owner: str, prune: bool) -> Pla
         plan = change_plan(environment_key=environment_key, edits=edits, owner=owner or None, prune=prune)
     differences = _differences(environment_key, plan.edits[:_MAX_DIFFS], read.parsed)
     closed = secret_findings(environment_key=environment_key, edits=plan.edits)
-    return Planned(len(plan.edits), differences, (*notes, *read.findings, *plan.findings, *closed))
+    return Planned(len(plan.edits), differences, (*notes, *read.findings, *plan.findings, *closed), plan.loss)
 
 
 def _differences(

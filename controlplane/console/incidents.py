@@ -145,6 +145,7 @@ class IncidentPage(Page):
 
     template = "incidents/incident.html"
     needs = {"GET": None, "POST": None}
+    why = "reason"
 
     def get(self, request: HttpRequest, incident_id: str) -> HttpResponse:  # noqa: ARG002 - Django's
         """It as it is now."""
@@ -177,14 +178,23 @@ class IncidentPage(Page):
                 public_id=public_id, state=_STATES[action], actor=self.principal, request_id=self.request_id
             )
             return f"The incident is {action}."
-        acts = {"quarantine": incident_quarantine, "release": incident_release}
-        if action not in acts:
+        if action not in ("quarantine", "release"):
             raise InputInvalid("There is no such action. Nothing was changed.")
-        reason = reason_of(request)
-        made = acts[action](public_id=public_id, reason=reason, actor=self.principal, request_id=self.request_id)
+        out, reason = action == "quarantine", reason_of(request)
+        if out:
+            made = incident_quarantine(
+                public_id=public_id,
+                reason=reason,
+                actor=self.principal,
+                request_id=self.request_id,
+                consent=self.consent,
+            )
+        else:
+            made = incident_release(
+                public_id=public_id, reason=reason, actor=self.principal, request_id=self.request_id
+            )
         if not made.changed:
             return "Nothing had to change."
-        out = action == "quarantine"
         return f"Revision r{detail.revision} is {'out of' if out else 'back in'} service with the next build."
 
     def _page(self, detail: IncidentDetail, *, error: ControlPlaneError | None = None) -> HttpResponse:

@@ -3,11 +3,11 @@
 Denied by default: a page says in `needs` what each of its verbs needs, and a verb it does not name is refused.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views import View
@@ -15,10 +15,15 @@ from structlog.contextvars import get_contextvars
 
 from controlplane.accounts.principal import Principal, Role
 from controlplane.accounts.selectors import user_principal
+from controlplane.catalog.guarding import Consent, Loss, LossRefused
 from controlplane.catalog.rights import environment_visible, require
 from controlplane.catalog.selectors import EnvironmentState
+from controlplane.console.guarding import consent_of, loss_shown, question_of
 from controlplane.console.navigation import surroundings
 from controlplane.errors import ControlPlaneError
+
+PART: Final = "X-Parley-Part"
+"""A request header: only the part of the page that changes is wanted."""
 
 THEME_COOKIE: Final = "theme"
 THEMES: Final = ("auto", "light", "dark")  # the first is that of the device
@@ -29,10 +34,15 @@ class Page(View):
 
     A role in `needs` is needed in the environment of the path, or everywhere when the path has none; None is open to
     everybody who is signed in, and the page shows each what they may see.
+
+    A write that connected clients would lose something by is asked about: where the content of a page has LossRefused
+    for its `error`, the question is answered instead, which sends the same form again with what somebody typed. The
+    services read it from `consent`. `why`: the field by which forms of this page say why.
     """
 
     template: ClassVar[str]
     needs: ClassVar[Mapping[str, Role | None]] = {"GET": Role.VIEWER}
+    why: ClassVar[str] = ""
     http_method_names = ["get", "post", "head"]
     principal: Principal
     environment: EnvironmentState | None = None
@@ -69,6 +79,26 @@ class Page(View):
         """The id under which log and audit know this request."""
         return str(get_contextvars().get("request_id", ""))
 
+    @property
+    def consent(self) -> Consent:
+        """What the form says of a loss."""
+        return consent_of(self.request.POST, self.why)
+
+    @property
+    def repeated(self) -> QueryDict:
+        """What the question about a loss sends again: the form as it was sent."""
+        return self.request.POST
+
+    @property
+    def asks_again(self) -> str:
+        """The template of those of its fields that cannot be sent back, so that it has to ask for them again."""
+        return ""
+
+    @property
+    def leave(self) -> str:
+        """Where the question about a loss leads who does not mean it."""
+        return self.request.get_full_path()
+
     def may(self, role: Role) -> bool:
         """Whether whoever looks may act in this role here."""
         return self.principal.may(role, self.environment.key if self.environment is not None else None)
@@ -77,6 +107,11 @@ class Page(View):
         self, context: Mapping[str, object] | None = None, *, template: str = "", status: int = 200
     ) -> HttpResponse:
         """The page with this content."""
+        error = (context or {}).get("error")
+        if isinstance(error, LossRefused):
+            question = question_of(error.loss, self.principal, self.repeated, why=self.why)
+            context = {"question": question, "leave": self.leave, "asks_again": self.asks_again}
+            template = "console/loss.html"
         around = surroundings(self.request, self.principal, self.environment)
         shared = {
             "principal": self.principal,
@@ -97,6 +132,17 @@ class Page(View):
         answer = render(self.request, template, dict(context))
         answer.headers["Cache-Control"] = "private, no-store"
         return answer
+
+    def foreseen(self, dry_run: Callable[[], Loss]) -> HttpResponse:
+        """What connected clients would lose by a write that was only tried, or what is wrong with it, beside its form.
+
+        htmx puts in what is answered with 200 alone, and this is an answer whatever it says.
+        """
+        try:
+            found: dict[str, object] = {"shown": loss_shown(dry_run(), self.principal)}
+        except ControlPlaneError as error:
+            found = {"error": error}
+        return self.part("console/parts/foreseen.html", found)
 
     def refusal(self, error: ControlPlaneError) -> HttpResponse:
         """The page that says why not."""

@@ -5,6 +5,7 @@ from typing import Final
 from django.http import HttpRequest, QueryDict
 
 from controlplane.errors import InputInvalid, NotFound
+from xdscore.codes import shown
 
 MAX_REASON_CHARS: Final = 400
 _MAX_DIGITS: Final = 18  # within a 64-bit column
@@ -28,3 +29,12 @@ def number_of(given: QueryDict, field: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
         raise NotFound("What this is about does not exist. Nothing was changed.")
     return int(text)
+
+
+def whole_of(given: QueryDict, field: str, *, minimum: int, maximum: int) -> int:
+    """A whole number within bounds. Raises InputInvalid."""
+    text = given.get(field, "").strip()
+    if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and minimum <= int(text) <= maximum:
+        return int(text)
+    words = field.replace("_", " ")
+    raise InputInvalid(f"'{shown(text, 20)}' cannot be {words}: from {minimum} to {maximum:,}. Nothing was changed.")

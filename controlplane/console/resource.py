@@ -14,8 +14,9 @@ from controlplane.catalog.contents import contents_of_revisions
 from controlplane.catalog.link_trees import users_tree, uses_tree
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Revision
+from controlplane.catalog.rights import require
 from controlplane.catalog.selectors import resource_get, resource_list, resource_row, revision_list
-from controlplane.catalog.services import change_apply, resource_restore, secrets_read_record
+from controlplane.catalog.services import change_apply, change_plan, resource_restore, secrets_read_record
 from controlplane.catalog.values import ChangeMade, Delete, ResourceContent, finding_from_json
 from controlplane.clients.holders import holders_of
 from controlplane.console.pages import Page
@@ -76,10 +77,15 @@ class ResourcePage(Page):
 
     template = "resources/detail.html"
     needs = {"GET": Role.VIEWER, "POST": Role.EDITOR}
+    why = "message"
 
     def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:
-        """The tab that the question names."""
+        """The tab that the question names; for who is about to delete it, what that would take from clients."""
         kind, name = subject_of(request)
+        if request.GET.get("part") == "deletion":
+            require(self.principal, Role.EDITOR, environment_key)
+            deletion = [Delete(kind, name)]
+            return self.foreseen(lambda: change_plan(environment_key=environment_key, edits=deletion).loss)
         content = _content(environment_key, kind, name)
         tab = request.GET.get("tab", "current")
         if content is None or tab not in dict(TABS):
@@ -122,6 +128,7 @@ class ResourcePage(Page):
                 actor=self.principal,
                 message=message,
                 request_id=self.request_id,
+                consent=self.consent,
             )
         if not (number.isascii() and number.isdigit() and len(number) < 10):
             raise InputInvalid("The form names nothing to do. Nothing was changed.")
@@ -133,6 +140,7 @@ class ResourcePage(Page):
             actor=self.principal,
             message=message,
             request_id=self.request_id,
+            consent=self.consent,
         )
 
     def _current(self, kind: ResourceType, name: str) -> dict[str, object]:

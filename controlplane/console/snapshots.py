@@ -24,7 +24,7 @@ from controlplane.console.states import look_of_environment
 from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.snapshots.history import addresses_at, addresses_between
 from controlplane.snapshots.models import SnapshotRow
-from controlplane.snapshots.rollback import environment_rollback
+from controlplane.snapshots.rollback import environment_rollback, rollback_plan
 from controlplane.snapshots.selectors import snapshot_list
 from controlplane.status.environments import EnvironmentStatus
 from controlplane.status.selectors import environment_statuses
@@ -147,10 +147,13 @@ class RollbackPage(_DifferencesPage):
 
     template = "snapshots/rollback.html"
     needs = {"GET": Role.OPERATOR, "POST": Role.OPERATOR}
+    why = "reason"
 
     def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:
-        """What going back would change."""
+        """What going back would change, and what it would take from clients."""
         epoch = _epoch(request.GET.get("to", ""))
+        if request.GET.get("part") == "loss":
+            return self.foreseen(lambda: rollback_plan(environment_key=environment_key, to_epoch=epoch).loss)
         now = addresses_now(environment_key=environment_key)
         page = self._differing(now, addresses_at(environment_key=environment_key, epoch=epoch))
         context = {"to": epoch, "page": page, "error": error}
@@ -169,6 +172,7 @@ class RollbackPage(_DifferencesPage):
                 hold=request.POST.get("hold") == "1",
                 actor=self.principal,
                 request_id=self.request_id,
+                consent=self.consent,
             )
         except ControlPlaneError as error:
             return self.get(request, environment_key, error)

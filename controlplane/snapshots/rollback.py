@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.contents import addresses_now, contents_at
 from controlplane.catalog.guarding import NO_CONSENT, Consent
-from controlplane.catalog.services import change_apply
-from controlplane.catalog.values import ChangeMade, Delete, Edit, Put, ResourceContent
+from controlplane.catalog.services import change_apply, change_plan
+from controlplane.catalog.values import ChangeMade, ChangePlanned, Delete, Edit, Put, ResourceContent
 from controlplane.errors import InputInvalid
 from controlplane.snapshots.history import PastSnapshot, generation_at, snapshot_at
 from xdscore.findings import Finding
@@ -35,7 +35,7 @@ def environment_rollback(
     past = snapshot_at(environment_key=environment_key, epoch=to_epoch)
     return change_apply(
         environment_key=environment_key,
-        edits=[*_put_back(environment_key, past), *_taken_out(environment_key, past)],
+        edits=_edits(environment_key, past),
         actor=actor,
         message=f"roll back to snapshot {to_epoch}: {reason}"[:1000],
         hold=f"rolled back to snapshot {to_epoch}: {reason}"[:500] if hold else "",
@@ -43,6 +43,18 @@ def environment_rollback(
         request_id=request_id,
         consent=consent,
     )
+
+
+def rollback_plan(*, environment_key: str, to_epoch: int) -> ChangePlanned:
+    """What `environment_rollback` would do now, and what connected clients would lose by it. Raises what it would
+    raise, but for LossRefused.
+    """
+    past = snapshot_at(environment_key=environment_key, epoch=to_epoch)
+    return change_plan(environment_key=environment_key, edits=_edits(environment_key, past), overrides_hold=True)
+
+
+def _edits(environment_key: str, past: PastSnapshot) -> list[Edit]:
+    return [*_put_back(environment_key, past), *_taken_out(environment_key, past)]
 
 
 def _put_back(environment_key: str, past: PastSnapshot) -> list[Edit]:

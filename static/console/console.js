@@ -61,6 +61,13 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   shown.set(requestPath, serverResponse);
 });
 
+// What a form would do is not known any more once its question has no answer.
+for (const failed of ["htmx:sendError", "htmx:responseError"]) {
+  document.addEventListener(failed, ({ target }) => {
+    if (target.matches("[data-foreseen]")) target.textContent = "What clients would lose is not known at present: there was no answer.";
+  });
+}
+
 function closeMenus(except) {
   for (const menu of document.querySelectorAll("details.menu[open]")) if (menu !== except) menu.open = false;
 }

@@ -4,6 +4,7 @@ import pytest
 
 from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import GroupDraft, RuleDraft
+from controlplane.catalog.guarding import Consent
 from controlplane.catalog.models import Environment
 from controlplane.databases import READER
 from controlplane.explain.reach import reach_of
@@ -79,7 +80,8 @@ def test_reach__rules_of_groups__counts_clients_as_the_whole_table_does(environm
         (Effect.DENY, "pa*", "first"),
         (Effect.ALLOW, "pay", "nobody"),
     ):
-        rule_create(environment_key="default", draft=RuleDraft(effect, pattern, client_groups=(group,)), actor=DANA)
+        rule = RuleDraft(effect, pattern, client_groups=(group,))
+        rule_create(environment_key="default", draft=rule, actor=DANA, consent=Consent(1))
 
     reach = reach_of(environment_key="default", kind=CLUSTER, name="pay")
 

@@ -10,6 +10,7 @@ from django.test import Client
 from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.accounts.principal import SYSTEM, Role
+from controlplane.catalog.guarding import Consent
 from controlplane.catalog.models import Change
 from controlplane.databases import READER
 from tests.services.incidents.fleet import DANA, Fleet, publish, rebuild
@@ -63,7 +64,7 @@ def test_explain__denied_by_a_rule__names_the_rule_and_offers_the_grant_to_whom_
     admin: Client, person: Callable[..., Client], fleet: Fleet
 ) -> None:
     draft = RuleDraft(effect=Effect.DENY, pattern="pa*", message="ask the payments team")
-    rule = rule_create(environment_key="default", draft=draft, actor=SYSTEM)
+    rule = rule_create(environment_key="default", draft=draft, actor=SYSTEM, consent=Consent(3))
     rebuild()
 
     shown = page(admin, "/x?e=default&t=cluster&n=pay&c=node-2")

@@ -9,6 +9,7 @@ from django.test import Client
 from controlplane.access.services import rule_create
 from controlplane.access.values import RuleDraft
 from controlplane.accounts.principal import Role
+from controlplane.catalog.guarding import Consent
 from controlplane.catalog.models import Change
 from controlplane.clients.models import Client as Row
 from controlplane.databases import READER
@@ -46,7 +47,7 @@ def test_home__something_is_refused__says_so_first_and_each_number_leads_to_what
 def test_home__one_is_denied_and_nothing_is_refused__does_not_headline_that_all_is_well(admin: Client) -> None:
     one = Fleet(1)
     publish(cluster("pay"))
-    rule_create(environment_key="default", draft=RuleDraft(Effect.DENY, "pay"), actor=DANA)
+    rule_create(environment_key="default", draft=RuleDraft(Effect.DENY, "pay"), actor=DANA, consent=Consent(1))
     rebuild()
     one.buffer.learnt(one.streams[0], subscribed("pay"))
     one.accept()
@@ -58,7 +59,7 @@ def test_hold__stands_on_the_front_page_too_and_says_what_it_refuses__an_access_
     admin: Client, fleet: Fleet
 ) -> None:
     admin.post("/e/default", {"field": "hold", "reason": "freeze"})
-    rule_create(environment_key="default", draft=RuleDraft(Effect.DENY, "pay"), actor=DANA)
+    rule_create(environment_key="default", draft=RuleDraft(Effect.DENY, "pay"), actor=DANA, consent=Consent(3))
     with pytest.raises(Conflict):
         publish(cluster("pay", connect_timeout="9s"))
 

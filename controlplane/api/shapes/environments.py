@@ -9,6 +9,7 @@ from rest_framework.exceptions import ValidationError
 
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
 from controlplane.catalog.choices import QuarantinePolicy
+from controlplane.catalog.guarding import MAX_ACCESS_CLIENTS, MAX_OTHER_PERCENT
 from controlplane.catalog.models import DEFAULT_EFFECTS, ENVIRONMENT_KEY_PATTERN
 from controlplane.status.environments import Headline
 from xdscore.schema.content_policy import Stance
@@ -117,8 +118,8 @@ class ContentIn(StrictSerializer):
 class LossThresholdIn(StrictSerializer):
     """From how many losing clients on a write is refused without `accept_loss`; what is absent stays."""
 
-    access_clients = Whole(required=False, min_value=1, max_value=1_000_000_000, help_text=_ACCESS_CLIENTS_HELP)
-    other_percent = Whole(required=False, min_value=0, max_value=100, help_text=_OTHER_PERCENT_HELP)
+    access_clients = Whole(required=False, min_value=1, max_value=MAX_ACCESS_CLIENTS, help_text=_ACCESS_CLIENTS_HELP)
+    other_percent = Whole(required=False, min_value=0, max_value=MAX_OTHER_PERCENT, help_text=_OTHER_PERCENT_HELP)
 
 
 class LossThresholdOut(serializers.Serializer[Any]):

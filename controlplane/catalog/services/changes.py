@@ -104,11 +104,12 @@ def change_plan(
     prune: bool = False,
     base_generation: int | None = None,
     strict: bool = False,
+    overrides_hold: bool = False,
 ) -> ChangePlanned:
     """What `change_apply` would do now; raises what it would raise, but for LossRefused: what would be lost is part of
     the plan. Opens no transaction and leaves nothing behind.
     """
-    terms = Terms(owner, prune, base_generation, strict=strict)
+    terms = Terms(owner, prune, base_generation, strict=strict, overrides_hold=overrides_hold)
     prepared = prepare(edits, environment_key, terms)
     environment = Environment.objects.filter(key=environment_key).first()
     if environment is None:

@@ -1,0 +1,142 @@
+"""What a write would take from connected clients, for whoever looks; and the question that is asked before it is done.
+
+A loss may be of clients of several environments: who looks reads of those alone that they may see.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from django.http import QueryDict
+
+from controlplane.accounts.principal import Principal, Role
+from controlplane.catalog.guarding import NO_CONSENT, Consent, Loser, Loss, LostName
+from controlplane.catalog.selectors import environment_list, names_known
+from controlplane.clients.selectors import client_environments
+
+ACCEPTS: Final = "accept_loss"
+ASKED: Final = "asked_loss"
+_OWN: Final = (ACCEPTS, ASKED, "csrfmiddlewaretoken")
+_SHOWN: Final = 5  # names and clients; the rest is behind a click
+_MAX_DIGITS: Final = 9
+
+
+@dataclass(frozen=True, slots=True)
+class LossShown:
+    """A loss as somebody may read it: `who` and `names` are those of the loss that they may see."""
+
+    loss: Loss
+    who: tuple[Loser, ...]
+    names: tuple[LostName, ...]
+
+    @property
+    def kinds(self) -> tuple[tuple[str, int], ...]:
+        """The kinds of clients, those of most clients first."""
+        return tuple(sorted(self.loss.kinds.items(), key=lambda kind: (-kind[1], kind[0])))
+
+    @property
+    def first_names(self) -> tuple[LostName, ...]:
+        """Those that are read at once."""
+        return self.names[:_SHOWN]
+
+    @property
+    def other_names(self) -> tuple[LostName, ...]:
+        """Those behind a click."""
+        return self.names[_SHOWN:]
+
+    @property
+    def more_names(self) -> bool:
+        """Whether there are names that are not told."""
+        return self.loss.truncated or len(self.names) < len(self.loss.names)
+
+    @property
+    def first_who(self) -> tuple[Loser, ...]:
+        """Those that are read at once."""
+        return self.who[:_SHOWN]
+
+    @property
+    def more_clients(self) -> int:
+        """How many are not read at once."""
+        return self.loss.clients - len(self.first_who)
+
+    @property
+    def certain(self) -> int:
+        """How many surely lose something."""
+        return self.loss.clients - self.loss.doubtful
+
+
+def loss_shown(loss: Loss, principal: Principal) -> LossShown:
+    """The loss, for this principal."""
+    if principal.may(Role.VIEWER, None):
+        return LossShown(loss, loss.who, loss.names)
+    seen = principal.sees(state.key for state in environment_list())
+    homes = client_environments(ids=[each.client for each in loss.who])
+    known = names_known(environment_keys=seen, keys=[(each.type, each.name) for each in loss.names])
+    return LossShown(
+        loss,
+        tuple(each for each in loss.who if homes.get(each.client) in seen),
+        tuple(each for each in loss.names if (each.type, each.name) in known),
+    )
+
+
+def consent_of(given: QueryDict, why: str) -> Consent:
+    """What a form says of a loss. It is accepted by typing the number that was asked about and, where the form has a
+    field for it (`why`), by a reason.
+    """
+    if not _is_answered(given) or (why and not given.get(why, "").strip()):
+        return NO_CONSENT
+    return Consent(accept_loss=_number(given, ACCEPTS))
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Whether a loss is meant. `fields` is what the same form sends again; `problem` says why the answer before this
+    one was none; `why` is the name of the field that gives the reason, empty where there is none.
+    """
+
+    shown: LossShown
+    fields: tuple[tuple[str, str], ...]
+    problem: str
+    why: str
+    reason: str
+
+
+def question_of(loss: Loss, principal: Principal, given: QueryDict, *, why: str) -> Question:
+    """The question about this loss, after a form that sent `given`."""
+    return Question(
+        loss_shown(loss, principal),
+        tuple(_repeated(given.lists(), without=(*_OWN, why))),
+        _problem(loss, given),
+        why,
+        given.get(why, "") if why else "",
+    )
+
+
+def _repeated(fields: Iterable[tuple[str, list[str]]], *, without: Iterable[str]) -> Iterable[tuple[str, str]]:
+    return ((name, value) for name, values in fields if name not in without for value in values)
+
+
+def _problem(loss: Loss, given: Mapping[str, str]) -> str:
+    if ASKED not in given:
+        return ""
+    typed = given.get(ACCEPTS, "").strip()
+    if not typed:
+        return "Nothing was typed. Nothing was changed."
+    if not _is_answered(given):
+        return f"'{typed[:20]}' is not the number of clients that would lose something. Nothing was changed."
+    if loss.clients > _number(given, ACCEPTS):
+        return (
+            f"Meanwhile it is more clients: {loss.clients}, where it was {_number(given, ASKED)}. Nothing was changed."
+        )
+    return "Say why as well. Nothing was changed."
+
+
+def _is_answered(given: Mapping[str, str]) -> bool:
+    """Whether the number was typed that was asked for."""
+    return _number(given, ACCEPTS) == _number(given, ASKED) != 0
+
+
+def _number(given: Mapping[str, str], field: str) -> int:
+    """0 for what is none."""
+    text = given.get(field, "").strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else 0
