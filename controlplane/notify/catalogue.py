@@ -249,7 +249,7 @@ def _loss(kind: Kind, environment: str, said: Mapping[str, str], public_url: str
         f"{said.get('message', '')} Lost since {_moment(said.get('since', ''))}: {said.get('names', '')}. Who: "
         f"{said.get('who', '')}. Of these kinds: {said.get('kinds', '')}."
     )
-    return Wording(Severity.PAGE, title, text, f"{public_url}/changes/{change}#undo")
+    return Wording(Severity.PAGE, title, text, f"{public_url}/changes/{change}")
 
 
 def _quarantine(kind: Kind, environment: str, said: Mapping[str, str], public_url: str) -> Wording:

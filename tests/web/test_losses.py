@@ -48,7 +48,7 @@ def test_change__not_published_yet__warns_of_what_clients_lose(admin: Client, ch
 
     assert "alert-warning" in told
     assert "3 of 5 connected clients lose 2 names once this is published" in told
-    assert 'href="#undo"' in told
+    assert f'href="/changes/{change}/undo"' in told
     assert "/incidents/" not in told
 
 
@@ -67,7 +67,7 @@ def test_change__published__says_who_lost_what_and_leads_to_the_incident_and_the
     assert '<a class="foreign" href="/clients/c0000003">node-3</a>' in told
     assert "2 envoy 1.40, 1 grpc-go 1.70" in told
     assert f'href="/incidents/{incident}"' in told
-    assert 'href="#undo"' in told
+    assert f'href="/changes/{change}/undo"' in told
     assert '<div class="page-head mb-2"><span class="state state-bad">' in shown
     assert "<span>lost</span>" in shown
     assert "is refused by" not in shown
@@ -84,7 +84,7 @@ def test_change__taken_back__is_not_lost_any_more(admin: Client, change: str) ->
 
     assert "alert-danger" not in told
     assert "The incident tells what ended it." in told
-    assert "#undo" not in told
+    assert "Take it back" not in told
     assert f'href="/incidents/{incident}"' in told
 
 
@@ -124,7 +124,7 @@ def test_home__lost_and_refused__shows_the_loss_first_with_its_author_and_the_wa
     assert "What clients lost or refuse" in shown
     assert shown.index(f'href="/incidents/{incident}"') < shown.index(f'href="/incidents/{refused}"')
     assert "<b>3</b> of 5" in shown
-    assert f'<a href="/changes/{change}#undo">Take it back</a>' in shown
+    assert f'<a href="/changes/{change}/undo">Take it back</a>' in shown
     assert_harmless(shown)
 
 
@@ -145,7 +145,7 @@ def test_incident__of_a_loss__says_what_who_and_by_whom_and_offers_the_way_back_
     shown = page(admin, f"/incidents/{lost_now()}")
 
     assert "<h1>3 of 5 connected clients lost 2 names</h1>" in shown
-    assert f'href="/changes/{change}#undo"' in shown
+    assert f'href="/changes/{change}/undo"' in shown
     assert "“why”" in shown
     assert "/x?e=default&amp;t=cluster&amp;n=pay&amp;c=c0000001" in shown
     assert "node-3" in shown
@@ -193,7 +193,7 @@ def test_messages__say_what_was_lost_and_lead_to_the_change(admin: Client, chang
 
     shown = page(admin, "/messages")
 
-    assert f'/changes/{change}#undo">3 of 5 connected clients lost 2 names in &#x27;default&#x27;</a>' in shown
+    assert f'/changes/{change}">3 of 5 connected clients lost 2 names in &#x27;default&#x27;</a>' in shown
     assert "urgent" in shown
 
 

@@ -52,7 +52,7 @@ def test_notify__clients_lost_something__is_urgent_and_says_who_wrote_it_what_is
     body = json.loads(sent.body)
     assert (body["kind"], body["severity"]) == ("incident.opened", "page")
     assert body["title"] == "3 of 5 connected clients lost 2 names in 'default'"
-    assert body["link"] == f"{settings.PARLEY.public_url}/changes/{change}#undo"
+    assert body["link"] == f"{settings.PARLEY.public_url}/changes/{change}"
     for said in (
         "cluster 'pay' (3 clients), cluster 'other' (1 client).",
         "Who: node-1, node-2, node-3.",
