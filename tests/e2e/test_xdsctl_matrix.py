@@ -164,8 +164,8 @@ def world(xdsctl_server: Parley, tmp_path_factory: pytest.TempPathFactory) -> It
             lambda: [each for each in xdsctl("incidents", "list", "-o", "json").data if each["name"] == "m-refused"],
             within_s=START_S,
         )
-        last = parley.apply_and_publish(cluster("m", connect_timeout="2s"))
-        assert xdsctl("apply", "-f", files["good"], "--owner", "m-team").status == DONE
+        owned = xdsctl("apply", "-f", files["good"], "--owner", "m-team", "-o", "name")
+        last = parley.published(owned.out.strip())
         members = {
             "ads": ads,
             "envoy": envoy,
