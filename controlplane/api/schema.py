@@ -67,9 +67,7 @@ ACCEPT_LOSS: Final = _query(
     {"type": "integer", "minimum": 0, "default": 0},
     "Of how many connected clients it is accepted that they lose something: at least `loss.clients` of the refusal.",
 )
-DRY_RUN: Final = _query(
-    "dry_run", OpenApiTypes.BOOL, "Say what clients would lose, and leave nothing behind."
-)
+DRY_RUN: Final = _query("dry_run", OpenApiTypes.BOOL, "Say what clients would lose, and leave nothing behind.")
 GUARDED: Final = [DRY_RUN, ACCEPT_LOSS]
 PRECONDITIONS: Final = [
     _header("If-Match", 'Only if it is at this revision: `"r17"`, several of them, or `*`.'),
