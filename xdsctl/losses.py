@@ -56,14 +56,14 @@ def accepting(session: Session, accept_loss: int, send: Callable[[int | None], A
 
 def _refusal(session: Session, problem: JsonObject, accepted: int) -> CommandError:
     loss: JsonObject = problem["loss"]
-    first, *rest = loss_lines(loss)
+    first, *rest = foreseen_lines(loss)
     only = f" You accepted {accepted}." if accepted else ""
     again = command_again(session.arguments, loss["clients"])
     more = (*rest, f"To do it nevertheless: {again}")
     return CommandError(Exit.LOSS, f"{first}{only} Nothing was changed.", more=more, document=problem)
 
 
-def loss_lines(loss: JsonObject) -> tuple[str, ...]:
+def foreseen_lines(loss: JsonObject) -> tuple[str, ...]:
     """What clients would lose, by the API's `loss`; nothing where they lose nothing."""
     if not loss["clients"]:
         return ()
@@ -84,7 +84,7 @@ def dry_run_lines(loss: JsonObject | None) -> tuple[str, ...]:
     """The same for an apply that was only asked for; a server of the version before does not say (None)."""
     if loss is None:
         return ()
-    lines = loss_lines(loss)
+    lines = foreseen_lines(loss)
     return (*lines, f"'xdsctl apply' will ask for {_OPTION} {loss['clients']}.") if loss["asks"] else lines
 
 

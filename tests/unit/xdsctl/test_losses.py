@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.support.xdsctl import CONFLICT, DONE, LOSS, Said, Xdsctl
-from xdsctl.losses import command_again, dry_run_lines, loss_lines
+from xdsctl.losses import command_again, dry_run_lines, foreseen_lines
 
 REASON = ("--reason", "drill")
 WRITES = {
@@ -181,7 +181,7 @@ def test_write__more_clients_meanwhile__asks_again() -> None:
 
 
 def test_lines__doubt_and_more_names_than_are_told__say_so() -> None:
-    told = loss_lines(loss(2, connected=1, doubtful=1, truncated=True))
+    told = foreseen_lines(loss(2, connected=1, doubtful=1, truncated=True))
 
     assert told[0] == "2 of 1 connected client would lose something (10 envoy 1.40, 2 grpc-go 1.70)."
     assert told[1] == "Not certain: 1 of them, which are counted because nobody can know."
@@ -195,7 +195,7 @@ def test_dry_run__nothing_lost_or_not_known__says_nothing() -> None:
 
 def test_dry_run__below_and_at_the_threshold__says_whether_apply_asks() -> None:
     assert dry_run_lines(loss(2))[-1] == "'xdsctl apply' will ask for --accept-loss 2."
-    assert dry_run_lines(loss(2, asks=False)) == loss_lines(loss(2))
+    assert dry_run_lines(loss(2, asks=False)) == foreseen_lines(loss(2))
 
 
 @pytest.mark.parametrize(
