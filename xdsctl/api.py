@@ -20,6 +20,7 @@ _READ_S: Final = 90.0  # longer than the longest wait the server grants
 _TRIES: Final = 4
 _LONGEST_PAUSE_S: Final = 10.0
 _PREFIX: Final = "/api/v1"
+_LOSS: Final = "XDS3013"
 
 Parameters = Mapping[str, str | int | bool | Sequence[str] | None]
 
@@ -152,6 +153,8 @@ def _refusal(response: httpx.Response, server: str) -> CommandError:
     match response.status_code:
         case 400 | 404 | 405 | 410 | 413 | 415 | 422:
             exit_status = Exit.NO
+        case 409 if document.get("code") == _LOSS:
+            exit_status = Exit.LOSS
         case 409 | 412 | 428:
             exit_status = Exit.CONFLICT
         case 401:

@@ -33,9 +33,11 @@ EPILOG = (
     "A change, from file to fleet: 'xdsctl validate -f DIR', 'xdsctl diff -f DIR', 'xdsctl apply -f DIR -m WHY "
     "--wait', and back: 'xdsctl undo CHANGE --reason WHY' for that change alone, 'xdsctl rollout history' and 'xdsctl "
     "rollout undo --to EPOCH --reason WHY' for all resources.\n\n"
-    "Exit status: 0 done, 1 the answer is no, 2 wrong usage, 3 no answer from the server, 4 conflict, 5 time ran out."
+    "Exit status: 0 done, 1 the answer is no, 2 wrong usage, 3 no answer from the server, 4 conflict, 5 time ran out, "
+    "6 connected clients would lose something."
 )
 
+_ARGUMENTS = "xdsctl.arguments"
 _ENVIRONMENT_HELP = "The environment; the context's, else 'default'."
 _CONTEXT_HELP = "A context of 'xdsctl context list', instead of the one in use."
 
@@ -48,6 +50,7 @@ class _GlobalOptions(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Move them to the front."""
+        ctx.meta[_ARGUMENTS] = tuple(args)
         ours: list[str] = []
         theirs: list[str] = []
         rest = iter(args)
@@ -114,7 +117,8 @@ def root(  # noqa: PLR0913, PLR0917 - each is an option of the command line
 
     These options may stand anywhere on the command line.
     """
-    ctx.obj = Session(Printer(output, color=not no_color, quiet=quiet), Context(server, token, environment), context)
+    printer = Printer(output, color=not no_color, quiet=quiet)
+    ctx.obj = Session(printer, Context(server, token, environment), context, ctx.meta[_ARGUMENTS])
 
 
 for _module in (

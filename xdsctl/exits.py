@@ -20,6 +20,7 @@ class Exit(IntEnum):
     NO_ANSWER = 3  # network, authentication, a fault of the server: worth trying again
     CONFLICT = 4  # a moved base, a hold, a lost If-Match: look again first
     UNDECIDED = 5  # time ran out, or nobody can know
+    LOSS = 6  # connected clients would lose something, and nobody said that this is meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +46,21 @@ class Remark:
 
 
 class CommandError(Exception):
-    """A command that cannot go on: one sentence, what else is known, and the exit status."""
+    """A command that cannot go on: one sentence, `more` lines about it, what else is known, and the exit status."""
 
     def __init__(
-        self, exit_status: Exit, text: str, *, remarks: Sequence[Remark] = (), document: JsonObject | None = None
+        self,
+        exit_status: Exit,
+        text: str,
+        *,
+        more: Sequence[str] = (),
+        remarks: Sequence[Remark] = (),
+        document: JsonObject | None = None,
     ) -> None:
         super().__init__(text)
         self.exit_status = exit_status
         self.text = text
+        self.more = tuple(more)
         self.remarks = tuple(remarks)
         # What a program may read of it, where the server sent something.
         self.document = document
@@ -74,8 +82,9 @@ class NoAnswerError(CommandError):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a command that was carried out ended, with a sentence for standard error."""
+    """How a command that was carried out ended, with a sentence and `more` lines for standard error."""
 
     exit_status: Exit = Exit.DONE
     text: str = ""
     remarks: tuple[Remark, ...] = field(default=())
+    more: tuple[str, ...] = ()

@@ -125,7 +125,8 @@ class Printer:
     def outcome(self, outcome: Outcome) -> None:
         """How the command ended."""
         self.remarks(outcome.remarks)
-        self.say(outcome.text)
+        for line in (outcome.text, *outcome.more):
+            self.say(line)
 
     def error(self, error: CommandError) -> None:
         """Why the command did not go on: never hidden, and as data too where a program reads."""
@@ -134,6 +135,17 @@ class Printer:
         self.remarks(error.remarks)
         label = "usage" if error.exit_status is Exit.USAGE else "error"
         self._write(self._err, f"{label}: {error.text}", word=label)
+        for line in error.more:
+            self._write(self._err, line)
+
+    def ask(self, told: Iterable[str], question: str) -> str | None:
+        """The line that the person at the terminal types when asked; None where nobody sits at one."""
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return None
+        for line in told:
+            self._write(self._err, line)
+        self._err.print(Text(harmless(question)), end=" ")
+        return sys.stdin.readline().strip()
 
     def remarks(self, remarks: Iterable[Remark]) -> None:
         """Findings: a line each on standard error, or annotations on standard output."""

@@ -19,8 +19,10 @@ P = ParamSpec("P")
 class Session:
     """One run of xdsctl."""
 
-    def __init__(self, printer: Printer, options: Context, context_name: str) -> None:
+    def __init__(self, printer: Printer, options: Context, context_name: str, arguments: tuple[str, ...] = ()) -> None:
         self.printer = printer
+        # As they were typed, to say how to do it again.
+        self.arguments = arguments
         self._options = options
         self._context_name = context_name
         self._api: Api | None = None

@@ -191,14 +191,13 @@ _NAMED = 3
 
 def loss_foretold(loss: Loss, environment: str) -> str:
     """Who would lose what, as one sentence."""
-    clients = "client" if loss.clients == 1 else "clients"
     named = ", ".join(f"{each.type} '{each.name}'" for each in loss.names[:_NAMED])
     more = len(loss.names) - _NAMED
     others = f" and {'more than ' if loss.truncated else ''}{more} more" if more > 0 else ""
     what = f"{named}{others}" if named else "what they have"
     doubt = f" (of {loss.doubtful} of them it is not certain)" if loss.doubtful else ""
     return (
-        f"{loss.clients} of {loss.connected} connected {clients} of '{environment}'{doubt} would lose {what}."
+        f"{loss.clients} of {loss.connected} connected clients of '{environment}'{doubt} would lose {what}."
         if loss.connected != 1
         else f"The one connected client of '{environment}'{doubt} would lose {what}."
     )

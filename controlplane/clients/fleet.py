@@ -108,7 +108,7 @@ class Fleet:
         if known is None:
             known = self._asks[text] = tuple(
                 Ask(word, wildcard == "1", self.names[name_set])
-                for word, wildcard, name_set in (part.split(":") for part in text.split(","))
+                for word, wildcard, name_set in (part.split(":") for part in text.split(",") if part)
                 if word in by_word and name_set in self.names
             )
         return known

@@ -1,7 +1,9 @@
 #!/bin/sh
 # Bring a folder of manifests to the fleet: validate, show the difference, apply what was shown, wait for the clients,
 # and go back if they refuse it. Ends with xdsctl's exit status: 0 taken, 1 refused (and rolled back), 3 no answer from
-# the server, 4 somebody else changed something meanwhile, 5 undecided when the time was up.
+# the server, 4 somebody else changed something meanwhile, 5 undecided when the time was up, 6 connected clients would
+# lose something: nothing was changed. Look at what was shown; if it is meant, run it again with ACCEPT_LOSS=N, the number
+# of clients that was named.
 #
 #   XDSCTL_SERVER=https://parley.example XDSCTL_TOKEN=… deploy/ci/rollout.sh FOLDER OWNER MESSAGE
 set -eu
@@ -11,7 +13,7 @@ if [ $# -ne 3 ]; then
     exit 2
 fi
 folder=$1 owner=$2 message=$3
-: "${TIMEOUT:=5m}" "${FORMAT:=table}"
+: "${TIMEOUT:=5m}" "${FORMAT:=table}" "${ACCEPT_LOSS:=0}"
 
 xdsctl validate -f "$folder" -o "$FORMAT"
 
@@ -28,12 +30,12 @@ esac
 
 taken=0
 xdsctl apply -f "$folder" --owner "$owner" --prune --base-epoch "${base:-0}" --message "$message" \
-    --wait --timeout "$TIMEOUT" -o "$FORMAT" || taken=$?
+    --accept-loss "$ACCEPT_LOSS" --wait --timeout "$TIMEOUT" -o "$FORMAT" || taken=$?
 
 # Only a refusal is undone. Without an answer, or without a decision, nobody knows that going back would help.
 if [ "$taken" -eq 1 ] && [ -n "$base" ]; then
     echo "The fleet refuses it; back to epoch $base." >&2
     xdsctl rollout undo --to "$base" --reason "refused by clients: $message" --no-hold --wait --timeout "$TIMEOUT" \
-        --quiet >&2 || echo "The way back failed as well; look at 'xdsctl incidents list'." >&2
+        --quiet >&2 || echo "The way back was not taken; see above, and 'xdsctl incidents list'." >&2
 fi
 exit "$taken"

@@ -8,6 +8,7 @@ import pytest
 from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
+from controlplane.catalog.guarding import Consent
 from controlplane.catalog.services import change_apply, environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy, Put
 from controlplane.databases import READER
@@ -58,10 +59,11 @@ def rung(document: Any, number: int) -> str:
     return str(document["rungs"][number - 1]["text"])
 
 
-def ruled(effect: Effect, pattern: str, *groups: str, message: str = "") -> str:
-    """Make a rule; how sentences call it."""
+def ruled(effect: Effect, pattern: str, *groups: str, losing: int, message: str = "") -> str:
+    """Make a rule by which as many clients lose something; how sentences call it."""
     draft = RuleDraft(effect, pattern, client_groups=groups, message=message)
-    return f"Rule {rule_create(environment_key='default', draft=draft, actor=SYSTEM).id}"
+    made = rule_create(environment_key="default", draft=draft, actor=SYSTEM, consent=Consent(accept_loss=losing))
+    return f"Rule {made.id}"
 
 
 def test_explain__served_and_acknowledged__yes(api: Caller, fleet: Fleet) -> None:
@@ -84,7 +86,7 @@ def test_explain__denied_to_its_group__no_with_the_rule_and_the_text_clients_rea
     publish(cluster("pay"))
     group = GroupDraft("second", (Selector(node_id="node-2"),), Trust.DECLARED)
     group_create(environment_key="default", draft=group, actor=SYSTEM)
-    rule = ruled(Effect.DENY, "pay*", "second", message="ask the payments team")
+    rule = ruled(Effect.DENY, "pay*", "second", losing=1, message="ask the payments team")
     rebuild()
     fleet.accept(held("pay", 1), who=slice(1))
 
@@ -103,7 +105,7 @@ def test_explain__secret_that_no_rule_names__no_in_definite_words_whatever_the_d
     api: Caller, fleet: Fleet, default: str
 ) -> None:
     api.patch("environments/default", {"default_effect": default})
-    ruled(Effect.ALLOW, "*")
+    ruled(Effect.ALLOW, "*", losing=0)
     publish(tls_secret("key", "first"))
 
     there, absent = asked(api, "key", word="secret"), asked(api, "no-such-key", word="secret")
@@ -123,7 +125,7 @@ def test_explain__secret_that_no_rule_names__no_in_definite_words_whatever_the_d
 
 def test_explain__hidden__no_and_clients_are_told_it_was_never_published(api: Caller, fleet: Fleet) -> None:
     publish(cluster("pay"))
-    rule = ruled(Effect.HIDE, "pay")
+    rule = ruled(Effect.HIDE, "pay", losing=2)
     rebuild()
 
     document = asked(api)
@@ -145,7 +147,7 @@ def test_explain__never_published__no_with_near_names(api: Caller, fleet: Fleet)
 
 def test_explain__deleted__no_with_who_did_it(api: Caller, fleet: Fleet) -> None:
     publish(cluster("pay"), cluster("other"))
-    change = publish(delete=("pay",))
+    change = publish(delete=("pay",), losing=2)
 
     document = asked(api)
 
@@ -297,7 +299,7 @@ def test_explain__rule_for_a_group_by_metadata__cannot_know(api: Caller, fleet: 
     fleet.accept(held("pay", 1))
     group = GroupDraft("canary", (Selector(metadata={"tier": "canary"}),), Trust.DECLARED)
     group_create(environment_key="default", draft=group, actor=SYSTEM)
-    rule = ruled(Effect.DENY, "pay", "canary")
+    rule = ruled(Effect.DENY, "pay", "canary", losing=2)
     rebuild()
 
     document = asked(api)
@@ -316,7 +318,7 @@ def test_explain__saved_and_not_built__says_that_it_waits(api: Caller, fleet: Fl
 def test_explain__at_an_earlier_epoch__by_the_snapshot_of_then(api: Caller, fleet: Fleet) -> None:
     publish(cluster("other"))
     publish(cluster("pay"))
-    ruled(Effect.DENY, "other")
+    ruled(Effect.DENY, "other", losing=2)
     rebuild()
 
     assert asked(api, more="&at=1")["answer"] == "no"

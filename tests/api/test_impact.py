@@ -27,7 +27,7 @@ def api() -> Caller:
 
 def test_dry_run__put_and_deletion__who_would_be_sent_what_and_who_would_lose(api: Caller) -> None:
     rule = {"pattern": "cart", "effect": "deny", "client_groups": ["core"]}
-    api.post("environments/default/rules", rule)
+    assert api.post("environments/default/rules?accept_loss=1", rule).status == 201
     body = {
         "resources": [cluster("pay", connect_timeout="9s")],
         "delete": [{"type": "cluster", "name": "cart"}],

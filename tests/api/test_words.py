@@ -11,6 +11,7 @@ from pytest_django.fixtures import Settings
 from controlplane.access.services import rule_create
 from controlplane.access.values import RuleDraft
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
+from controlplane.catalog.guarding import Consent
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.clients.clock import database_now
@@ -177,7 +178,8 @@ def test_report__refused__agrees_with_who_says_so_and_not_with_who_runs_it(api: 
 
 
 def test_report__denied_and_kept__says_that_it_has_it_still(api: Caller, fleet: Fleet) -> None:
-    rule_create(environment_key="default", draft=RuleDraft(Effect.DENY, "pay"), actor=DANA)
+    draft, consent = RuleDraft(Effect.DENY, "pay"), Consent(accept_loss=2)
+    rule_create(environment_key="default", draft=draft, actor=DANA, consent=consent)
     rebuild()
     fleet.accept(held("cart", 1))
 

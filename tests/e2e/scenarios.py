@@ -34,7 +34,7 @@ def envoy_follows_changes(parley: Parley, directory: Path, api_type: str, *, ads
         parley.apply_and_publish(endpoints(name, green))
         eventually(lambda: proxy.get(port), lambda body: body == "green", within_s=10)
 
-        parley.apply_and_publish(delete=[{"type": "listener", "name": name}])
+        parley.apply_and_publish(delete=[{"type": "listener", "name": name}], losing=1)
         eventually(lambda: _refused(proxy.get, port), within_s=20)
         assert proxy.stat("cluster_manager.cds.update_rejected") == 0
         assert proxy.stat("listener_manager.lds.update_rejected") == 0
@@ -92,7 +92,7 @@ def rules_decide_what_a_grpc_client_reads(parley: Parley, *, ads_port: int) -> N
 
         parley.call("PATCH", path, {"enabled": False})
         eventually(outcome, lambda got: got.code == "OK", within_s=3)
-        parley.call("PATCH", path, {"enabled": True})
+        assert parley.call("PATCH", f"{path}?accept_loss=1", {"enabled": True}).status == 200
         eventually(outcome, lambda got: "XDS2103" in got.text, within_s=3)
         parley.call("DELETE", path)
         eventually(outcome, lambda got: got.code == "OK", within_s=3)

@@ -14,6 +14,7 @@ import yaml
 from tests.support.envoy import envoy
 from tests.support.manifests import cluster
 from tests.support.stack import ROOT, Parley, running_up
+from tests.support.waiting import eventually
 
 # A start, a real Envoy and some twenty runs of xdsctl, one after the other.
 pytestmark = pytest.mark.timeout(240)
@@ -28,7 +29,7 @@ def parley(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parley]:
         yield running
 
 
-def rollout(parley: Parley, folder: Path, message: str) -> "subprocess.CompletedProcess[str]":
+def rollout(parley: Parley, folder: Path, message: str, **more: str) -> "subprocess.CompletedProcess[str]":
     program = folder.parent / "bin" / "xdsctl"
     program.parent.mkdir(exist_ok=True)
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m xdsctl "$@"\n')
@@ -39,6 +40,7 @@ def rollout(parley: Parley, folder: Path, message: str) -> "subprocess.Completed
         "XDSCTL_SERVER": f"http://127.0.0.1:{parley.web_port}",
         "XDSCTL_TOKEN": parley.token,
         "TIMEOUT": "45s",
+        **more,
     }
     return subprocess.run(
         [SCRIPT, folder, "team-a", message], env=variables, capture_output=True, text=True, timeout=110, check=False
@@ -78,6 +80,31 @@ def test_rollout__mistake__1_with_the_line_and_nothing_applied(parley: Parley, t
     assert said.returncode == 1
     assert "bad.yaml:2:1: error XDS" in said.stderr
     assert parley.call("GET", "/environments/default/resources/cluster/bad").status == 404
+
+
+def test_rollout__takes_what_a_client_has__6_and_nothing_changed_until_it_is_accepted(
+    parley: Parley, tmp_path: Path
+) -> None:
+    folder = tmp_path / "manifests"
+    folder.mkdir()
+    (folder / "kept.yaml").write_text(yaml.safe_dump(cluster("kept")))
+    (folder / "gone.yaml").write_text(yaml.safe_dump(cluster("gone")))
+    assert rollout(parley, folder, "both").returncode == 0
+    (folder / "gone.yaml").unlink()
+    gone = {"delete": [{"type": "cluster", "name": "gone"}]}
+    with envoy(tmp_path, ads_port=parley.ads_port, node_id="loser", api_type="GRPC"):
+        dry_run = "/environments/default/apply?dry_run=true"
+        eventually(lambda: parley.call("POST", dry_run, gone).body["loss"]["clients"], (1).__eq__, within_s=20)
+
+        refused = rollout(parley, folder, "prune")
+        after = parley.call("GET", "/environments/default/resources/cluster/gone").status
+        accepted = rollout(parley, folder, "prune", ACCEPT_LOSS="1")
+
+    assert (refused.returncode, after) == (6, 200), refused.stderr
+    assert "'xdsctl apply' will ask for --accept-loss 1." in refused.stderr
+    assert "What: cluster/gone (1)\nWho: loser (envoy " in refused.stderr
+    assert accepted.returncode == 0, accepted.stderr
+    assert parley.call("GET", "/environments/default/resources/cluster/gone").status == 404
 
 
 def test_workflow__is_yaml_and_calls_what_is_there() -> None:

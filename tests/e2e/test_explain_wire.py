@@ -151,7 +151,7 @@ def _happen(parley: Parley, planes: DataPlanes) -> dict[str, dict[tuple[str, str
     held = {"gone": _decided(gone)}
     gone.leave()
     assert _decided(edge)["cluster", "deleted"].state == "acked"
-    parley.apply_and_publish(delete=[{"type": "cluster", "name": "deleted"}])
+    parley.apply_and_publish(delete=[{"type": "cluster", "name": "deleted"}], losing=1)
     _quarantine(parley, "quarantined")
     # Whoever starts now is told of the quarantine, and never asks for what is published.
     late = planes.start("late", CLUSTER, variant=Variant.DELTA)

@@ -173,9 +173,8 @@ def test_inspect__client_cut_off_or_told_no__differs_since_then_until_it_is_as_b
     # policy that Envoy takes and gRPC refuses.
     gone = {"type": "listener", "name": "xds-gone"}
     maglev = cluster("pay", eds=True, lb_policy="MAGLEV")
-    parley.apply_and_publish(
-        cluster("plain", connect_timeout="9s"), maglev, endpoints("pay", 9000, 9001), delete=[gone]
-    )
+    changed = (cluster("plain", connect_timeout="9s"), maglev, endpoints("pay", 9000, 9001))
+    parley.apply_and_publish(*changed, delete=[gone], losing=2)
     eventually(lambda: not client_of(parley, "cut")["connected"], within_s=10)
     time.sleep(SETTLED_S)
 

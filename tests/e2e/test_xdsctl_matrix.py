@@ -27,6 +27,7 @@ from tests.support.waiting import eventually
 from tests.support.xdsctl import (
     CONFLICT,
     DONE,
+    LOSS,
     NO,
     NO_ANSWER,
     UNDECIDED,
@@ -51,6 +52,7 @@ ROWS: Mapping[str, Mapping[int, str]] = {
         NO: "-f {bad}",
         CONFLICT: "-f {changed} --base-epoch {epoch}",
         UNDECIDED: "-f {changed} --wait --timeout 0ms",
+        LOSS: "-f {alone} --owner m-team --prune",
     },
     "bootstrap": {DONE: "grpc --client me", NO: "grpc --client me -e nowhere"},
     "clients describe": {DONE: "m-reader", NO: "nobody"},
@@ -60,7 +62,7 @@ ROWS: Mapping[str, Mapping[int, str]] = {
     "context remove": {DONE: "spare", USAGE: "elsewhere"},
     "context set": {DONE: "spare --url http://127.0.0.1:1"},
     "context use": {DONE: "there", USAGE: "elsewhere"},
-    "delete": {DONE: "cluster m-doomed", NO: "cluster nobody", CONFLICT: "cluster m -e held"},
+    "delete": {DONE: "cluster m-doomed", NO: "cluster nobody", CONFLICT: "cluster m -e held", LOSS: "cluster m"},
     "describe": {DONE: "cluster m", NO: "cluster nobody"},
     "diff": {DONE: "-f {good}", NO: "-f {changed}"},
     "doctor": {DONE: "", NO: "--token nonsense"},
@@ -98,6 +100,7 @@ ROWS: Mapping[str, Mapping[int, str]] = {
         DONE: "--to {last} --reason again --no-hold",
         NO: "--to 999999 --reason again",
         UNDECIDED: "--to {epoch} --reason again --no-hold --wait --timeout 0ms",
+        LOSS: "--to {before} --reason again",
     },
     "rollout release": {DONE: "", NO: "-e nowhere"},
     "snapshot export": {DONE: "{epoch}", NO: "999999"},
@@ -105,6 +108,7 @@ ROWS: Mapping[str, Mapping[int, str]] = {
         DONE: "{undoable} --reason again",
         NO: "00000000-0000-0000-0000-000000000000 --reason again",
         CONFLICT: "{change} --reason again",  # what it wrote was written again since
+        LOSS: "{kept} --reason again",
         UNDECIDED: "{unanswered} --reason again --wait --timeout 0ms",
     },
     "validate": {DONE: "-f {good}", NO: "-f {bad}"},
@@ -144,9 +148,11 @@ class World:
 @pytest.fixture(scope="module")
 def world(xdsctl_server: Parley, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     parley, folder = xdsctl_server, tmp_path_factory.mktemp("matrix")
-    xdsctl = xdsctl_for(parley, folder)
+    xdsctl, files = xdsctl_for(parley, folder), _files(folder)
     singles = [cluster(name) for name in ("m", "m-edited", "m-refused", "m-doomed")]
     tree = [api_listener("m", "m-routes"), route("m-routes", "m-eds"), cluster("m-eds", eds=True)]
+    before = parley.apply_and_publish(cluster("m-before"))
+    kept = parley.apply_and_publish(cluster("m-kept"))
     first = parley.apply_and_publish(*singles, *tree, endpoints("m-eds", 9000))
     for key, effect in (("held", "allow"), ("shut", "deny")):
         assert parley.call("POST", "/environments", {"key": key, "default_effect": effect}).status == 201
@@ -155,7 +161,7 @@ def world(xdsctl_server: Parley, tmp_path_factory: pytest.TempPathFactory) -> It
     for name in ("spare", "there"):
         assert xdsctl("context", "set", name, "--url", f"http://127.0.0.1:{parley.web_port}").status == DONE
     ads = f"127.0.0.1:{parley.ads_port}"
-    with watching(parley, "m-reader", "m") as reader, dumping("m-reader") as envoy:
+    with watching(parley, "m-reader", "m", "m-kept") as reader, dumping("m-reader") as envoy:
         # These two come, say what they have to say, and leave.
         at_once = ("--ads", ads, "--once", "--node")
         assert xdsctl("watch", "cluster", "m", *at_once, "m-gone").status == DONE
@@ -168,17 +174,20 @@ def world(xdsctl_server: Parley, tmp_path_factory: pytest.TempPathFactory) -> It
             within_s=START_S,
         )
         undoable = parley.apply(cluster("m-undone"))
-        last = parley.apply_and_publish(cluster("m", connect_timeout="2s"))
+        owned = xdsctl("apply", "-f", files["good"], "--owner", "m-team", "-o", "name")
+        last = parley.published(owned.out.strip())
         members = {
             "ads": ads,
             "envoy": envoy,
             "change": first["id"],
             "undoable": undoable,
+            "kept": kept["id"],
+            "before": str(before["epoch"]),
             "epoch": str(first["epoch"]),
             "last": str(last["epoch"]),
             "incident": incident["id"],
             "token": parley.token,
-            **_files(folder),
+            **files,
         }
         yield World(xdsctl, members, reader)
 
@@ -210,6 +219,7 @@ def _files(folder: Path) -> dict[str, str]:
         "good": yaml.safe_dump(cluster("m", connect_timeout="2s")),
         "changed": yaml.safe_dump(cluster("m", connect_timeout="3s")),
         "bad": yaml.safe_dump({**cluster("m"), "conect_timeout": "1s"}),
+        "alone": yaml.safe_dump(cluster("m-alone")),
         "cases": yaml.safe_dump({"cases": [case]}),
         # Each time something else.
         "editor": '#!/bin/sh\nsed -i "s/connect_timeout: .*/connect_timeout: $(date +%s)s/" "$1"\n',

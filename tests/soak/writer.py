@@ -15,7 +15,7 @@ _HERE = "/environments/default"
 _FEWEST, _MOST = 20, 40
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 0.8
 _READY_S = 60
-_ACCEPTED, _OK, _CREATED, _NOT_FOUND = 202, 200, 201, 404
+_ACCEPTED, _OK, _CREATED, _NOT_FOUND, _CONFLICT = 202, 200, 201, 404, 409
 _PORTS: Final = {FLAPPING: 1, GUARDED: 2}
 
 
@@ -121,10 +121,16 @@ class Writer:
         return answer is not None and answer.status == _ACCEPTED
 
     def _call(self, method: str, path: str, body: object) -> Answer | None:
-        """The answer, or None when there is none: nobody listens, or the connection ended first."""
+        """The answer, or None when there is none: nobody listens, or the connection ended first. What clients lose by
+        the change is meant.
+        """
         self.done += 1
         try:
             answer = self._parley.call(method, path, body)
+            # More clients may have come meanwhile.
+            while answer.status == _CONFLICT and "loss" in answer.body:
+                accepted = answer.body["loss"]["clients"]
+                answer = self._parley.call(method, f"{path}?accept_loss={accepted}", body)
         except (OSError, HTTPException):
             answer = None
         self.refused += answer is None or answer.status >= 300

@@ -103,11 +103,16 @@ class Parley:
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name} ", f"{name}{{")))
 
     def apply(
-        self, *resources: object, delete: list[dict[str, str]] | None = None, environment: str = "default"
+        self,
+        *resources: object,
+        delete: list[dict[str, str]] | None = None,
+        environment: str = "default",
+        losing: int = 0,
     ) -> str:
-        """Apply and return the change's id."""
+        """Apply and return the change's id. `losing`: as many clients may lose something."""
         body = {"resources": list(resources), "delete": delete or [], "message": "test"}
-        answer = self.call("POST", f"/environments/{environment}/apply", body)
+        accepted = f"?accept_loss={losing}" if losing else ""  # the version before does not know it
+        answer = self.call("POST", f"/environments/{environment}/apply{accepted}", body)
         assert answer.status == 202, answer
         return str(answer.body["id"])
 
@@ -120,10 +125,14 @@ class Parley:
         return eventually(look, lambda found: found["state"] != "saved", within_s=within_s)
 
     def apply_and_publish(
-        self, *resources: object, delete: list[dict[str, str]] | None = None, environment: str = "default"
+        self,
+        *resources: object,
+        delete: list[dict[str, str]] | None = None,
+        environment: str = "default",
+        losing: int = 0,
     ) -> dict[str, Any]:
         """Apply, and wait for the snapshot."""
-        return self.published(self.apply(*resources, delete=delete, environment=environment))
+        return self.published(self.apply(*resources, delete=delete, environment=environment, losing=losing))
 
 
 def _answer(status: int, body: bytes, headers: Mapping[str, str]) -> Answer:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from tests.support.stack import Parley
 from xdsctl.app import app
 
-DONE, NO, USAGE, NO_ANSWER, CONFLICT, UNDECIDED = range(6)
+DONE, NO, USAGE, NO_ANSWER, CONFLICT, UNDECIDED, LOSS = range(7)
 
 
 @dataclass(frozen=True)

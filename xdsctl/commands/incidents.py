@@ -6,8 +6,9 @@ import typer
 
 from xdsctl.exits import JsonObject, Outcome
 from xdsctl.follow import incident_sentence, is_loss, loss_lines
+from xdsctl.losses import AcceptLoss, accepting
 from xdsctl.output import Column, ago
-from xdsctl.session import command, session_of
+from xdsctl.session import Session, command, session_of
 
 Incident = Annotated[str, typer.Argument(metavar="INCIDENT", help="The incident's id.")]
 Reason = Annotated[str, typer.Option(help="Why; kept with the change.")]
@@ -88,15 +89,20 @@ def archive(ctx: typer.Context, incident: Incident) -> Outcome:
 
 
 @command
-def quarantine(ctx: typer.Context, incident: Incident, reason: Reason) -> Outcome:
+def quarantine(ctx: typer.Context, incident: Incident, reason: Reason, accept_loss: AcceptLoss = 0) -> Outcome:
     """Publish the last acknowledged revision in place of the refused one."""
-    return _done(ctx, incident, "quarantine", reason)
+    path, body = f"/incidents/{incident}/quarantine", {"reason": reason}
+    session = session_of(ctx)
+    return _done(
+        session, accepting(session, accept_loss, lambda accepted: session.api.post(path, body, accept_loss=accepted))
+    )
 
 
 @command
 def release(ctx: typer.Context, incident: Incident, reason: Reason) -> Outcome:
     """Publish the refused revision again."""
-    return _done(ctx, incident, "release", reason)
+    session = session_of(ctx)
+    return _done(session, session.api.post(f"/incidents/{incident}/release", {"reason": reason}))
 
 
 def _state(ctx: typer.Context, incident: str, state: str) -> Outcome:
@@ -106,9 +112,7 @@ def _state(ctx: typer.Context, incident: str, state: str) -> Outcome:
     return Outcome()
 
 
-def _done(ctx: typer.Context, incident: str, action: str, reason: str) -> Outcome:
-    session = session_of(ctx)
-    made = session.api.post(f"/incidents/{incident}/{action}", {"reason": reason})
+def _done(session: Session, made: JsonObject) -> Outcome:
     session.printer.document(made, lambda: f"change {made['id']}" if made.get("id") else "unchanged")
     return Outcome(text="" if made.get("id") else "It was so already.")
 

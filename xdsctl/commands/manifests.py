@@ -10,6 +10,7 @@ from xdscore.schema import Refused, parse
 from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, Remark
 from xdsctl.files import Manifests, manifests_read, remark_in
 from xdsctl.follow import Tolerance, follow
+from xdsctl.losses import AcceptLoss, accepting, dry_run_lines
 from xdsctl.output import Column, Format, remark_json
 from xdsctl.session import Session, command, session_of
 
@@ -29,7 +30,6 @@ BaseEpoch = Annotated[
 
 _DRY_RUN_HELP: Final = "'server': say what would change, and for which clients, and do nothing."
 _ORDER: Final = ("note", "warning", "error")
-_MAX_LOSING_SHOWN: Final = 3  # clients, and resources of each; -o json of diff has them all
 _EDIT_COLUMNS: Final = (
     Column("ACTION", lambda row: row["action"]),
     Column("TYPE", lambda row: row["type"]),
@@ -88,7 +88,7 @@ def diff(ctx: typer.Context, filename: Files, owner: Owner = "", prune: Prune = 
     """Show what an apply would change.
 
     As a patch; with -o json field by field. Then how many clients of which groups would be sent something different,
-    and who would lose what they have. Exit status 1 when there are differences.
+    and who would lose what. Exit status 1 when there are differences.
     """
     session = session_of(ctx)
     manifests = manifests_read(filename)
@@ -101,7 +101,8 @@ def diff(ctx: typer.Context, filename: Files, owner: Owner = "", prune: Prune = 
         session.printer.document(planned, lambda: "".join(each["text"] for each in edits).rstrip("\n"))
     if not edits:
         return Outcome(text="No difference.", remarks=remarks)
-    return Outcome(Exit.NO, f"{_resources(len(edits))} would change. {impact_text(planned['impact'])}", remarks)
+    text = f"{_resources(len(edits))} would change. {impact_text(planned['impact'])}"
+    return Outcome(Exit.NO, text, remarks, dry_run_lines(planned.get("loss")))
 
 
 @command
@@ -119,6 +120,7 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     fail_on: Annotated[
         str, typer.Option(help="What makes a rollout fail: nack, and silent or silent>N% of the clients.")
     ] = "nack",
+    accept_loss: AcceptLoss = 0,
 ) -> Outcome:
     """Make it so, as one change.
 
@@ -135,8 +137,12 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         session.printer.rows(planned["diff"], _EDIT_COLUMNS, lambda row: f"{row['type']}/{row['name']}")
         remarks = tuple(manifests.remark(each) for each in planned["findings"])
         text = f"{_resources(len(planned['diff']))} would change; nothing was done. {impact_text(planned['impact'])}"
-        return Outcome(text=text, remarks=remarks)
-    made = _sent(session, manifests, body, strict=strict or None)
+        return Outcome(text=text, remarks=remarks, more=dry_run_lines(planned.get("loss")))
+    made = accepting(
+        session,
+        accept_loss,
+        lambda accepted: _sent(session, manifests, body, strict=strict or None, accept_loss=accepted),
+    )
     if not made.get("id"):
         session.printer.document(made, lambda: "unchanged")
         return Outcome(text=f"'{session.context.environment}' already is as the files say.")
@@ -148,20 +154,12 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
 
 
 def impact_text(impact: JsonObject) -> str:
-    """What an apply would mean to the fleet, in sentences: how many clients of which groups, and who loses what."""
+    """How many clients of which groups an apply would send something different."""
     if not impact["connected"]:
         return "No client is connected."
     groups = ", ".join(f"{each['receive']} {_in_group(each['key'])}" for each in impact["groups"])
-    sentences = [
-        f"{impact['receive']} of {_clients(impact['connected'])} would be sent something different"
-        + (f" ({groups})." if groups else ".")
-    ]
-    if impact["lose"]:
-        first = impact["losing"][:_MAX_LOSING_SHOWN]
-        told = [f"{_client(each)} {', '.join(map(_named, each['resources'][:_MAX_LOSING_SHOWN]))}" for each in first]
-        more = ", …" if impact["lose"] > len(first) else "."
-        sentences.append(f"{_clients(impact['lose'])} would lose what they have: {'; '.join(told)}{more}")
-    return " ".join(sentences)
+    concerned = f"{impact['receive']} of {_clients(impact['connected'])} would be sent something different"
+    return f"{concerned} ({groups})." if groups else f"{concerned}."
 
 
 def _in_group(key: str | None) -> str:
@@ -170,14 +168,6 @@ def _in_group(key: str | None) -> str:
 
 def _clients(count: int) -> str:
     return f"{count} connected client{'' if count == 1 else 's'}"
-
-
-def _client(loss: JsonObject) -> str:
-    return f"{loss['node_id'] or loss['identity'] or loss['client']}:"
-
-
-def _named(resource: JsonObject) -> str:
-    return f"{resource['type']}/{resource['name']}"
 
 
 def _body(
@@ -191,7 +181,7 @@ def _body(
     return body
 
 
-def _sent(session: Session, manifests: Manifests, body: JsonObject, **parameters: bool | None) -> JsonObject:
+def _sent(session: Session, manifests: Manifests, body: JsonObject, **parameters: int | None) -> JsonObject:
     """The answer to an apply; None leaves a parameter out."""
     api = session.api
     try:

@@ -13,6 +13,7 @@ import yaml
 from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, UsageError
 from xdsctl.files import manifests_read
 from xdsctl.follow import is_loss
+from xdsctl.losses import AcceptLoss, accepting
 from xdsctl.output import Column, Format, ago
 from xdsctl.session import command, session_of
 
@@ -165,13 +166,25 @@ def edit(ctx: typer.Context, type: Type, name: Name, message: Message = "") -> O
 
 
 @command
-def delete(ctx: typer.Context, type: Type, name: Name, message: Message = "") -> Outcome:  # noqa: A002
+def delete(
+    ctx: typer.Context,
+    type: Type,  # noqa: A002
+    name: Name,
+    message: Message = "",
+    accept_loss: AcceptLoss = 0,
+) -> Outcome:
     """Take a resource out of the environment."""
     session = session_of(ctx)
     path = session.api.resource(type, name)
     seen = session.api.request("GET", path).headers["ETag"]  # an environment may want to know what is deleted
     headers = {"If-Match": seen}
-    made = session.api.request("DELETE", path, parameters={"message": message}, headers=headers).json()
+
+    def deleted(accepted: int | None) -> JsonObject:
+        parameters = {"message": message, "accept_loss": accepted}
+        answer: JsonObject = session.api.request("DELETE", path, parameters=parameters, headers=headers).json()
+        return answer
+
+    made = accepting(session, accept_loss, deleted)
     session.printer.document(made, lambda: f"change {made['id']}", name=made["id"])
     return Outcome(text=f"The {type} '{name}' is deleted; clients learn it within seconds.")
 

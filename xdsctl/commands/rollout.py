@@ -6,6 +6,7 @@ import typer
 
 from xdsctl.exits import Outcome
 from xdsctl.follow import Tolerance, follow, summary
+from xdsctl.losses import AcceptLoss, accepting
 from xdsctl.output import Column, ago
 from xdsctl.session import command, session_of
 
@@ -63,6 +64,7 @@ def undo(
     no_hold: Annotated[bool, typer.Option("--no-hold", help="Let the next apply change things at once.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Until the fleet has taken it.")] = False,
     timeout: Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.")] = "5m",
+    accept_loss: AcceptLoss = 0,
 ) -> Outcome:
     """Go back to an epoch, and hold there.
 
@@ -72,7 +74,8 @@ def undo(
     session = session_of(ctx)
     tolerance = Tolerance.of("nack", timeout)
     body = {"to_epoch": to, "reason": reason, "hold": not no_hold}
-    made = session.api.post(session.api.environment("/rollback"), body)
+    path = session.api.environment("/rollback")
+    made = accepting(session, accept_loss, lambda accepted: session.api.post(path, body, accept_loss=accepted))
     if not made.get("id"):
         session.printer.document(made, lambda: "unchanged")
         return Outcome(text=f"The resources already are as at epoch {to}.")

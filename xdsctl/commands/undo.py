@@ -7,6 +7,7 @@ import typer
 from xdsctl.commands.rollout import ChangeId
 from xdsctl.exits import Outcome
 from xdsctl.follow import Tolerance, follow
+from xdsctl.losses import AcceptLoss, accepting
 from xdsctl.session import command, session_of
 
 
@@ -22,6 +23,7 @@ def undo(
     reason: Annotated[str, typer.Option(help="Why; kept with the change.")],
     wait: Annotated[bool, typer.Option("--wait", help="Until the fleet has taken it.")] = False,
     timeout: Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.")] = "5m",
+    accept_loss: AcceptLoss = 0,
 ) -> Outcome:
     """Take one change back: resources, access rules, groups, settings or a quarantine become what it found.
 
@@ -30,7 +32,11 @@ def undo(
     """
     session = session_of(ctx)
     tolerance = Tolerance.of("nack", timeout)
-    made = session.api.post(f"/changes/{change}/undo", {"reason": reason})
+    made = accepting(
+        session,
+        accept_loss,
+        lambda accepted: session.api.post(f"/changes/{change}/undo", {"reason": reason}, accept_loss=accepted),
+    )
     text = "Taken back." if made["changed"] else f"{made['author']} had taken it back before; nothing was changed."
     if wait:
         return follow(session, made["id"], tolerance)

@@ -4,6 +4,7 @@ import pytest
 
 from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import GroupDraft, RuleDraft
+from controlplane.catalog.guarding import Consent
 from controlplane.clients.coverage import Coverage, coverage_of
 from controlplane.clients.holders import holders_of
 from controlplane.databases import READER
@@ -67,7 +68,7 @@ def test_coverage__denied_client_asks_by_name__is_told_so_and_does_not_run_it(fl
     matchers = (Selector(node_id="node-2"), Selector(node_id="node-3"))
     group_create(environment_key="default", draft=GroupDraft("guests", matchers, Trust.DECLARED), actor=DANA)
     draft = RuleDraft(Effect.DENY, "led*", client_groups=("guests",))
-    rule_create(environment_key="default", draft=draft, actor=DANA)
+    rule_create(environment_key="default", draft=draft, actor=DANA, consent=Consent(accept_loss=2))
     rebuild()
     fleet.accept(held("ledger", 1))
     fleet.buffer.learnt(fleet.streams[2], subscribed("pay", "ledger"))

@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.builder.services import build
+from controlplane.catalog.guarding import Consent
 from controlplane.catalog.models import Environment
 from controlplane.catalog.services import change_apply, environment_create
 from controlplane.catalog.values import EnvironmentPolicy, Put
@@ -40,8 +41,9 @@ def denied() -> frozenset[str]:
     return troubles_of(environment_keys=["default", "prod"]).denied
 
 
-def rule(effect: Effect, pattern: str, *groups: str) -> None:
-    rule_create(environment_key="default", draft=RuleDraft(effect, pattern, client_groups=groups), actor=DANA)
+def rule(effect: Effect, pattern: str, *groups: str, losing: int = 0) -> None:
+    draft, consent = RuleDraft(effect, pattern, client_groups=groups), Consent(accept_loss=losing)
+    rule_create(environment_key="default", draft=draft, actor=DANA, consent=consent)
     rebuild()
 
 
@@ -82,7 +84,7 @@ def test_refusing__content_is_replaced_and_comes_back__is_as_published(refused: 
 def test_refusing__content_is_hidden_from_who_refused_it__is_not_its_trouble(refused: Fleet) -> None:
     before = refusing()
 
-    rule(Effect.HIDE, "pay")
+    rule(Effect.HIDE, "pay", losing=3)
 
     assert before == {of("node-2")}
     assert refusing() == frozenset()
@@ -92,8 +94,8 @@ def test_denied__rules_come_one_by_one__each_counts_from_its_snapshot_on(asking:
     group = GroupDraft("second", (Selector(node_id="node-2"),), Trust.DECLARED)
     group_create(environment_key="default", draft=group, actor=DANA)
     seen = [denied()]
-    for pattern, groups in (("other*", ()), ("led*", ("second",)), ("*", ())):
-        rule(Effect.DENY, pattern, *groups)
+    for pattern, groups, losing in (("other*", (), 0), ("led*", ("second",), 1), ("*", (), 3)):
+        rule(Effect.DENY, pattern, *groups, losing=losing)
         seen.append(denied())
 
     everybody = {of(f"node-{number}") for number in (1, 2, 3)}
@@ -110,7 +112,7 @@ def test_denied__same_names_and_clients_in_two_environments__each_is_judged_by_i
     asking.write()
     before = denied()
 
-    rule(Effect.DENY, "led*")
+    rule(Effect.DENY, "led*", losing=3)
 
     assert before == frozenset()
     assert denied() == {of(f"node-{number}") for number in (1, 2, 3)}

@@ -10,6 +10,7 @@ from adsserver.ports import StreamInfo
 from adsserver.store.facts import FactBuffer
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal
 from controlplane.builder.services import build
+from controlplane.catalog.guarding import Consent
 from controlplane.catalog.models import Environment, Resource, Revision
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Delete, Put
@@ -22,10 +23,11 @@ from xdscore.snapshot import Content
 DANA = Principal("dana", ADMIN_SCOPES)
 
 
-def publish(*trees: Tree, delete: tuple[str, ...] = (), built: bool = True) -> str:
-    """Apply and, unless said otherwise, build; the id of the change."""
+def publish(*trees: Tree, delete: tuple[str, ...] = (), built: bool = True, losing: int = 0) -> str:
+    """Apply and, unless said otherwise, build; the id of the change. `losing`: as many clients may lose something."""
     edits = [Put(parsed(tree)) for tree in trees] + [Delete(CLUSTER, name) for name in delete]
-    made = change_apply(environment_key="default", edits=edits, actor=DANA, message="why")
+    consent = Consent(accept_loss=losing)
+    made = change_apply(environment_key="default", edits=edits, actor=DANA, message="why", consent=consent)
     if built:
         rebuild()
     return made.change_id

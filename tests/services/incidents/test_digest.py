@@ -266,7 +266,7 @@ def test_digest__resource_deleted_and_published__resolves() -> None:
     broken_pay(fleet)
     digest()
 
-    publish(delete=("pay",), built=False)
+    publish(delete=("pay",), built=False, losing=2)
     digest()
     assert only_incident().state == IncidentState.OPEN
 

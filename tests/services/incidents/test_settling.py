@@ -198,7 +198,7 @@ def test_change__clients_of_another_name__are_not_counted(later: Later) -> None:
     fleet = Fleet(2)
     publish(cluster("pay"))
     fleet.accept(held("pay", 1))
-    change = publish(cluster("ledger"), delete=("pay",))
+    change = publish(cluster("ledger"), delete=("pay",), losing=2)
 
     later(6)
 

@@ -220,7 +220,7 @@ def test_standing__same_names_in_another_environment__stand_by_themselves(fleet:
 
 
 def test_standing__deleted__is_not_told_of(fleet: Fleet) -> None:
-    publish(delete=("pay",))
+    publish(delete=("pay",), losing=2)
 
     assert standings_of(environment_key="default", keys=[PAY]) == {}
     assert "pay" not in by_status()

@@ -1,0 +1,117 @@
+"""What a write would take from connected clients: how people are told, and how they say that they mean it.
+
+The server refuses such a write until whoever writes accepts the loss by its number of clients (XDS3013).
+"""
+
+import shlex
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Final
+
+import typer
+
+from xdsctl.exits import CommandError, Exit, JsonObject
+from xdsctl.session import Session
+
+AcceptLoss = Annotated[
+    int,
+    typer.Option(
+        "--accept-loss",
+        metavar="N",
+        min=0,
+        show_default=False,
+        help="Do it even if up to N connected clients lose something; without it that is refused (status 6).",
+    ),
+]
+
+_SHOWN: Final = 5  # names and clients; -o json has more
+_OPTION: Final = "--accept-loss"
+_SECRETS: Final = frozenset({"--token"})
+
+
+def accepting(session: Session, accept_loss: int, send: Callable[[int | None], Any]) -> Any:
+    """What `send` answers, given the number of clients whose loss is accepted; None: of nobody.
+
+    Where the server refuses for a loss, a person at a terminal is asked to type the number; nobody else is. Raises
+    CommandError.
+    """
+    accepted = accept_loss
+    while True:
+        try:
+            return send(accepted or None)
+        except CommandError as error:
+            if error.exit_status is not Exit.LOSS or error.document is None:
+                raise
+            refusal = _refusal(session, error.document, accepted)
+            clients: int = error.document["loss"]["clients"]
+            told = (refusal.text, *refusal.more)
+            typed = session.printer.ask(told, f"To do it nevertheless, type the number of clients, {clients}:")
+            if typed is None:
+                raise refusal from error
+            if typed != str(clients):
+                text = f"'{typed}' is not {clients}. Nothing was changed."
+                raise CommandError(Exit.LOSS, text, document=error.document) from error
+            # Should more clients have come meanwhile, it is asked again.
+            accepted = clients
+
+
+def _refusal(session: Session, problem: JsonObject, accepted: int) -> CommandError:
+    loss: JsonObject = problem["loss"]
+    first, *rest = foreseen_lines(loss)
+    only = f" You accepted {accepted}." if accepted else ""
+    again = command_again(session.arguments, loss["clients"])
+    more = (*rest, f"To do it nevertheless: {again}")
+    return CommandError(Exit.LOSS, f"{first}{only} Nothing was changed.", more=more, document=problem)
+
+
+def foreseen_lines(loss: JsonObject) -> tuple[str, ...]:
+    """What clients would lose, by the API's `loss`; nothing where they lose nothing."""
+    if not loss["clients"]:
+        return ()
+    kinds = ", ".join(f"{count} {kind}" for kind, count in loss["kinds"].items())
+    connected = loss["connected"]
+    fleet = f"{connected} connected client{'' if connected == 1 else 's'}"
+    lines = [f"{loss['clients']} of {fleet} would lose something ({kinds})."]
+    if loss["doubtful"]:
+        lines.append(f"Not certain: {loss['doubtful']} of them, which are counted because nobody can know.")
+    names = [f"{each['type']}/{each['name']} ({each['clients']})" for each in loss["names"]]
+    lines.append(f"What: {_first(names, len(names), unknown=loss['truncated'])}")
+    who = [f"{each['node_id'] or each['client']} ({each['kind']})" for each in loss["who"]]
+    lines.append(f"Who: {_first(who, loss['clients'])}")
+    return tuple(lines)
+
+
+def dry_run_lines(loss: JsonObject | None) -> tuple[str, ...]:
+    """The same for an apply that was only asked for; a server of the version before does not say (None)."""
+    if loss is None:
+        return ()
+    lines = foreseen_lines(loss)
+    return (*lines, f"'xdsctl apply' will ask for {_OPTION} {loss['clients']}.") if loss["asks"] else lines
+
+
+def _first(shown: Sequence[str], total: int, *, unknown: bool = False) -> str:
+    """The first few of them, and how many more there are; `unknown`: more than `total`."""
+    more = total - min(len(shown), _SHOWN)
+    told = ", ".join(shown[:_SHOWN])
+    return f"{told} and {'more than ' if unknown else ''}{more} more" if more else told
+
+
+def command_again(arguments: Sequence[str], clients: int) -> str:
+    """The command line again, now accepting the loss; a token that stood in it does not."""
+    kept: list[str] = []
+    rest = iter(arguments)
+    for each in rest:
+        option, _, value = each.partition("=")
+        if each == "--":
+            return _command([*kept, _OPTION, str(clients), each, *rest])
+        if option == _OPTION or option in _SECRETS:
+            if not value:
+                next(rest, None)
+            if option in _SECRETS:
+                kept += [option, "TOKEN"]
+        else:
+            kept.append(each)
+    return _command([*kept, _OPTION, str(clients)])
+
+
+def _command(words: Sequence[str]) -> str:
+    return shlex.join(["xdsctl", *words])
