@@ -4,7 +4,7 @@ A fleet of thousands asks for few different things, so clients are told apart by
 (`Member.asks`); it is read once for all clients that share it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -97,10 +97,17 @@ class Fleet:
         return found
 
     @cached_property
-    def words(self) -> tuple[str, ...]:
-        """The types that anybody asks for."""
-        found = {part.partition(":")[0] for crowd in self.crowds for part in crowd.asks.split(",")}
-        return tuple(sorted(found & by_word.keys()))
+    def asked(self) -> Mapping[str, tuple[Ask, ...]]:
+        """All that is asked for, by type word; the same things once."""
+        found: dict[str, dict[tuple[bool, int], Ask]] = {}
+        for text in {crowd.asks for crowd in self.crowds}:
+            for ask in self.asks(text):
+                found.setdefault(ask.word, {})[ask.wildcard, id(ask.names)] = ask
+        return {word: tuple(asks.values()) for word, asks in found.items()}
+
+    def asks_for(self, names: Mapping[str, Collection[str]]) -> bool:
+        """Whether anybody asks for any of these canonical names, given by type word."""
+        return any(ask.of(frozenset(some)) for word, some in names.items() for ask in self.asked.get(word, ()))
 
     def asks(self, text: str) -> tuple[Ask, ...]:
         """What a `Member.asks` says. Subscriptions that were pruned meanwhile are left out."""

@@ -19,6 +19,7 @@ from controlplane.loss.names import links_read, names_served
 from controlplane.loss.worlds import NOWHERE, RulesInQuestion, World
 from xdscore.access import AccessTable
 from xdscore.client_kinds import kind_of
+from xdscore.names import canonical
 from xdscore.resource_types import by_word
 
 
@@ -38,12 +39,12 @@ def _by_going(prospect: Prospect) -> Mapping[str, Loss]:
     wanted: dict[str, set[str]] = {}
     for word, name in prospect.gone:
         wanted.setdefault(word, set()).add(name)
-    names = names_served(environment_key=key, wanted=wanted)
-    if not any(names.values()):
+    fleet = fleet_read(environment_key=key)
+    if not fleet.asks_for({word: {canonical(name) for name in names} for word, names in wanted.items()}):
         return {}
+    names = names_served(environment_key=key, wanted=wanted)
     table = access_table(environment_key=key)
     passage = Passage(World(key, table, names), World(key, table, NOWHERE))
-    fleet = fleet_read(environment_key=key)
     return _judged(prospect, fleet, _all_of(fleet, passage, prospect.kinds))
 
 
@@ -54,7 +55,7 @@ def _by_rules(prospect: Prospect) -> Mapping[str, Loss]:
     if question.takes_nothing:
         return {}
     fleet = fleet_read(environment_key=key)
-    words = [word for word in fleet.words if question.concerns_type(by_word[word])]
+    words = [word for word in sorted(fleet.asked) if question.concerns_type(by_word[word])]
     served = names_served(environment_key=key, wanted=dict.fromkeys(words))
     names = {word: frozenset(name for name in served[word] if question.concerns(by_word[word], name)) for word in words}
     passage = Passage(World(key, before, names), World(key, after, names))
@@ -114,7 +115,7 @@ class _Moving:
         if key not in self._worlds:
             try:
                 table = access_table(environment_key=key)
-                names = names_served(environment_key=key, wanted=dict.fromkeys(self._fleet.words))
+                names = names_served(environment_key=key, wanted=dict.fromkeys(self._fleet.asked))
                 self._worlds[key] = World(key, table, names)
             except NotFound:
                 self._worlds[key] = None
@@ -127,7 +128,12 @@ def _judged(prospect: Prospect, fleet: Fleet, ways: Iterable[Way]) -> Mapping[st
     if not taken:
         return {}
     links = {
-        key: links_read(environment_key=key, keys=names, prospect=prospect if key == prospect.environment else None)
+        key: links_read(
+            environment_key=key,
+            keys=names,
+            of_wildcards={word for word, asks in fleet.asked.items() if any(ask.wildcard for ask in asks)},
+            prospect=prospect if key == prospect.environment else None,
+        )
         for key, names in taken.items()
     }
     return judge.losses(links, Counter(member.environment for member in fleet.members))

@@ -14,10 +14,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import nsmallest
+from itertools import chain
+from operator import attrgetter
 
 from controlplane.catalog.guarding import MAX_LOSERS, MAX_NAMES, Loser, Loss, LostName
 from controlplane.clients.fleet import Ask, Fleet, Member
-from controlplane.loss.worlds import NOWHERE, Links, Names, World
+from controlplane.loss.worlds import Links, Names, World
 from xdscore.access import Audience
 from xdscore.client_kinds import kind_of
 from xdscore.selectors import ClientFacts
@@ -87,16 +89,14 @@ def _standing(passage: Passage, facts: ClientFacts) -> Standing:
 def _standings(passage: Passage, facts: ClientFacts) -> tuple[Standing, ...]:
     """The one that is known, and that of a client which its metadata, which is not kept, puts into more groups."""
     before, after = known = _standing(passage, facts)
-    keys = {group.key for world in passage.worlds for group in world.table.groups_mentioned if group.may_have(facts)}
-    if not keys:
-        return (known,)
-    joined = after if after is None or passage.after is None else _joined(after, passage.after, keys)
-    return (known, (_joined(before, passage.before, keys), joined))
+    joined = _joined(before, passage.before, facts)
+    later = after if after is None or passage.after is None else _joined(after, passage.after, facts)
+    return (known,) if (joined, later) == known else (known, (joined, later))
 
 
-def _joined(audience: Audience, world: World, keys: Collection[str]) -> Audience:
-    mentioned = {group.key for group in world.table.groups_mentioned}
-    return Audience(audience.environment, audience.groups | (mentioned & set(keys)), audience.verified)
+def _joined(audience: Audience, world: World, facts: ClientFacts) -> Audience:
+    more = {group.key for group in world.table.groups_mentioned if group.may_have(facts)}
+    return Audience(audience.environment, audience.groups | more, audience.verified) if more else audience
 
 
 class Judge:
@@ -216,55 +216,62 @@ class _Users:
         audience: Audience | None,
         links: Mapping[EntryKey, Collection[EntryKey]],
     ) -> None:
-        leads: dict[str, dict[str, list[EntryKey]]] = {}
+        # By the type of what refers and of what it refers to: what refers, and to which names.
+        leads: dict[tuple[str, str], dict[str, set[str]]] = {}
         for (word, name), users in links.items():
             for user_word, user in users:
-                leads.setdefault(user_word, {}).setdefault(user, []).append((word, name))
+                leads.setdefault((user_word, word), {}).setdefault(user, set()).add(name)
         self._leads = leads
-        self._allowed: Names = (
-            {word: world.allowed(audience, word, users) for word, users in leads.items()}
+        self._allowed = {
+            (user_word, word): world.allowed(audience, user_word, users)
+            for (user_word, word), users in leads.items()
             if world is not None and audience is not None
-            else {}
-        )
+        }
 
     def of(self, ask: Ask) -> Names:
         """What the users that are asked for here refer to."""
-        allowed = self._allowed.get(ask.word)
-        if not allowed:
-            return NOWHERE
-        leads = self._leads[ask.word]
-        found: dict[str, set[str]] = {}
-        for user in ask.of(allowed):
-            for word, name in leads[user]:
-                found.setdefault(word, set()).add(name)
-        return {word: frozenset(names) for word, names in found.items()}
+        return {
+            word: frozenset().union(*map(self._leads[user_word, word].__getitem__, ask.of(allowed)))
+            for (user_word, word), allowed in self._allowed.items()
+            if user_word == ask.word and allowed
+        }
 
 
 _NO_USERS = _Users(None, None, {})
 
 
 def _counted(losing: Sequence[tuple[Group, Names]], connected: int) -> Loss:
-    names: Counter[EntryKey] = Counter()
-    agents: Counter[tuple[str, str]] = Counter()
-    doubtful = 0
-    for group, lost in losing:
-        for word, some in lost.items():
-            for name in some:
-                names[word, name] += len(group.members)
-        agents.update(member.agent for member in group.members)
-        doubtful += len(group.members) if group.doubtful else 0
+    names = _names_counted(losing)
+    members = [member for group, _ in losing for member in group.members]
+    agents = Counter(map(_AGENT, members))
     kinds: Counter[str] = Counter()
     for agent, clients in agents.items():
         kinds[str(kind_of(*agent))] += clients
     first = nsmallest(MAX_NAMES, names, key=lambda key: (-names[key], key))
-    members = (member for group, _ in losing for member in group.members)
-    who = nsmallest(MAX_LOSERS, members, key=lambda member: (member.node_id, member.client))
+    who = nsmallest(MAX_LOSERS, members, key=_NODE_AND_ID)
     return Loss(
-        clients=sum(agents.values()),
+        clients=len(members),
         connected=connected,
         kinds=kinds,
         names=tuple(LostName(*key, names[key]) for key in first),
         truncated=len(names) > MAX_NAMES,
-        doubtful=doubtful,
+        doubtful=sum(len(group.members) for group, _ in losing if group.doubtful),
         who=tuple(Loser(each.client, each.node_id, str(kind_of(*each.agent))) for each in who),
     )
+
+
+_AGENT = attrgetter("agent")
+_NODE_AND_ID = attrgetter("node_id", "client")
+
+
+def _names_counted(losing: Sequence[tuple[Group, Names]]) -> Mapping[EntryKey, int]:
+    """How many clients lose each name. Groups of one size are counted together: thousands of sets, in one go each."""
+    alike: dict[tuple[str, int], list[frozenset[str]]] = {}
+    for group, lost in losing:
+        for word, some in lost.items():
+            alike.setdefault((word, len(group.members)), []).append(some)
+    names: dict[EntryKey, int] = {}
+    for (word, clients), sets in alike.items():
+        for name, times in Counter(chain.from_iterable(sets)).items():
+            names[word, name] = names.get((word, name), 0) + times * clients
+    return names

@@ -47,20 +47,29 @@ def _unserved(environment_key: str) -> set[EntryKey]:
     return unserved
 
 
-def links_read(*, environment_key: str, keys: Collection[EntryKey], prospect: Prospect | None = None) -> Links:
-    """What refers to these names, now and after the write, and which of them something ever referred to."""
+def links_read(
+    *,
+    environment_key: str,
+    keys: Collection[EntryKey],
+    of_wildcards: Collection[str],
+    prospect: Prospect | None = None,
+) -> Links:
+    """What refers to these names, now and after the write, and which of them something ever referred to. That matters
+    of types that somebody asks for with a wildcard, which are `of_wildcards`, and is read of these alone.
+    """
+    environment = environment_get(key=environment_key)
     now: dict[EntryKey, list[EntryKey]] = {}
     once: dict[str, set[str]] = {}
     for word, names in _by_word(keys):
         found = once.setdefault(word, set())
-        rows = Reference.objects.filter(revision__resource__environment__key=environment_key, to_type=word)
+        rows = Reference.objects.filter(revision__resource__environment=environment.id, to_type=word)
         current = rows.filter(revision__resource__deleted=False, revision__resource__head=models.F("revision"))
         for chunk in _chunks(names):
             columns = ("to_name", "revision__resource__type", "revision__resource__name")
             for name, *user in current.filter(to_name__in=chunk).values_list(*columns):
                 now.setdefault((word, name), []).append((user[0], user[1]))
                 found.add(name)
-        for chunk in _chunks(names - found):
+        for chunk in _chunks(names - found if word in of_wildcards else ()):
             found.update(rows.filter(to_name__in=chunk).values_list("to_name", flat=True).distinct())
     then = now if prospect is None else _then(now, frozenset(keys), prospect)
     return Links(now, then, {word: frozenset(names) for word, names in once.items()})

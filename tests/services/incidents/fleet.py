@@ -33,9 +33,9 @@ def publish(*trees: Tree, delete: tuple[str, ...] = (), built: bool = True, losi
     return made.change_id
 
 
-def rebuild() -> None:
+def rebuild(environment: str = "default") -> None:
     """Build what is due."""
-    build(environment_id=Environment.objects.get(key="default").pk)
+    build(environment_id=Environment.objects.get(key=environment).pk)
 
 
 def revision(name: str, number: int) -> Revision:
@@ -67,12 +67,13 @@ class Fleet:
         user_agent: str = "envoy",
         version: str = "1.40.0",
         first: int = 1,
+        environment: str = "default",
     ) -> None:
         self.kind = kind
         self.serves: dict[str, Serving] | None = None
         self.buffer = FactBuffer(serving=lambda: self.serves)
         more = {"identity": identity, "user_agent": user_agent, "user_agent_version": version}
-        self.streams = [stream(number, **more) for number in range(first, first + count)]
+        self.streams = [stream(number, environment=environment, **more) for number in range(first, first + count)]
         self._nonce = 0
         for each in self.streams:
             self.buffer.opened(each)
