@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
 
+from controlplane.accounts.principal import Principal, Role
 from controlplane.errors import Conflict
 from xdscore.access import AccessTable, Effect
 from xdscore.selectors import EnvironmentChoice
@@ -49,6 +50,9 @@ class Loss:
     `kinds` counts them by kind of client, such as `envoy 1.40`; `names` are the first of all, those that most clients
     lose first, `truncated`: there are more; `who` are the first clients by node id. `doubtful`: how many of the clients
     are counted because it cannot be known whether they lose anything. `asks`: a write with this loss has to be meant.
+
+    `own`: the same as it may be told in the environment that is written, where clients of others lose something too:
+    counted, and not named (`seen_by`).
     """
 
     clients: int = 0
@@ -59,6 +63,11 @@ class Loss:
     doubtful: int = 0
     who: tuple[Loser, ...] = ()
     asks: bool = False
+    own: "Loss | None" = None
+
+    def seen_by(self, principal: Principal) -> "Loss":
+        """The loss as this principal may read it."""
+        return self if self.own is None or principal.may(Role.VIEWER, None) else self.own
 
     def as_json(self) -> dict[str, object]:
         """As the API answers it and a change keeps it."""
@@ -181,7 +190,8 @@ class LossRefused(Conflict):
     code: ClassVar[str] = "XDS3013"
 
     def __init__(self, loss: Loss, environment: str) -> None:
-        super().__init__(f"{loss_foretold(loss, environment)} {_ASKS.format(n=loss.clients)} Nothing was changed.")
+        told = loss_foretold(loss.own or loss, environment)
+        super().__init__(f"{told} {_ASKS.format(n=loss.clients)} Nothing was changed.")
         self.loss = loss
 
 
@@ -190,14 +200,15 @@ _NAMED = 3
 
 
 def loss_foretold(loss: Loss, environment: str) -> str:
-    """Who would lose what, as one sentence."""
+    """Who would lose what, as one sentence; without an environment, where they are of several."""
     named = ", ".join(f"{each.type} '{each.name}'" for each in loss.names[:_NAMED])
     more = len(loss.names) - _NAMED
     others = f" and {'more than ' if loss.truncated else ''}{more} more" if more > 0 else ""
     what = f"{named}{others}" if named else "what they have"
     doubt = f" (of {loss.doubtful} of them it is not certain)" if loss.doubtful else ""
+    where = f" of '{environment}'" if environment else ""
     return (
-        f"{loss.clients} of {loss.connected} connected clients of '{environment}'{doubt} would lose {what}."
+        f"{loss.clients} of {loss.connected} connected clients{where}{doubt} would lose {what}."
         if loss.connected != 1
-        else f"The one connected client of '{environment}'{doubt} would lose {what}."
+        else f"The one connected client{where}{doubt} would lose {what}."
     )

@@ -169,13 +169,6 @@ def environments_holding(*, kind: ResourceType, name: str, keys: Collection[str]
     return tuple(rows.order_by("environment__position").values_list("environment__key", flat=True))
 
 
-def names_known(*, environment_keys: Collection[str], keys: Collection[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    """Those of the (type word, name) pairs that are names, or were, in any of these environments."""
-    wanted = set(keys)
-    rows = Resource.objects.filter(environment__key__in=list(environment_keys), name__in={name for _, name in wanted})
-    return frozenset(wanted.intersection(rows.values_list("type", "name")))
-
-
 def resource_row(row: Resource) -> ResourceRow:
     """The value of a row of `resource_list`."""
     head = _head(row)

@@ -139,11 +139,6 @@ def client_get(*, public_id: str) -> ClientSummary:
     return found[0]
 
 
-def client_environments(*, ids: Collection[str]) -> Mapping[str, str]:
-    """The environments of these clients, by id; of those that are forgotten, none."""
-    return dict(Client.objects.filter(pk__in=list(ids)).values_list("pk", "environment__key"))
-
-
 def client_facts(*, environment_key: str) -> tuple[ClientFacts, ...]:
     """What is known of every client of an environment, for whoever asks which groups they belong to. Their metadata is
     not kept.

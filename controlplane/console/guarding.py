@@ -9,10 +9,8 @@ from typing import Final
 
 from django.http import QueryDict
 
-from controlplane.accounts.principal import Principal, Role
+from controlplane.accounts.principal import Principal
 from controlplane.catalog.guarding import NO_CONSENT, Consent, Loser, Loss, LostName
-from controlplane.catalog.selectors import environment_list, names_known
-from controlplane.clients.selectors import client_environments
 
 ACCEPTS: Final = "accept_loss"
 ASKED: Final = "asked_loss"
@@ -67,16 +65,8 @@ class LossShown:
 
 def loss_shown(loss: Loss, principal: Principal) -> LossShown:
     """The loss, for this principal."""
-    if principal.may(Role.VIEWER, None):
-        return LossShown(loss, loss.who, loss.names)
-    seen = principal.sees(state.key for state in environment_list())
-    homes = client_environments(ids=[each.client for each in loss.who])
-    known = names_known(environment_keys=seen, keys=[(each.type, each.name) for each in loss.names])
-    return LossShown(
-        loss,
-        tuple(each for each in loss.who if homes.get(each.client) in seen),
-        tuple(each for each in loss.names if (each.type, each.name) in known),
-    )
+    seen = loss.seen_by(principal)
+    return LossShown(loss, seen.who, seen.names)
 
 
 def consent_of(given: QueryDict, why: str) -> Consent:

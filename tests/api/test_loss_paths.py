@@ -4,6 +4,7 @@ The pages' own table is in tests/web/test_loss_questions.py; here every form of 
 """
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +13,7 @@ import pytest
 
 import controlplane.access.services as access_services
 import controlplane.catalog.services as catalog_services
+from controlplane.accounts.principal import Role, Scope
 from controlplane.api.views.schema import schema
 from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import environment_get
@@ -21,7 +23,7 @@ from controlplane.console.urls import urlpatterns as console_paths
 from controlplane.databases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest
-from tests.api.conftest import DANA, Answer, Caller
+from tests.api.conftest import DANA, Answer, Caller, caller
 from tests.services.incidents.fleet import Fleet, held, publish, rebuild
 from tests.support.manifests import cluster, parsed
 
@@ -315,7 +317,7 @@ def test_write__clients_would_lose_something__is_refused_until_their_number_is_a
     done = write.send(api, accept_loss=CLIENTS)
     assert done.status == write.status, done.json
     kept: Any = Change.objects.latest("pk").loss
-    assert kept == loss
+    assert kept["clients"] == CLIENTS
 
 
 @pytest.mark.parametrize("made", MADE, ids=lambda each: each.__name__)
@@ -374,6 +376,23 @@ def test_environment_delete__its_clients_would_lose_something__is_refused_until_
     assert [each.status for each in (dry, refused, kept, done)] == [200, 409, 200, 204]
     assert dry.json["loss"] == refused.json["loss"]
     assert refused.json["loss"]["clients"] == CLIENTS
+
+
+def test_selectors__clients_of_another_environment__are_counted_and_not_named_to_who_may_not_see_it(
+    api: Caller, fleet: Fleet
+) -> None:
+    write = selectors(api, fleet)
+    of_prod = caller(Scope(Role.ADMIN, "prod"))
+
+    refused, dry = write.send(of_prod), write.send(of_prod, dry_run="true")
+    done = write.send(of_prod, accept_loss=CLIENTS)
+    change = of_prod.get(f"changes/{done.json['change']}")
+
+    for answer in (refused, dry, change):
+        assert answer.json["loss"]["clients"] == CLIENTS
+        assert (answer.json["loss"]["names"], answer.json["loss"]["who"]) == ([], [])
+        assert not {"node-1", "stays", "default'"} & set(re.split(r"[\s\"]+", answer.content.decode()))
+    assert "'default'" not in refused.json["detail"]
 
 
 def test_threshold__of_other_changes__is_a_share_of_the_connected_clients(api: Caller, fleet: Fleet) -> None:

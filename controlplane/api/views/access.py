@@ -77,7 +77,7 @@ class ClientGroupListView(ApiView):
             dry_run=dry_run,
         )
         location = path_to("environments", environment_key, "client-groups", draft.key)
-        return _written(made, dry_run=dry_run, status=201, headers={"Location": location})
+        return _written(request, made, dry_run=dry_run, status=201, headers={"Location": location})
 
 
 class ClientGroupView(ApiView):
@@ -138,7 +138,7 @@ class ClientGroupView(ApiView):
             request_id=request_id(),
             dry_run=dry_run,
         )
-        return _written(gone, dry_run=dry_run)
+        return _written(request, gone, dry_run=dry_run)
 
     def _write(self, request: Request, environment_key: str, group_key: str, *, partial: bool) -> HttpResponse:
         dry_run, consent = guarded(request)
@@ -154,7 +154,7 @@ class ClientGroupView(ApiView):
             consent=consent,
             dry_run=dry_run,
         )
-        return _written(made, dry_run=dry_run)
+        return _written(request, made, dry_run=dry_run)
 
 
 class RuleListView(ApiView):
@@ -194,7 +194,7 @@ class RuleListView(ApiView):
             dry_run=dry_run,
         )
         location = path_to("environments", environment_key, "rules", str(made.id))
-        return _written(made, dry_run=dry_run, status=201, headers={"Location": location})
+        return _written(request, made, dry_run=dry_run, status=201, headers={"Location": location})
 
 
 class RuleView(ApiView):
@@ -256,7 +256,7 @@ class RuleView(ApiView):
             consent=consent,
             dry_run=dry_run,
         )
-        return _written(gone, dry_run=dry_run)
+        return _written(request, gone, dry_run=dry_run)
 
     def _write(self, request: Request, environment_key: str, rule_id: int, *, partial: bool) -> HttpResponse:
         dry_run, consent = guarded(request)
@@ -272,15 +272,15 @@ class RuleView(ApiView):
             consent=consent,
             dry_run=dry_run,
         )
-        return _written(made, dry_run=dry_run)
+        return _written(request, made, dry_run=dry_run)
 
 
 def _written(
-    written: AccessWritten, *, dry_run: bool, status: int = 200, headers: dict[str, str] | None = None
+    request: Request, written: AccessWritten, *, dry_run: bool, status: int = 200, headers: dict[str, str] | None = None
 ) -> HttpResponse:
     """A row after a write, with the change beside it; of a dry run, what would be lost and found."""
     if dry_run:
-        return dry_run_answer(written.loss, written.findings)
+        return dry_run_answer(request, written.loss, written.findings)
     findings = [finding_json(finding) for finding in written.findings]
     body = {"id": written.id, **written.row, "change": written.change_id or None, "findings": findings}
     return json_answer(body, status=status, headers=headers)

@@ -16,6 +16,7 @@ from controlplane.api.authentication import BearerToken, SignedIn
 from controlplane.api.errors import MethodRefused, Unauthenticated
 from controlplane.api.problems import answer_for
 from controlplane.api.replay import claim, settle
+from controlplane.catalog.guarding import LossRefused
 from controlplane.catalog.rights import environment_visible, require
 from controlplane.catalog.selectors import environment_list
 from controlplane.journal.answers import Claim
@@ -63,6 +64,8 @@ class ApiView(APIView):
         """DRF would rewrite 401 to 403 and add headers of its own; a problem document is complete."""
         if isinstance(exc, _AnsweredBefore):
             return exc.response
+        if isinstance(exc, LossRefused):
+            exc.loss = exc.loss.seen_by(principal_of(self.request))
         return self.get_exception_handler()(exc, {})
 
     def initial(self, request: Request, *_args: object, **kwargs: Any) -> None:

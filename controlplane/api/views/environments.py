@@ -77,7 +77,7 @@ class EnvironmentListView(ApiView):
             dry_run=dry_run,
         )
         if dry_run:
-            return dry_run_answer(made.loss)
+            return dry_run_answer(request, made.loss)
         return _written(made, status=201, headers={"Location": path_to("environments", key)})
 
 
@@ -134,7 +134,7 @@ class EnvironmentView(ApiView):
             consent=consent,
             dry_run=dry_run,
         )
-        return dry_run_answer(made.loss) if dry_run else _written(made)
+        return dry_run_answer(request, made.loss) if dry_run else _written(made)
 
     @extend_schema(
         operation_id="environment_delete",
@@ -152,7 +152,7 @@ class EnvironmentView(ApiView):
             consent=consent,
             dry_run=dry_run,
         )
-        return dry_run_answer(loss) if dry_run else empty_answer(204)
+        return dry_run_answer(request, loss) if dry_run else empty_answer(204)
 
 
 def _environment_now(key: str) -> dict[str, object]:

@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from controlplane.api.answers import json_answer
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
+from controlplane.api.views.base import principal_of
 from controlplane.catalog.guarding import Consent, Loss
 from xdscore.findings import Finding
 
@@ -20,8 +21,9 @@ def guarded(request: Request) -> tuple[bool, Consent]:
     return dry_run, consent
 
 
-def dry_run_answer(loss: Loss, findings: Sequence[Finding] = ()) -> HttpResponse:
+def dry_run_answer(request: Request, loss: Loss, findings: Sequence[Finding] = ()) -> HttpResponse:
     """What a write would do."""
+    seen = loss.seen_by(principal_of(request))
     return json_answer(
-        {"dry_run": True, "loss": loss.as_json(), "findings": [finding_json(finding) for finding in findings]}
+        {"dry_run": True, "loss": seen.as_json(), "findings": [finding_json(finding) for finding in findings]}
     )

@@ -37,7 +37,16 @@ def _judge(prospect: Prospect) -> Mapping[str, Loss]:
 
 def loss_foresee(prospect: Prospect) -> Loss:
     """What connected clients would lose by a write, and whether it has to be meant: the answer of a dry run."""
-    return _foreseen(prospect)[0]
+    losses = _judge(prospect)
+    if not losses:
+        return NOTHING_LOST
+    rows = Environment.objects.filter(key__in=losses).values_list("key", "loss_access_clients", "loss_other_percent")
+    asks = any(LossThreshold(*columns).reached(losses[key], access=prospect.of_access) for key, *columns in rows)
+    loss = replace(losses_together(losses.values()), asks=asks)
+    if losses.keys() == {prospect.environment}:
+        return loss
+    here = losses.get(prospect.environment, NOTHING_LOST)
+    return replace(loss, own=replace(loss, names=here.names, who=here.who, truncated=True))
 
 
 def loss_accept(prospect: Prospect, consent: Consent) -> Loss:
@@ -46,22 +55,7 @@ def loss_accept(prospect: Prospect, consent: Consent) -> Loss:
 
     Called within the transaction of the write, before its change. The thresholds are those in force before it.
     """
-    loss, asking = _foreseen(prospect)
+    loss = loss_foresee(prospect)
     if loss.asks and consent.asked and consent.accept_loss < loss.clients:
-        raise LossRefused(loss, asking)
+        raise LossRefused(loss, prospect.environment if loss.own is None else "")
     return loss
-
-
-def _foreseen(prospect: Prospect) -> tuple[Loss, str]:
-    """The loss, and the first environment that asks before it."""
-    losses = _judge(prospect)
-    if not losses:
-        return NOTHING_LOST, ""
-    rows = Environment.objects.filter(key__in=losses).order_by("position")
-    asking = [
-        key
-        for key, *columns in rows.values_list("key", "loss_access_clients", "loss_other_percent")
-        if LossThreshold(*columns).reached(losses[key], access=prospect.of_access)
-    ]
-    loss = losses_together(losses.values())
-    return (replace(loss, asks=True), asking[0]) if asking else (loss, "")

@@ -61,7 +61,7 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
         undo=dict(undo) if undo else None,
         undoes=undoes.change if undoes is not None else "",
         request_id=request_id,
-        loss=loss.as_json() if loss.clients else None,
+        loss=(loss.own or loss).as_json() if loss.clients else None,
     )
     if undoes is not None:
         audit_record(
