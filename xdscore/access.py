@@ -237,6 +237,12 @@ class AccessTable:
             return False
         return all(verdict.effect is Effect.ALLOW for verdict in self.heard_by(audience, kind).values())
 
+    def refuses_all(self, audience: Audience, kind: ResourceType) -> bool:
+        """Whether the first rule that speaks of this audience and type refuses it every name."""
+        first = next(iter(self.heard_by(audience, kind)), None)
+        rule = self._compiled.by_number.get(first) if first is not None else None
+        return rule is not None and rule.pattern == "*" and rule.effect is not Effect.ALLOW
+
     def _closed_to(self, kind: ResourceType) -> bool:
         return kind.secret and self.closed
 

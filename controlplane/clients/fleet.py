@@ -4,6 +4,7 @@ A fleet of thousands asks for few different things, so clients are told apart by
 (`Member.asks`); it is read once for all clients that share it.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -82,7 +83,7 @@ class Crowd(NamedTuple):
 
 @dataclass(frozen=True)
 class Fleet:
-    """Connected clients, and the name sets that they ask for, by id."""
+    """Connected clients, by node id, and the name sets that they ask for, by their id."""
 
     members: tuple[Member, ...]
     names: Mapping[str, NameSet]
@@ -95,6 +96,11 @@ class Fleet:
             crowd = Crowd(member.environment, member.asks, member.identity != "", member.certain)
             found.setdefault(crowd, []).append(member)
         return found
+
+    @cached_property
+    def connected(self) -> Mapping[str, int]:
+        """How many members each environment has."""
+        return Counter(member.environment for member in self.members)
 
     @cached_property
     def asked(self) -> Mapping[str, tuple[Ask, ...]]:

@@ -7,6 +7,7 @@ of it. What was read is kept as long as no ADS process reports that its clients 
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from django.db import connection
 
@@ -78,7 +79,8 @@ def _read(environment_key: str) -> Fleet:
             known = members.get(client)
             whole = ",".join(filter(None, (known.asks if known is not None else "", asks)))  # of all its streams
             members[client] = Member(client, key, identity, node_id, cluster, (agent, version), whole, certain)
-    return Fleet(tuple(members.values()), _names({member.asks for member in members.values()}))
+    ordered = sorted(members.values(), key=attrgetter("node_id", "client"))
+    return Fleet(tuple(ordered), _names({member.asks for member in members.values()}))
 
 
 def _rows(which: str, values: Sequence[str | datetime], environment_key: str) -> list[_Row]:

@@ -4,7 +4,6 @@ Reads only what a write can take: the names that go, or those that the rules in 
 nothing reads nothing.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -56,8 +55,8 @@ def _by_rules(prospect: Prospect) -> Mapping[str, Loss]:
         return {}
     fleet = fleet_read(environment_key=key)
     words = [word for word in sorted(fleet.asked) if question.concerns_type(by_word[word])]
-    served = names_served(environment_key=key, wanted=dict.fromkeys(words))
-    names = {word: frozenset(name for name in served[word] if question.concerns(by_word[word], name)) for word in words}
+    served = names_served(environment_key=key, wanted=dict.fromkeys(words, question.names))
+    names = {word: question.concerned(by_word[word], served[word]) for word in words}
     passage = Passage(World(key, before, names), World(key, after, names))
     return _judged(prospect, fleet, _all_of(fleet, passage))
 
@@ -136,7 +135,7 @@ def _judged(prospect: Prospect, fleet: Fleet, ways: Iterable[Way]) -> Mapping[st
         )
         for key, names in taken.items()
     }
-    return judge.losses(links, Counter(member.environment for member in fleet.members))
+    return judge.losses(links, fleet.connected)
 
 
 def _tables(prospect: Prospect) -> tuple[AccessTable, AccessTable]:

@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from heapq import nsmallest
-from itertools import chain
+from heapq import merge, nsmallest
+from itertools import chain, islice
 from operator import attrgetter
 
 from controlplane.catalog.guarding import MAX_LOSERS, MAX_NAMES, Loser, Loss, LostName
 from controlplane.clients.fleet import Ask, Fleet, Member
-from controlplane.loss.worlds import Links, Names, World
+from controlplane.loss.worlds import NOWHERE, Links, Names, World
 from xdscore.access import Audience
 from xdscore.client_kinds import kind_of
 from xdscore.selectors import ClientFacts
@@ -62,16 +62,20 @@ class Group:
 
 
 Way = tuple[Passage, Sequence[Member], bool]
-"""Members of one crowd (`Fleet.crowds`), what they have before and after, and whether that is certain."""
+"""Members of one crowd (`Fleet.crowds`) in their order, what they have before and after, whether that is certain."""
 
 
 def grouped(fleet: Fleet, ways: Iterable[Way]) -> Iterator[Group]:
     """The groups of these clients."""
+    alone: dict[tuple[Passage, bool], Standing] = {}
     for passage, members, certain in ways:
         asks = fleet.asks(members[0].asks)
         doubtful = not (certain and members[0].certain)
         if not passage.groups_matter:
-            yield Group(passage, asks, (_standing(passage, members[0].facts),), members, doubtful)
+            facts = members[0].facts
+            standing = alone.get((passage, facts.verified)) or _standing(passage, facts)
+            alone[passage, facts.verified] = standing
+            yield Group(passage, asks, (standing,), members, doubtful)
             continue
         alike: dict[tuple[Standing, ...], list[Member]] = {}
         for member in members:
@@ -155,7 +159,7 @@ class _Taking:
         self.names = {word: taken for word in passage.before.names if (taken := self._taken_of(word))}
         self._asked: dict[tuple[str, bool, int], frozenset[str]] = {}
         self._led: dict[tuple[bool, str, bool, int], Names] = {}
-        self._users: tuple[_Users, _Users] | None = None
+        self._users: tuple[_Users, _Users | None] | None = None
 
     def _taken_of(self, word: str) -> frozenset[str]:
         (before, after), there = self._standing, self._passage.after
@@ -175,69 +179,76 @@ class _Taking:
         once = links[self._passage.before.environment].once
         for word in {ask.word for ask in asks}:
             own = [ask for ask in asks if ask.word == word]
-            taken = frozenset().union(*(self.asked(ask) for ask in own))
-            by_name = frozenset().union(*(ask.names.names for ask in own))
-            alone = taken - led_before.get(word, frozenset())
-            found = (
-                (taken & led_after.get(word, frozenset())) | (alone & by_name) | (alone - once.get(word, frozenset()))
-            )
+            taken = _union([self.asked(ask) for ask in own])
+            alone = taken - led_before.get(word, _NONE)
+            by_name = alone & _union([ask.names.names for ask in own])
+            unexplained = alone - once.get(word, _NONE)
+            found = by_name | unexplained | (taken & led_after.get(word, _NONE))
             if found:
                 yield word, found
 
     def _led_to(self, asks: Sequence[Ask], links: Mapping[str, Links], *, after: bool) -> Names:
         """What is taken and something refers to that these clients have: before the write, or after it."""
-        led: dict[str, frozenset[str]] = {}
+        led: dict[str, list[frozenset[str]]] = {}
         for ask in asks:
             key = (after, ask.word, ask.wildcard, id(ask.names))
             if key not in self._led:
-                self._led[key] = self._users_of(links)[after].of(ask)
+                users = self._users_of(links)[after]
+                self._led[key] = users.of(ask) if users is not None else NOWHERE
             for word, names in self._led[key].items():
-                led[word] = led.get(word, frozenset()) | names
-        return led
+                led.setdefault(word, []).append(names)
+        return {word: _union(sets) for word, sets in led.items()}
 
-    def _users_of(self, links: Mapping[str, Links]) -> "tuple[_Users, _Users]":
+    def _users_of(self, links: Mapping[str, Links]) -> "tuple[_Users, _Users | None]":
+        """Before the write and after it."""
         if self._users is None:
             (before, after), here, there = self._standing, self._passage.before, self._passage.after
-            later = (
-                _Users(there, after, links[there.environment].then)
-                if there is not None and after is not None
-                else _NO_USERS
-            )
-            self._users = (_Users(here, before, links[here.environment].now), later)
+            now = links[here.environment].now
+            leads = _leads_of(now)
+            later = None
+            if there is not None and after is not None:
+                then = links[there.environment].then
+                later = _Users(there, after, leads if then is now else _leads_of(then))
+            self._users = (_Users(here, before, leads), later)
         return self._users
+
+
+_NONE: frozenset[str] = frozenset()
+
+
+def _union(sets: Sequence[frozenset[str]]) -> frozenset[str]:
+    """All of them together; mostly there is one, which is not copied."""
+    return sets[0] if len(sets) == 1 else _NONE.union(*sets)
 
 
 class _Users:
     """What an audience may read that refers to names which are taken."""
 
-    def __init__(
-        self,
-        world: World | None,
-        audience: Audience | None,
-        links: Mapping[EntryKey, Collection[EntryKey]],
-    ) -> None:
-        # By the type of what refers and of what it refers to: what refers, and to which names.
-        leads: dict[tuple[str, str], dict[str, set[str]]] = {}
-        for (word, name), users in links.items():
-            for user_word, user in users:
-                leads.setdefault((user_word, word), {}).setdefault(user, set()).add(name)
+    def __init__(self, world: World, audience: Audience, leads: "_Leads") -> None:
         self._leads = leads
         self._allowed = {
-            (user_word, word): world.allowed(audience, user_word, users)
-            for (user_word, word), users in leads.items()
-            if world is not None and audience is not None
+            (user_word, word): world.allowed(audience, user_word, users) for (user_word, word), users in leads.items()
         }
 
     def of(self, ask: Ask) -> Names:
         """What the users that are asked for here refer to."""
         return {
-            word: frozenset().union(*map(self._leads[user_word, word].__getitem__, ask.of(allowed)))
+            word: _NONE.union(*map(self._leads[user_word, word].__getitem__, ask.of(allowed)))
             for (user_word, word), allowed in self._allowed.items()
             if user_word == ask.word and allowed
         }
 
 
-_NO_USERS = _Users(None, None, {})
+_Leads = Mapping[tuple[str, str], Mapping[str, Collection[str]]]
+"""By the type of what refers and of what it refers to: what refers, and to which names."""
+
+
+def _leads_of(links: Mapping[EntryKey, Collection[EntryKey]]) -> _Leads:
+    leads: dict[tuple[str, str], dict[str, set[str]]] = {}
+    for (word, name), users in links.items():
+        for user_word, user in users:
+            leads.setdefault((user_word, word), {}).setdefault(user, set()).add(name)
+    return leads
 
 
 def _counted(losing: Sequence[tuple[Group, Names]], connected: int) -> Loss:
@@ -248,7 +259,7 @@ def _counted(losing: Sequence[tuple[Group, Names]], connected: int) -> Loss:
     for agent, clients in agents.items():
         kinds[str(kind_of(*agent))] += clients
     first = nsmallest(MAX_NAMES, names, key=lambda key: (-names[key], key))
-    who = nsmallest(MAX_LOSERS, members, key=_NODE_AND_ID)
+    who = islice(merge(*(group.members for group, _ in losing), key=_NODE_AND_ID), MAX_LOSERS)
     return Loss(
         clients=len(members),
         connected=connected,

@@ -57,22 +57,33 @@ def links_read(
     """What refers to these names, now and after the write, and which of them something ever referred to. That matters
     of types that somebody asks for with a wildcard, which are `of_wildcards`, and is read of these alone.
     """
-    environment = environment_get(key=environment_key)
+    ever = Reference.objects.filter(revision__resource__environment=environment_get(key=environment_key).id)
+    current = ever.filter(revision__resource__deleted=False, revision__resource__head=models.F("revision"))
+    wanted = frozenset(keys)
     now: dict[EntryKey, list[EntryKey]] = {}
+    for to_word, to_name, word, name in _to(current, wanted, *_FROM):
+        now.setdefault((to_word, to_name), []).append((word, name))
+    unused = {key for key in wanted - now.keys() if key[0] in of_wildcards}
     once: dict[str, set[str]] = {}
-    for word, names in _by_word(keys):
-        found = once.setdefault(word, set())
-        rows = Reference.objects.filter(revision__resource__environment=environment.id, to_type=word)
-        current = rows.filter(revision__resource__deleted=False, revision__resource__head=models.F("revision"))
-        for chunk in _chunks(names):
-            columns = ("to_name", "revision__resource__type", "revision__resource__name")
-            for name, *user in current.filter(to_name__in=chunk).values_list(*columns):
-                now.setdefault((word, name), []).append((user[0], user[1]))
-                found.add(name)
-        for chunk in _chunks(names - found if word in of_wildcards else ()):
-            found.update(rows.filter(to_name__in=chunk).values_list("to_name", flat=True).distinct())
+    for word, name in (*now, *_to(ever, unused)):
+        once.setdefault(word, set()).add(name)
     then = now if prospect is None else _then(now, frozenset(keys), prospect)
     return Links(now, then, {word: frozenset(names) for word, names in once.items()})
+
+
+_FROM = ("revision__resource__type", "revision__resource__name")
+
+
+def _to(rows: models.QuerySet[Reference], keys: Collection[EntryKey], *columns: str) -> Iterator[tuple[str, ...]]:
+    """The type and name that these references lead to, each with these columns, as far as they are among the keys."""
+    if len(keys) > _CHUNK:  # a list of them in each statement costs more than to read what is not wanted
+        some = [rows.filter(to_type__in={word for word, _ in keys})]
+    else:
+        some = [rows.filter(to_type=word, to_name__in=names) for word, names in _by_word(keys)]
+    for each in some:
+        for to_word, to_name, *rest in each.values_list("to_type", "to_name", *columns).distinct():
+            if (to_word, to_name) in keys:
+                yield (to_word, to_name, *rest)
 
 
 def _then(

@@ -26,7 +26,12 @@ class World:
 
     def allowed(self, audience: Audience, word: str, names: Iterable[str]) -> frozenset[str]:
         """Those of these names that the audience may read, whether or not something is served of them."""
-        may = self.table.permissions(audience, by_word[word])
+        kind = by_word[word]
+        if self.table.unrestricted(audience, kind):
+            return frozenset(names)
+        if self.table.refuses_all(audience, kind):
+            return frozenset()
+        may = self.table.permissions(audience, kind)
         return frozenset(name for name in names if may.verdict(name).effect is Effect.ALLOW)
 
     def had(self, audience: Audience, word: str) -> frozenset[str]:
@@ -72,9 +77,18 @@ class RulesInQuestion:
         """Whether any name of this type may be decided differently."""
         return self._all or any(rule.covers(kind) for rule in self._rules)
 
-    def concerns(self, kind: ResourceType, name: str) -> bool:
-        """Whether this name may be decided differently."""
-        return self._all or any(self._rules[number].covers(kind) for number in self._index.matching(name))
+    def concerned(self, kind: ResourceType, names: frozenset[str]) -> frozenset[str]:
+        """Those of these names of a type that may be decided differently."""
+        if self._all or any(rule.pattern == "*" and rule.covers(kind) for rule in self._rules):
+            return names
+        rules, matching = self._rules, self._index.matching
+        return frozenset(name for name in names if any(rules[number].covers(kind) for number in matching(name)))
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        """The names that alone may be decided differently; None where they are patterns, not names."""
+        patterns = {rule.pattern for rule in self._rules}
+        return None if self._all or any("*" in pattern for pattern in patterns) else frozenset(patterns)
 
 
 def _differing(before: AccessTable, after: AccessTable) -> tuple[list[Rule], list[Rule]]:

@@ -86,6 +86,7 @@ def test_verdict__any_rules__is_that_of_the_first_rule_that_speaks(
     assert verdict == naive(table, audience, kind, name)
     assert table.permissions(audience, kind).of_row(table.row(kind, name)) == verdict
     assert verdict.effect is Effect.ALLOW or not table.unrestricted(audience, kind)
+    assert verdict.effect is not Effect.ALLOW or not table.refuses_all(audience, kind)
 
 
 @given(default=EFFECTS, rules=RULES, audience=AUDIENCES, kind=st.sampled_from(KINDS), name=TEXTS)
