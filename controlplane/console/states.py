@@ -31,7 +31,6 @@ LOOKS: Final[dict[str, Look]] = {
     "refused": Look("bad", "circle-x", "refused"),
     "lost": Look("bad", "alert-triangle", "lost"),
     "unchanged": Look("quiet", "minus", "no difference for clients"),
-    "rolled_back": Look("quiet", "arrow-back-up", "rolled back"),
     "taken_back": Look("quiet", "arrow-back-up", "taken back"),
     "superseded": Look("quiet", "arrow-right", "superseded"),
     "failed": Look("bad", "circle-x", "failed"),

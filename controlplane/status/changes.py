@@ -31,7 +31,7 @@ class Outcome(StrEnum):
     REFUSED = "refused"  # or clients refuse something of which it is the suspect
     QUARANTINED = "quarantined"
     STALLED = "stalled"
-    ROLLED_BACK = "rolled_back"
+    TAKEN_BACK = "taken_back"  # by an undo or a rollback
     WAITING = "waiting"
 
 
@@ -61,7 +61,7 @@ def change_status(facts: ChangeFacts) -> Outcome | Progress:
         Outcome.REFUSED: Status.REFUSED in facts.statuses or refused,
         Outcome.QUARANTINED: Status.QUARANTINED in facts.statuses,
         Outcome.STALLED: Status.STALLED in facts.statuses,
-        Outcome.ROLLED_BACK: facts.undone,
+        Outcome.TAKEN_BACK: facts.undone,
         Outcome.WAITING: waits and facts.progress is not Progress.FAILED,
     }
     return next((each for each in Outcome if true[each]), facts.progress)

@@ -207,5 +207,5 @@ SITUATIONS: Final = (
     Situation(on_hold, Status.PUBLISHED, Headline.HELD, None),
     Situation(on_hold_and_quarantined, Status.QUARANTINED, Headline.QUARANTINED, Outcome.QUARANTINED),
     Situation(deleted, None, Headline.WAITING, Outcome.WAITING),
-    Situation(rolled_back, Status.PUBLISHED, Headline.PUBLISHED, Outcome.ROLLED_BACK),
+    Situation(rolled_back, Status.PUBLISHED, Headline.PUBLISHED, Outcome.TAKEN_BACK),
 )

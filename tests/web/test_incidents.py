@@ -257,7 +257,7 @@ def test_change__rolled_back__says_by_what_in_the_list_too_and_the_rollback_lead
     assert "/rollback?to=" in new
     assert f'<a href="/changes/{change}">' in new.partition("What it took back")[2]
     assert "Rolled back by" not in new
-    assert ["rolled back<" in row for row in rows[:3]] == [False, True, False]
+    assert ["taken back<" in row for row in rows[:3]] == [False, True, False]
     for shown in (old, new, *rows):
         assert_harmless(shown)
 

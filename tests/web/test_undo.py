@@ -63,7 +63,7 @@ def test_change__taken_back__says_so_in_the_list_too_and_both_lead_to_each_other
     assert f"/changes/{written}/undo" not in old
     assert f'<a href="/changes/{written}">' in new.partition("What it took back")[2]
     assert f"/changes/{undo}/undo" in new
-    assert ["taken back<" in row for row in rows[:3]] == [False, True, False]
+    assert ["<span>taken back</span>" in row for row in rows[:3]] == [False, True, False]
     assert "<img src=x" not in page(admin, f"/changes/{written}") + "".join(rows)
     again = shown(admin, f"/changes/{written}/undo")
     assert "It is not in force any more" in again

@@ -119,7 +119,7 @@ def test_change__anything__is_as_far_as_it_has_come_only_where_nothing_came_of_i
         (ChangeFacts(Progress.SETTLED, {Status.STALLED, Status.WITHHELD}), Outcome.WITHHELD),
         (ChangeFacts(Progress.SETTLED, {Status.QUARANTINED}, refused=True), Outcome.QUARANTINED),
         (ChangeFacts(Progress.SETTLED, refused=True, undone=True), Outcome.REFUSED),
-        (ChangeFacts(Progress.PUBLISHED, undone=True), Outcome.ROLLED_BACK),
+        (ChangeFacts(Progress.PUBLISHED, undone=True), Outcome.TAKEN_BACK),
         (ChangeFacts(Progress.SAVED), Outcome.WAITING),
         (ChangeFacts(Progress.FAILED, {Status.WAITING}), Progress.FAILED),
         (ChangeFacts(Progress.SUPERSEDED), Progress.SUPERSEDED),
