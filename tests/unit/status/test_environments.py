@@ -59,7 +59,7 @@ def test_environment__one_thing_is_true__is_the_word_and_the_sentence(word: Head
 
 
 @pytest.mark.parametrize(
-    ("worse", "better"), itertools.combinations([each for each in Headline if each is not Headline.EMPTY], 2)
+    ("worse", "better"), list(itertools.combinations([each for each in Headline if each is not Headline.EMPTY], 2))
 )
 def test_environment__two_things_are_true__says_the_worse_and_tells_of_both(worse: Headline, better: Headline) -> None:
     found = environment_status(together(ALONE[worse][0], ALONE[better][0]))
