@@ -146,7 +146,8 @@ class Prospect:
     """What of an environment would be different after a write, as far as clients could lose anything by it.
 
     `gone` are names that nothing would be served of any more, and `refers` is what the resources that are put with them
-    would refer to; `kinds`: they go for clients of these kinds of software alone. `tables` are the access rules before
+    would refer to; `kinds`: they go for clients of these kinds of software alone; `refusers` are the marks of clients
+    that refused what goes, and so do not have it (`client_mark`). `tables` are the access rules before
     and after, `default` what the environment's default will be, `choices` the environments that streams choose from,
     before and after.
     """
@@ -155,6 +156,7 @@ class Prospect:
     gone: frozenset[EntryKey] = frozenset()
     refers: Mapping[EntryKey, Iterable[EntryKey]] = field(default_factory=lambda: MappingProxyType({}))
     kinds: tuple[str, ...] = ()
+    refusers: frozenset[str] = frozenset()
     tables: tuple[AccessTable, AccessTable] | None = None
     default: Effect | None = None
     choices: tuple[tuple[EnvironmentChoice, ...], tuple[EnvironmentChoice, ...]] | None = None

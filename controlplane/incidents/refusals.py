@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from django.db.models import Count, F, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 
 from controlplane.catalog.standing import Key
 from controlplane.incidents.models import Incident, IncidentClient
@@ -74,14 +74,33 @@ def incidents_open_named(*, environment_keys: Collection[str] | None = None) -> 
     return _open(environment_keys).exclude(name="")
 
 
-def unnamed_counts(*, environment_keys: Collection[str]) -> Mapping[str, int]:
-    """By environment, how many open refusals name no resource: a response was refused, and nobody knows for which."""
-    rows = _open(environment_keys).filter(name="").order_by().values_list("environment__key")
-    return dict(rows.annotate(count=Count("pk")))
+@dataclass(frozen=True, slots=True)
+class OpenCounts:
+    """How many open incidents of an environment name no single resource: `losses`, by which connected clients lost what
+    they had, and `unnamed` refusals, of a response of which nobody knows for which resource.
+    """
+
+    losses: int = 0
+    unnamed: int = 0
+
+
+NOTHING_OPEN: Final = OpenCounts()
+
+
+def open_counts(*, environment_keys: Collection[str]) -> Mapping[str, OpenCounts]:
+    """By environment; one with neither is left out. One query."""
+    rows = _unresolved(environment_keys).order_by().values_list("environment__key")
+    losing, refusing = Q(cause=IncidentCause.LOSS.value), Q(cause=IncidentCause.NACK.value, name="")
+    counted = rows.annotate(losses=Count("pk", filter=losing), unnamed=Count("pk", filter=refusing))
+    return {key: OpenCounts(losses, unnamed) for key, losses, unnamed in counted}
 
 
 def _open(environment_keys: Collection[str] | None) -> QuerySet[Incident]:
-    rows = Incident.objects.filter(cause=IncidentCause.NACK.value, state__in=[state.value for state in UNRESOLVED])
+    return _unresolved(environment_keys).filter(cause=IncidentCause.NACK.value)
+
+
+def _unresolved(environment_keys: Collection[str] | None) -> QuerySet[Incident]:
+    rows = Incident.objects.filter(state__in=[state.value for state in UNRESOLVED])
     return rows if environment_keys is None else rows.filter(environment__key__in=list(environment_keys))
 
 

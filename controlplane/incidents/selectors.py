@@ -150,16 +150,6 @@ def incident_open_counts() -> Mapping[str, int]:
     return dict(rows.annotate(count=Count("pk")))
 
 
-def loss_open_counts(*, environment_keys: Collection[str]) -> Mapping[str, int]:
-    """By environment, how many unresolved incidents are losses: by a change connected clients lost what they had."""
-    rows = Incident.objects.filter(
-        environment__key__in=list(environment_keys),
-        cause=IncidentCause.LOSS.value,
-        state__in=[state.value for state in UNRESOLVED],
-    )
-    return dict(rows.order_by().values_list("environment__key").annotate(counted=Count("pk")))
-
-
 def incident_get(*, public_id: str) -> IncidentDetail:
     """One incident. Raises NotFound."""
     row = Incident.objects.select_related("environment").filter(public_id=public_key(public_id)).first()

@@ -4,7 +4,7 @@ Reads only what a write can take: the names that go, or those that the rules in 
 nothing reads nothing.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from controlplane.access.selectors import access_table
@@ -20,6 +20,7 @@ from xdscore.access import AccessTable
 from xdscore.client_kinds import kind_of
 from xdscore.names import canonical
 from xdscore.resource_types import by_word
+from xdscore.snapshot import client_mark
 
 
 def losses_judge(prospect: Prospect) -> Mapping[str, Loss]:
@@ -44,7 +45,7 @@ def _by_going(prospect: Prospect) -> Mapping[str, Loss]:
     names = names_served(environment_key=key, wanted=wanted)
     table = access_table(environment_key=key)
     passage = Passage(World(key, table, names), World(key, table, NOWHERE))
-    return _judged(prospect, fleet, _all_of(fleet, passage, prospect.kinds))
+    return _judged(prospect, fleet, _all_of(fleet, passage, prospect))
 
 
 def _by_rules(prospect: Prospect) -> Mapping[str, Loss]:
@@ -58,7 +59,7 @@ def _by_rules(prospect: Prospect) -> Mapping[str, Loss]:
     served = names_served(environment_key=key, wanted=dict.fromkeys(words, question.names))
     names = {word: question.concerned(by_word[word], served[word]) for word in words}
     passage = Passage(World(key, before, names), World(key, after, names))
-    return _judged(prospect, fleet, _all_of(fleet, passage))
+    return _judged(prospect, fleet, _all_of(fleet, passage, prospect))
 
 
 def _by_moving(prospect: Prospect) -> Mapping[str, Loss]:
@@ -67,10 +68,15 @@ def _by_moving(prospect: Prospect) -> Mapping[str, Loss]:
     return _judged(prospect, fleet, _Moving(prospect, fleet).ways())
 
 
-def _all_of(fleet: Fleet, passage: Passage, kinds: Collection[str] = ()) -> Iterator[Way]:
-    """All members, or those of some kinds of software, take this way."""
+def _all_of(fleet: Fleet, passage: Passage, prospect: Prospect) -> Iterator[Way]:
+    """All members take this way, but for those of other kinds of software and those that refused what goes."""
+    kinds, refusers = prospect.kinds, prospect.refusers
     for members in fleet.crowds.values():
-        taking = [each for each in members if str(kind_of(*each.agent)) in kinds] if kinds else members
+        taking = members
+        if kinds:
+            taking = [each for each in taking if str(kind_of(*each.agent)) in kinds]
+        if refusers:
+            taking = [each for each in taking if client_mark(each.facts) not in refusers]
         if taking:
             yield passage, taking, True
 

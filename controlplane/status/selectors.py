@@ -27,13 +27,14 @@ from controlplane.catalog.standing import (
 )
 from controlplane.incidents.refusals import (
     NO_REFUSALS,
+    NOTHING_OPEN,
     OpenRefusal,
     Refusals,
     incidents_open_named,
+    open_counts,
     refusals_of,
-    unnamed_counts,
 )
-from controlplane.incidents.selectors import loss_open_counts, lost_of_changes
+from controlplane.incidents.selectors import lost_of_changes
 from controlplane.incidents.settling import Delivery
 from controlplane.status.changes import ChangeFacts, Outcome, Progress, change_status
 from controlplane.status.derivation import status_of, word_of
@@ -121,22 +122,19 @@ def environment_statuses(*, environments: Collection[EnvironmentState]) -> Mappi
     keys = [each.key for each in environments]
     if not keys:
         return {}
-    counts, losses, unnamed = (
-        status_counts(environment_keys=keys),
-        loss_open_counts(environment_keys=keys),
-        unnamed_counts(environment_keys=keys),
-    )
+    counts, incidents = status_counts(environment_keys=keys), open_counts(environment_keys=keys)
     return {
         each.key: environment_status(
             EnvironmentFacts(
                 counts=counts[each.key],
-                losses=losses.get(each.key, 0),
-                unnamed=unnamed.get(each.key, 0),
+                losses=open_here.losses,
+                unnamed=open_here.unnamed,
                 hold=each.policy.hold,
                 unbuilt=each.generation > each.built_generation,
             )
         )
         for each in environments
+        for open_here in [incidents.get(each.key, NOTHING_OPEN)]
     }
 
 

@@ -180,7 +180,7 @@ def on_hold_and_quarantined(scene: Scene) -> None:
 
 def deleted(scene: Scene) -> None:
     published(scene)
-    scene.change = publish(delete=(NAME,), built=False)
+    scene.change = publish(delete=(NAME,), built=False, losing=2)
 
 
 def rolled_back(scene: Scene) -> None:

@@ -102,7 +102,7 @@ def test_change__by_which_nobody_lost_anything__has_no_box(admin: Client, two_en
 
 def test_changes__lists_it_as_lost_until_it_is_taken_back(admin: Client, change: str) -> None:
     lost_now()
-    line = '<span>lost</span></span><div class="quiet">by 3 clients</div>'
+    line = '<span>lost</span></span><div class="quiet">lost by 3 clients</div>'
     assert line in page(admin, "/e/default/changes")
 
     take_back(change, by=publish(cluster("pay")))
@@ -120,7 +120,7 @@ def test_home__lost_and_refused__shows_the_loss_first_with_its_author_and_the_wa
 
     shown = page(admin, "/")
 
-    assert "2 incidents are unresolved" in shown
+    assert "1 loss is open: clients do not have what they had" in shown
     assert "What clients lost or refuse" in shown
     assert shown.index(f'href="/incidents/{incident}"') < shown.index(f'href="/incidents/{refused}"')
     assert "<b>3</b> of 5" in shown

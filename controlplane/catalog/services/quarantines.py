@@ -97,8 +97,13 @@ def _prospect(quarantine: Quarantine, row: Revision, environment: Environment) -
     stands_in = Resource.objects.filter(pk=row.resource_id, proven__isnull=False).exists()
     if stands_in or not RevisionProof.objects.filter(revision=row).exists():
         return Prospect(environment.key)
-    kinds = Withholding(marks_of(quarantine.refused_by), {}, acknowledged=True).withheld_from
-    return Prospect(environment.key, frozenset({(row.resource.type, row.resource.name)}), kinds=kinds)
+    refused = marks_of(quarantine.refused_by)
+    return Prospect(
+        environment.key,
+        frozenset({(row.resource.type, row.resource.name)}),
+        kinds=Withholding(refused, {}, acknowledged=True).withheld_from,
+        refusers=frozenset(mark for marks in refused.values() for mark in marks),
+    )
 
 
 @transaction.atomic(durable=True)
