@@ -90,6 +90,7 @@ class Write:
     path: str
     form: dict[str, Any]
     why: str = ""
+    connected: int = 3
 
 
 def rule_form(**more: object) -> dict[str, Any]:
@@ -155,13 +156,16 @@ def rolled_back(fleet: Fleet) -> Write:
 
 def quarantined(fleet: Fleet) -> Write:
     publish(cluster("solo"))
-    fleet.accept(held("solo", 1), who=slice(1, None))
+    fleet.accept(held("solo", 1))
     digest()
-    sent = fleet.send(held("solo", 1), to=fleet.streams[:1])
-    fleet.refuse(sent, "Error adding/updating cluster(s) solo: no", suspects=(held("solo", 1),), who=slice(1))
+    other = Fleet(1, first=9)
+    sent = other.send(held("solo", 1))
+    other.refuse(sent, "Error adding/updating cluster(s) solo: no", suspects=(held("solo", 1),))
     digest()
     incident = Incident.objects.get(name="solo")
-    return Write(f"/incidents/{incident.public_id}", {"action": "quarantine", "reason": "it breaks"}, "reason")
+    return Write(
+        f"/incidents/{incident.public_id}", {"action": "quarantine", "reason": "it breaks"}, "reason", connected=4
+    )
 
 
 WRITES = (
@@ -194,7 +198,8 @@ def test_write__clients_would_lose_something__is_done_only_after_their_number_wa
     nothing = admin.post(write.path, {**again, "accept_loss": ""})
 
     assert [each.status_code for each in (asked, wrong, nothing)] == [409] * 3
-    assert "<b>3 of 3</b> connected clients would lose something: 3 " in asked.content.decode()
+    counted = f"<b>3 of {write.connected}</b> connected clients would lose something: 3 "
+    assert counted in asked.content.decode()
     assert ">node-1</a>" in asked.content.decode()
     assert "'4' is not the number of clients" in html.unescape(wrong.content.decode())
     assert "Nothing was typed." in nothing.content.decode()
