@@ -52,6 +52,8 @@ def test_walk__everybody_is_denied_everything__ends_before_the_loss_or_in_an_inc
     base = f"http://127.0.0.1:{parley.web_port}"
     with envoy(tmp_path, ads_port=parley.ads_port, node_id="walk-1", api_type="DELTA_GRPC") as proxy:
         eventually(lambda: proxy.stat(LISTENERS), lambda active: active == 1, within_s=30)
+        # What clients have is written down up to 2 s after they have it.
+        eventually(lambda: _foreseen(parley), lambda clients: clients == 1, within_s=10)
         page.goto(f"{base}/e/{ENVIRONMENT}/access/rule")
         page.get_by_role("radio", name="deny").check()
         page.get_by_role("radio", name="before all other rules").check()
@@ -91,6 +93,13 @@ def _incidents(parley: Parley, state: str) -> list[dict[str, str]]:
     path = f"/incidents?environment={ENVIRONMENT}&state={state}&cause=loss"
     found: list[dict[str, str]] = parley.call("GET", path).body["results"]
     return found
+
+
+def _foreseen(parley: Parley) -> int:
+    everything = {"effect": "deny", "pattern": "*"}
+    answer = parley.call("POST", f"/environments/{ENVIRONMENT}/rules?dry_run=true", everything)
+    clients: int = answer.body["loss"]["clients"]
+    return clients
 
 
 def _messages(page: Page, base: str) -> str:
