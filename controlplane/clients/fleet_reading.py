@@ -65,9 +65,9 @@ def _stamp() -> _Stamp:
     """Something that differs after every write by which a fleet becomes another one: of an ADS process, of the upkeep
     that closes streams, and of another database.
     """
-    columns = ("pk", "fleet_batches", "seen_at", "stopped_at")
+    columns = ("pk", "started_at", "fleet_batches", "seen_at", "stopped_at")
     replicas = Replica.objects.order_by("pk").values_list(*columns)
-    said = tuple((pk, batches or seen, stopped) for pk, batches, seen, stopped in replicas)
+    said = tuple((pk, started, batches or seen, stopped) for pk, started, batches, seen, stopped in replicas)
     return (connection.settings_dict["NAME"], Stream.objects.filter(closed_at=None).count(), *said)
 
 
