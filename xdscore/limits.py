@@ -227,7 +227,6 @@ ORDERED: Final[tuple[tuple[str, str], ...]] = (
     ("token_requests_per_s", "token_burst"),
     ("page_requests_per_s", "page_burst"),
     ("anonymous_pages_per_s", "page_burst"),
-    ("logins_per_min", "logins_per_address_per_min"),
     ("task_soft_s", "task_hard_s"),
     ("task_hard_s", "task_visibility_s"),
     ("lock_timeout_ms", "statement_timeout_ms"),

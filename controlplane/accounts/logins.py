@@ -140,13 +140,14 @@ def _count(bounds: tuple[_Bound, ...], username: str, caller: Caller) -> None:
 
 def _refused(bounds: tuple[_Bound, ...], now: datetime, *, own: int) -> _Bound | None:
     """The first bound that is reached, leaving out `own` rows of this attempt."""
-    counted = LoginAttempt.objects.aggregate(
+    every = _all(bounds)
+    counted = LoginAttempt.objects.filter(key__in=[each.key for each in every]).aggregate(
         **{
             f"of_{number}": Count("pk", filter=Q(key=each.key, at__gt=now - timedelta(seconds=each.seconds)))
-            for number, each in enumerate(_all(bounds))
+            for number, each in enumerate(every)
         }
     )
-    reached = {each.key: counted[f"of_{number}"] - own >= each.most for number, each in enumerate(_all(bounds))}
+    reached = {each.key: counted[f"of_{number}"] - own >= each.most for number, each in enumerate(every)}
     for bound in bounds:
         if reached[bound.key] and (bound.unless is None or reached[bound.unless.key]):
             return bound
