@@ -150,7 +150,32 @@ class Limits:
         8, "requests", 1, 1_000, "Requests that write which one web process works on at once.", "F28"
     )
     writes_waiting: int = _limit(1_000, "requests", 1, 100_000, "Requests that write which may wait for that.", "F28")
-    logins_per_min: int = _limit(5, "attempts/min", 1, 10_000, "Attempts to log in.", "(e)")
+    logins_per_min: int = _limit(
+        5,
+        "attempts/min",
+        1,
+        10_000,
+        "Attempts to log in with one name from one address, or from a known browser.",
+        "(e)",
+    )
+    logins_per_address_per_min: int = _limit(
+        30, "attempts/min", 1, 10_000, "Attempts to log in from one address (IPv6: a /64), any names.", "threat 22"
+    )
+    logins_per_name_per_min: int = _limit(
+        50, "attempts/min", 1, 10_000, "Attempts to log in with one name before newcomers slow down.", "threat 22"
+    )
+    logins_newcomer_wait_s: int = _limit(
+        600, "s", 1, 86_400, "Time between two attempts of one network with such a name.", "threat 22"
+    )
+    logins_at_once: int = _limit(
+        2, "requests", 1, 100, "Sign-ins that one web process works on at once; as many of known browsers.", "threat 22"
+    )
+    logins_waiting: int = _limit(20, "requests", 1, 10_000, "Sign-ins that may wait for that.", "threat 22")
+    page_requests_per_s: int = _limit(20, "requests/s", 1, 100_000, "Pages of one person.", "threat 22")
+    anonymous_pages_per_s: int = _limit(
+        10, "requests/s", 1, 100_000, "Pages of one address (IPv6: a /64) where nobody is signed in.", "threat 22"
+    )
+    page_burst: int = _limit(200, "requests", 1, 1_000_000, "Pages at once before those rates apply.", "threat 22")
     change_wait_s: int = _limit(60, "s", 1, 600, "Longest `?wait=` of a request.", "U25")
     change_waiters: int = _limit(200, "requests", 1, 100_000, "Requests that may wait at once.", "U25")
     rules_per_environment: int = _limit(5_000, "rules", 1, 100_000, "Access rules of an environment.", "(e)")
@@ -200,6 +225,8 @@ ORDERED: Final[tuple[tuple[str, str], ...]] = (
     ("bulk_items", "apply_items"),
     ("body_bytes", "apply_bytes"),
     ("token_requests_per_s", "token_burst"),
+    ("page_requests_per_s", "page_burst"),
+    ("anonymous_pages_per_s", "page_burst"),
     ("task_soft_s", "task_hard_s"),
     ("task_hard_s", "task_visibility_s"),
     ("lock_timeout_ms", "statement_timeout_ms"),
