@@ -68,6 +68,12 @@ class Limits:
     handshake_timeout_ms: int = _limit(
         10_000, "ms", 100, 120_000, "Time a new connection has for its handshake.", "(e)"
     )
+    client_certificates: int = _limit(
+        10, "certificates", 1, 20, "Certificates that a client presents in its handshake, its own among them.", "S2"
+    )
+    client_certificates_bytes: int = _limit(
+        32 * _KIB, "bytes", 4 * _KIB, _MIB, "Size of these certificates (PEM).", "S2"
+    )
     concurrent_streams: int = _limit(100, "streams", 1, 10_000, "HTTP/2 streams of one connection.", "(e)")
     keepalive_time_ms: int = _limit(15_000, "ms", 1_000, 3_600_000, "Silence before a keepalive ping.", "(e)")
     keepalive_timeout_ms: int = _limit(10_000, "ms", 100, 600_000, "Wait for the answer to a keepalive ping.", "(e)")

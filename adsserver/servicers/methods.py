@@ -137,7 +137,7 @@ async def _no_fetch(_: object, context: Context, __: Caller) -> None:
 def _checked(identify: Identify, serve: Behaviour) -> Callable[[object, Context], Awaitable[object]]:
     async def checked(request: object, context: Context) -> object:
         try:
-            caller = identify(context)
+            caller = await identify(context)
         except UnauthenticatedError as error:
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
         except UndecidedError as error:
