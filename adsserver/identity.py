@@ -150,6 +150,11 @@ def bearer_token(metadata: Metadata) -> str:
     return text
 
 
+def token_hash(text: str) -> str:
+    """What a token is looked up by, and all that is kept of it."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def token_caller(metadata: Metadata, tokens: Tokens, now: float) -> Caller:
     """Whoever the one bearer token of the metadata names. Raises UnauthenticatedError, UndecidedError.
 
@@ -162,7 +167,7 @@ def token_caller(metadata: Metadata, tokens: Tokens, now: float) -> Caller:
         raise UnauthenticatedError(f"The authorization metadata {error}. {_HOW}") from error
     if not tokens.loaded:
         raise UndecidedError("This server has not loaded the tokens of its clients yet; try again.")
-    digest = hashlib.sha256(text.encode()).hexdigest()
+    digest = token_hash(text)
     token = tokens.find(digest)
     if token is None or token.expires_at <= now:
         raise UnauthenticatedError("The token is unknown, expired or revoked.")

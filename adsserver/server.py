@@ -80,7 +80,7 @@ class AdsServer:
             refusals=RefusalLog(),
         )
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # grpc-stubs do not know it
-        self._status = StatusServicer(fleet, self._shared.admission, limits)
+        self._status = StatusServicer(fleet, self._memory, limits, metrics)
         identify = identification(config, self._callers, self._callers.admits, time.time)
         # The status is for operators, whose API token the servicer checks itself; where data planes are known by
         # tokens, too, both would travel in the same metadata (protocol.md K2).
