@@ -130,7 +130,9 @@ class Metrics:
             multiprocess_mode="livesum",
         )
         self.probing = Counter(
-            "parley_ads_identities_probing", "Clients that were refused too many names in an hour.", registry=registry
+            "parley_ads_identities_probing",
+            "Callers (an identity, else an address) that were refused too many names in an hour.",
+            registry=registry,
         )
         status_refused = Counter(
             "parley_ads_status_refused",
