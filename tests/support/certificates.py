@@ -9,7 +9,7 @@ from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from adsserver.config import TlsFiles
@@ -23,7 +23,9 @@ class Authority:
 
     name: str
     above: "Authority | None" = None
-    key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
+    key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey = field(
+        default_factory=lambda: ec.generate_private_key(ec.SECP256R1())
+    )
 
     def __post_init__(self) -> None:
         above = self.above or self
@@ -85,8 +87,8 @@ class Authority:
     @staticmethod
     def _sign(
         subject: str,
-        key: ec.EllipticCurvePrivateKey,
-        signer: ec.EllipticCurvePrivateKey,
+        key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey,
+        signer: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey,
         issuer: str,
         names: list[x509.GeneralName],
         *,
@@ -115,7 +117,7 @@ class Authority:
             builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         for extension, critical in extensions:
             builder = builder.add_extension(extension, critical=critical)
-        return builder.sign(signer, hashes.SHA256())
+        return builder.sign(signer, None if isinstance(signer, ed25519.Ed25519PrivateKey) else hashes.SHA256())
 
 
 def write_pair(files: TlsFiles, pair: tuple[bytes, bytes]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.x509.oid import ExtensionOID, NameOID
 
 from adsserver.config import AuthMode, TlsFiles
@@ -98,6 +99,8 @@ async def test_chain__of_an_authority_that_is_taken_out__is_refused_whatever_is_
         assert run.sample("parley_ads_loop_blocks_total") == 0
 
 
+OF_OUR_DOMAIN = x509.NameConstraints([x509.UniformResourceIdentifier("td.example")], None)
+BY_EDWARDS = Authority("edwards", OURS, ed25519.Ed25519PrivateKey.generate())
 # What a client of ours may have beside its certificate, and is served before and after a change of the file.
 GOOD: dict[str, Callable[[], tuple[bytes, bytes]]] = {
     "its own certificate only": lambda: OURS.issue(PAY),
@@ -105,6 +108,10 @@ GOOD: dict[str, Callable[[], tuple[bytes, bytes]]] = {
     "the one between and the authority": lambda: _with(MIDDLE.issue(PAY), MIDDLE.pem() + OURS.pem()),
     "in another order": lambda: _with(MIDDLE.issue(PAY), OURS.pem() + MIDDLE.pem()),
     "itself once more": lambda: _with(pair := OURS.issue(PAY), pair[1]),
+    "the one between is bound to our trust domain": lambda: _with(
+        MIDDLE.issue(PAY), MIDDLE.again(extensions=[(OF_OUR_DOMAIN, True)])
+    ),
+    "the one between has an Ed25519 key": lambda: _with(BY_EDWARDS.issue(PAY), BY_EDWARDS.pem()),
     "cross-signed by who leaves": lambda: _with(
         MIDDLE.issue(PAY), Authority("middle", LEAVING, key=MIDDLE.key).pem() + MIDDLE.pem()
     ),
