@@ -279,7 +279,7 @@ async def test_csds__flood_without_a_token__nobody_asks_the_database_and_operato
         ends = {await call.code() for call in flood}
     measured(calls_without_a_token=len(flood), operator_answered_after_s=took_s)
     assert nodes(response) == ["web-1", "web-2"]
-    assert took_s < 1
+    assert took_s < 2  # through the database, ten a second, it would be some 10 s
     assert ends == {UNAUTHENTICATED}
     assert set(run.fleet.asked) == {"prod-token"}
     assert run.sample("parley_ads_status_refused_total", code="UNAUTHENTICATED") == len(flood)
@@ -345,7 +345,8 @@ async def test_stream__no_request_in_time__ends_and_gives_its_place_back() -> No
             call = await stream_of(channel)
 
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await call.read()
+                async with asyncio.timeout(5):
+                    await call.read()
 
             asking = await stream_of(channel)
             await asking.write(b"")
