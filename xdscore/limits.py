@@ -64,9 +64,18 @@ class Limits:
     admission_wait_ms: int = _limit(5_000, "ms", 0, 15_000, "Longest wait for admission before a refusal.", "(e), C12")
     streams_per_node: int = _limit(64, "streams", 1, _MANY, "Streams of one (identity, node id).", "(e), C14")
     streams_per_identity: int = _limit(2_000, "streams", 1, _MANY, "Streams of one identity.", "(e), C14")
+    first_request_ms: int = _limit(
+        5_000, "ms", 100, 120_000, "Time a call has for its first request; then it ends.", "threat 10"
+    )
     connection_idle_s: int = _limit(60, "s", 1, 3_600, "Age at which a connection without calls is closed.", "(e)")
     handshake_timeout_ms: int = _limit(
         10_000, "ms", 100, 120_000, "Time a new connection has for its handshake.", "(e)"
+    )
+    client_certificates: int = _limit(
+        10, "certificates", 1, 20, "Certificates that a client presents in its handshake, its own among them.", "S2"
+    )
+    client_certificates_bytes: int = _limit(
+        32 * _KIB, "bytes", 4 * _KIB, _MIB, "Size of these certificates (PEM).", "S2"
     )
     concurrent_streams: int = _limit(100, "streams", 1, 10_000, "HTTP/2 streams of one connection.", "(e)")
     keepalive_time_ms: int = _limit(15_000, "ms", 1_000, 3_600_000, "Silence before a keepalive ping.", "(e)")
@@ -106,7 +115,7 @@ class Limits:
     # The status service (CSDS)
     status_entries: int = _limit(50_000, "entries", 1, 10_000_000, "Clients and resources of one CSDS answer.", "K2")
     status_bytes: int = _limit(16 * _MIB, "bytes", _KIB, 1024 * _MIB, "Size of one CSDS answer.", "K2")
-    status_calls: int = _limit(16, "calls", 1, 10_000, "CSDS requests that wait for their answer at once.", "S6")
+    status_calls: int = _limit(16, "calls", 1, 10_000, "CSDS calls of one API token at once.", "S6")
 
     # NACKs and facts
     isolation_resends: int = _limit(
