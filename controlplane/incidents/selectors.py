@@ -80,7 +80,7 @@ class RefusingClient:
 
 @dataclass(frozen=True, slots=True)
 class VerdictView:
-    """The outcome, why, and whether the environment's policy leaves it to an operator to act on it."""
+    """The outcome, why, and whether an operator is to decide: the policy says so, or clients cannot."""
 
     outcome: Outcome
     reason: str
@@ -215,9 +215,13 @@ def _verdict(row: Incident) -> VerdictView | None:
     if not row.verdict:
         return None
     outcome = Outcome(row.verdict)
-    waits = outcome is Outcome.FAIL and row.revision > 0 and IncidentState(row.state) in UNRESOLVED
-    suggested = waits and row.environment.quarantine == QuarantinePolicy.SUGGEST.value and not _quarantined(row)
-    return VerdictView(outcome, row.verdict_reason, suggested)
+    fails, policy = outcome is Outcome.FAIL, QuarantinePolicy(row.environment.quarantine)
+    # What clients do not decide is a person's to decide also where the policy leaves it to them.
+    asked = (fails or row.verdict_asks) and (
+        policy is QuarantinePolicy.SUGGEST or (policy is QuarantinePolicy.AUTOMATIC and not fails)
+    )
+    waits = asked and row.revision > 0 and IncidentState(row.state) in UNRESOLVED
+    return VerdictView(outcome, row.verdict_reason, suggested=waits and not _quarantined(row))
 
 
 def incidents_of_change(*, change_id: str) -> tuple[IncidentValue, ...]:
