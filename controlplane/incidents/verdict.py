@@ -126,7 +126,8 @@ def _doubt(sides: _Sides, answers: Answers) -> str:
         who = "only one verified identity refuses it"
     elif proven and sides.shared:
         who = "some clients share an identity or can prove none"
-    if proven and (who or len(sides.taking) >= sides.identities):
+    # Where nobody's identity is shared, a client is an identity.
+    if proven and (who or len(sides.taking) >= len(sides.refusing)):
         return _outweighed(sides, answers.revision, who)
     if len(sides.everybody) == 1:
         return f"{sides.counts}; it is the only client"
@@ -142,6 +143,4 @@ def _outweighed(sides: _Sides, revision: int, who: str) -> str:
     taking, refusing = len(sides.taking), len(sides.refusing)
     who_took = "clients" if not taking else "1 client" if taking == 1 else f"{taking} clients"
     said = f"{who_took} acknowledged r{revision}; {refusing} {'refuses' if refusing == 1 else 'refuse'} it"
-    if taking >= refusing:
-        return said
-    return f"{said}, but {who}" if who else f"{said} with {sides.identities} identities"
+    return said if taking >= refusing else f"{said}, but {who}"

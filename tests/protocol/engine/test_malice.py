@@ -159,8 +159,8 @@ class Malice(RuleBasedStateMachine):
             blamed = {(fact.kind.word, *content) for content in (*found.guilty, *found.suspects)}
             assert blamed <= self.received, "N2: never blame what was not received"
             for served in (everybody, {}):
-                found = Answers(1, {MALLORY: everybody[MALLORY]}, {}, served, proven=False, age_s=1e9)
-                assert judge(found).outcome is not Outcome.FAIL, "N4: one client rolls nobody back"
+                answers = Answers(1, {MALLORY: everybody[MALLORY]}, {}, served, proven=False, age_s=1e9)
+                assert judge(answers).outcome is not Outcome.FAIL, "N4: one client rolls nobody back"
         self.facts = []
 
     @invariant()

@@ -64,6 +64,7 @@ POD = clients(1, identity=EVERYBODY, start=50)
         (answers(clients(1), served=TEN), False, "1 of 11 clients refused it; at least 2 must"),
         (answers(clients(2), served=clients(40)), False, "2 of 40 clients refused it; at least 10% must"),
         (answers(clients(1)), True, "1 of 1 clients refused it; it is the only client"),
+        (answers(clients(3), clients(3, start=50)), True, "3 clients acknowledged r12; 3 refuse it"),
         (answers(clients(2), TEN), True, "10 clients acknowledged r12; 2 refuse it"),
         (answers(clients(2, identity=""), SHARED), True, "10 clients acknowledged r12; 2 refuse it"),
         (
@@ -129,6 +130,10 @@ def test_judge__few_odd_ones_acknowledge_what_a_fleet_refuses__the_fleet_decides
     assert verdict == Verdict(Outcome.FAIL, "95 of 100 clients refused it", asks=True)
 
 
+def test_judge__who_refuses_it_acknowledged_it_before__counts_as_refusing() -> None:
+    assert judge(answers(clients(2), clients(2))) == Verdict(Outcome.FAIL, "2 of 2 clients refused it", asks=True)
+
+
 def test_judge__same_client_under_two_ids__counts_once() -> None:
     one = {"one": ("spiffe://shop/a", "node-1"), "two": ("spiffe://shop/a", "node-1")}
 
@@ -148,7 +153,7 @@ def _ids(keys: list[ClientKey]) -> dict[str, ClientKey]:
 
 @settings(max_examples=100)
 @given(st.lists(st.tuples(st.sampled_from(["", "n1", "n2", "n3"]), st.booleans()), max_size=30), _sides, _ages)
-def test_judge__one_identity_with_however_many_nodes__never_acts_on_anybody_else(
+def test_judge__a_single_malicious_client__never_fails_anything_for_two_or_more(
     forged: list[tuple[str, bool]], others: list[ClientKey], age_s: float
 ) -> None:
     # It says anything of itself: any node id, that of others too, and nothing or everything acknowledged.

@@ -31,8 +31,8 @@ EACH_ITS_OWN = "spiffe://shop/{number}"
 NO = "xDS response validation errors: [resource index 0: pay: INVALID_ARGUMENT: unsupported]"
 
 
-def grpc(count: int, *, identity: str = "") -> Fleet:
-    return Fleet(count, identity=identity, user_agent="gRPC C-core linux Python", version="C-core 1.85.1", first=10)
+def grpc(count: int, *, identity: str = "", version: str = "C-core 1.85.1", first: int = 10) -> Fleet:
+    return Fleet(count, identity=identity, user_agent="gRPC C-core linux Python", version=version, first=first)
 
 
 def published() -> Served | WithheldName | None:
@@ -166,15 +166,14 @@ def test_automatic__newcomer_that_proved_nothing_takes_it__may_be_one_who_refuse
 def test_quarantine__one_identity_refuses_it_later_as_another_kind__that_kind_goes_on(
     database: str, identity: str
 ) -> None:
-    newer = {"user_agent": "gRPC C-core linux Python", "version": "C-core 1.99.0"}
-    takers, clients = Fleet(2, identity=EACH_ITS_OWN, **newer), grpc(2, identity=EACH_ITS_OWN)
+    takers, clients = grpc(2, identity=EACH_ITS_OWN, version="C-core 1.99.0", first=1), grpc(2, identity=EACH_ITS_OWN)
     publish(cluster("pay"))
     takers.accept(held("pay", 1))
     refuse(clients)
     quarantine()
 
     # Any client can say that it is of the newer kind, and be as many as it likes.
-    refuse(Fleet(5, identity=identity, first=50, **newer))
+    refuse(grpc(5, identity=identity, version="C-core 1.99.0", first=50))
     incidents_judge()
 
     entry = published()
