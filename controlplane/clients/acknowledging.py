@@ -26,6 +26,8 @@ def clients_acknowledging(*, environment_key: str, word: str, name: str, since: 
     )
     found = list(covering(answered, environment_key, word, [name]).values_list(*columns).distinct())
     barrier = barrier_of(environment_key=environment_key, keys=[(word, name)])
+    if barrier.open:
+        return {public_id: (identity, node_id) for public_id, identity, node_id, _ in found}
     return {
         public_id: (identity, node_id)
         for public_id, identity, node_id, cluster in found

@@ -8,14 +8,19 @@ from datetime import timedelta
 import pytest
 from django.db import models
 
+from controlplane.access.services import group_create, rule_create
+from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.models import Environment, Quarantine
 from controlplane.databases import READER
 from controlplane.incidents.models import Incident, IncidentClient
 from controlplane.incidents.selectors import VerdictView, incident_get
 from controlplane.incidents.services import digest
-from tests.services.incidents.fleet import Fleet, held, publish
+from tests.services.incidents.fleet import DANA, Fleet, held, publish
 from tests.support.manifests import cluster
+from xdscore.access import Effect
+from xdscore.client_groups import Trust
+from xdscore.selectors import Selector
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", READER]),
@@ -93,6 +98,23 @@ def test_automatic__as_many_acknowledged_as_identities_refuse__a_person_decides(
 
     assert not Quarantine.objects.exists()
     assert verdict().reason.startswith("3 clients acknowledged r1; 3 refuse it")
+
+
+def test_automatic__who_may_not_read_it_acknowledged_that__is_no_ack_of_it() -> None:
+    denied, refusers = Fleet(9, identity=EACH_ITS_OWN), Fleet(2, identity="spiffe://other/{number}", first=50)
+    taker = Fleet(1, identity="spiffe://other/taker", first=90)
+    shop = GroupDraft("shop", (Selector(identity="spiffe://shop/*"),), Trust.VERIFIED)
+    group_create(environment_key="default", draft=shop, actor=DANA)
+    rule_create(environment_key="default", draft=RuleDraft(Effect.DENY, "pay", client_groups=("shop",)), actor=DANA)
+    publish(cluster("pay"))
+    for fleet in (denied, taker):
+        fleet.accept(held("pay", 1))
+    refuse(refusers)
+
+    digest()
+    a_minute_later()
+
+    assert Quarantine.objects.get().reason == "automatic: 2 of 12 clients refused it"
 
 
 def test_automatic__two_identities_refuse_what_nobody_acknowledged__is_out_of_service_at_once() -> None:
