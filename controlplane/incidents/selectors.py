@@ -215,11 +215,8 @@ def _verdict(row: Incident) -> VerdictView | None:
     if not row.verdict:
         return None
     outcome = Outcome(row.verdict)
-    fails, policy = outcome is Outcome.FAIL, QuarantinePolicy(row.environment.quarantine)
-    # What clients do not decide is a person's to decide also where the policy leaves it to them.
-    asked = (fails or row.verdict_asks) and (
-        policy is QuarantinePolicy.SUGGEST or (policy is QuarantinePolicy.AUTOMATIC and not fails)
-    )
+    # What clients do not decide, or have decided both ways, is a person's to decide also where the policy is automatic.
+    asked = row.environment.quarantine != QuarantinePolicy.OFF.value and (outcome is Outcome.FAIL or row.verdict_asks)
     waits = asked and row.revision > 0 and IncidentState(row.state) in UNRESOLVED
     return VerdictView(outcome, row.verdict_reason, suggested=waits and not _quarantined(row))
 

@@ -109,20 +109,25 @@ def _names(incident: Incident) -> tuple[str, ...]:
 def _may_act(incident: Incident) -> bool:
     """Whether the policy leaves it to clients.
 
-    Never for endpoints, for what an operator forced, or while nobody is named.
+    Never for endpoints, for what was released, or while nobody is named.
     """
     return (
         incident.environment.quarantine == QuarantinePolicy.AUTOMATIC.value
         and by_word[incident.type].automatic_quarantine
         and incident.revision not in (0, incident.quarantined_revision)
-        and not _is_forced(incident)
+        and not _is_released(incident)
     )
 
 
-def _is_forced(incident: Incident) -> bool:
-    """Whether an operator released this revision, be it over another incident about it (resolutions U21)."""
+def _is_released(incident: Incident) -> bool:
+    """Whether this revision was in quarantine and is not any more, be it over another incident about it: an operator
+    released it (resolutions U21), or a client that was let try it took it. Who says that it is of another kind, and
+    refuses in other words, does not bring it back.
+    """
     same = Incident.objects.filter(environment=incident.environment, type=incident.type, name=incident.name)
-    return same.filter(forced_revision=incident.revision).exists()
+    if same.filter(forced_revision=incident.revision).exists():
+        return True
+    return same.filter(quarantined_revision=incident.revision).exists() and not _is_quarantined(incident)
 
 
 def _is_quarantined(incident: Incident) -> bool:

@@ -114,6 +114,12 @@ def test_automatic__another_client_tries_it_and_takes_it__the_quarantine_ends(da
     row = Quarantine.objects.get()
     assert row.released_by == SYSTEM.name
 
+    # The two who refused it say that they are of another kind, whose refusals are another incident.
+    go = Fleet(2, identity=EACH_ITS_OWN, user_agent="gRPC Go", version="1.85.0", first=10)
+    refuse(go)
+    assert Incident.objects.filter(revision=1, verdict="fail").count() == 2
+    assert isinstance(published(), Served)
+
 
 def test_automatic__who_refused_it_takes_it_later__counts_for_nothing(database: str) -> None:
     Environment.objects.update(quarantine=QuarantinePolicy.AUTOMATIC.value)
