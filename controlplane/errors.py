@@ -7,7 +7,8 @@
     │   ├── Forbidden             403
     │   ├── Conflict              409: held, name taken, base moved
     │   ├── Gone                  410: not kept any more
-    │   └── PreconditionFailed    412: If-Match or If-None-Match does not hold
+    │   ├── PreconditionFailed    412: If-Match or If-None-Match does not hold
+    │   └── Busy                  429: too many at once, or too often
     └── DependencyError           try again later                503
 
 Findings are not exceptions: an exception carries all of them when nothing can go on.
@@ -100,6 +101,17 @@ class PreconditionFailed(OperatorError):
     def __init__(self, detail: str, *, etag: str) -> None:
         super().__init__(detail)
         self.etag = etag
+
+
+class Busy(OperatorError):
+    """As many as may do this do it already, or as often as they may; `retry_after_s` is when to ask again."""
+
+    code = "XDS3029"
+    status = 429
+
+    def __init__(self, detail: str, *, retry_after_s: int) -> None:
+        super().__init__(detail)
+        self.retry_after_s = retry_after_s
 
 
 class DependencyError(ControlPlaneError):

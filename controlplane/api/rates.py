@@ -16,7 +16,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from prometheus_client import Counter
 
-from controlplane.api.errors import Busy
+from controlplane.errors import Busy
 from xdscore.limits import Limits
 from xdscore.token_bucket import TokenBucket
 
