@@ -99,6 +99,7 @@ lock: install  ## Turn requirements*.in into hashed locks
 	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements.in -o requirements.txt
 	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements-dev.in -o requirements-dev.txt
 	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements-deep.in -o requirements-deep.txt
+	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements-uv.in -o deploy/docker/requirements-uv.txt
 
 clean:  ## Remove the environment and caches; the home (.parley) stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .fuzz htmlcov .coverage

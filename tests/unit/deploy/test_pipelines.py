@@ -1,4 +1,4 @@
-"""Pipelines that people copy: nothing foreign becomes code, and what they run from others is the one that was looked at.
+"""Pipelines that people copy: nothing foreign becomes code, and what they run of others is what was looked at.
 
 What `${{ … }}` stands for is written into a script before a shell reads it, so that a commit message is a command. What
 comes in `env` is a value.
