@@ -15,6 +15,7 @@ from django.db import transaction
 from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import SYSTEM
+from controlplane.builder.sweeper import Sweeper, fork_waits
 from controlplane.clients.clock import database_now
 from controlplane.databases import READER
 from controlplane.journal.services import event_append
@@ -196,6 +197,36 @@ def test_channel__several_due__are_sent_one_after_the_other_in_their_order(hook:
 
     assert told(hook) == [f"cluster/{number}" for number in range(8)]
     assert hook.most_at_once == 1
+
+
+def test_fork__somebody_is_slow_and_more_is_due__waits_for_what_is_under_way_only(hook: Receiver) -> None:
+    channel(hook.url)
+    happen(1)
+    happen(2)
+    hook.hold()
+    sweeper = Sweeper((deliveries_send,), 0.01)
+    told_before: list[list[str]] = []
+
+    def fork() -> None:
+        sweeper._hold()  # what os.fork calls first
+        told_before.append(told(hook))
+        sweeper._let_go()
+
+    sweeper.start()
+    try:
+        eventually(lambda: len(hook.waiting), within_s=5)
+        forking = threading.Thread(target=fork, daemon=True)
+        forking.start()
+        eventually(fork_waits, within_s=5)
+        hook.let_go()
+        forking.join(5)
+
+        assert told_before == [["cluster/1"]]
+        eventually(lambda: told(hook) == ["cluster/1", "cluster/2"], within_s=5)
+    finally:
+        hook.let_go()
+        sweeper.stop()
+        sweeper.join(5)
 
 
 def test_send__within_a_transaction__is_refused(hook: Receiver) -> None:
