@@ -153,9 +153,8 @@ SPECTACULAR_SETTINGS = {
 # --- Mail -----------------------------------------------------------------------------------------------------------
 
 EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
-EMAIL_TIMEOUT = 10
 if PARLEY.mail is not None:
-    EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    EMAIL_BACKEND = "controlplane.notify.mailing.EmailBackend"
     EMAIL_HOST = PARLEY.mail.host
     EMAIL_PORT = PARLEY.mail.port
     EMAIL_HOST_USER = PARLEY.mail.user

@@ -185,6 +185,12 @@ class Limits:
         10, "requests/s", 1, 100_000, "Pages of one address (IPv6: a /64) where nobody is signed in.", "threat 22"
     )
     page_burst: int = _limit(200, "requests", 1, 1_000_000, "Pages at once before those rates apply.", "threat 22")
+    delivery_timeout_ms: int = _limit(
+        10_000, "ms", 100, 30_000, "One try of a notification, from the look-up of the name to the end.", "U22"
+    )
+    channel_tests_per_min: int = _limit(
+        10, "samples/min", 1, 10_000, "Samples that one web process sends to channels.", "U22"
+    )
     change_wait_s: int = _limit(60, "s", 1, 600, "Longest `?wait=` of a request.", "U25")
     change_waiters: int = _limit(200, "requests", 1, 100_000, "Requests that may wait at once.", "U25")
     rules_per_environment: int = _limit(5_000, "rules", 1, 100_000, "Access rules of an environment.", "(e)")

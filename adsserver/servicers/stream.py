@@ -207,7 +207,7 @@ class Stream:
         self._release = shared.callers.hold(self._caller, lambda reason: self._finish(lost(reason)))
         # With jitter, and long after the first response (protocol.md J3).
         spread = shared.limits.connection_age_jitter_percent / 100
-        age_s = shared.limits.connection_age_s * (1 + random.uniform(-spread, spread))  # noqa: S311
+        age_s = shared.limits.connection_age_s * (1 + random.uniform(-spread, spread))  # noqa: S311 - spreads load
         self._too_old_at = self._loop.time() + age_s
 
     def _leave(self, _: object) -> None:

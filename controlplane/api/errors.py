@@ -4,8 +4,7 @@ OperatorError
 ├── Unauthenticated        401: nobody is known to be asking
 ├── MethodRefused          405: the path exists, not for this verb
 ├── MediaRefused           415: the body is written in something else than JSON or YAML
-├── ConditionMissing       428: the environment wants to know which revision a write was made from
-└── Busy                   429: too many at once, or too often; the same request may be sent again later
+└── ConditionMissing       428: the environment wants to know which revision a write was made from
 ControlPlaneError
 └── InternalError          500: a fault of Parley's own
 """
@@ -43,17 +42,6 @@ class ConditionMissing(OperatorError):
 
     code = "XDS3028"
     status = 428
-
-
-class Busy(OperatorError):
-    """As many as may do this do it already, or as often as they may; `retry_after_s` is when to ask again."""
-
-    code = "XDS3029"
-    status = 429
-
-    def __init__(self, detail: str, *, retry_after_s: int) -> None:
-        super().__init__(detail)
-        self.retry_after_s = retry_after_s
 
 
 class InternalError(ControlPlaneError):

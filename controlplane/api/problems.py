@@ -18,10 +18,11 @@ from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, 
 from django.http import Http404, HttpResponse
 from rest_framework import exceptions as drf
 
-from controlplane.api.errors import Busy, InternalError, MethodRefused, Unauthenticated
+from controlplane.api.errors import InternalError, MethodRefused, Unauthenticated
 from controlplane.api.requests import request_id
 from controlplane.catalog.guarding import LossRefused
 from controlplane.errors import (
+    Busy,
     Conflict,
     ControlPlaneError,
     DependencyError,

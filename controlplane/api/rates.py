@@ -14,8 +14,8 @@ from django.conf import settings
 from django.http import HttpRequest
 from prometheus_client import Counter
 
-from controlplane.api.errors import Busy
 from controlplane.callers import Callers
+from controlplane.errors import Busy
 from xdscore.limits import Limits
 
 _ADMITTED: Final = "parley.admitted"

@@ -3,7 +3,8 @@
 Django gives every request a thread at once. Two hundred that write would all wait for the same lock: SQLite lets
 whoever asks at the right moment go first, so that some wait until their time is up, and PostgreSQL's pool runs out. In
 turns, none of the database's own bounds is ever reached because of a crowd (F7, F28). Who waits holds no thread and no
-connection, and its body is there already: a slow sender keeps nobody waiting.
+connection, and its body is there already: a slow sender keeps nobody waiting. Nor does who waits for somebody outside:
+they give their turn back first (`controlplane.waiting_outside`).
 
 Sign-ins have lanes of their own, for anybody may send one and each costs as much as a thousand other requests: they
 neither take the turns of those who write, nor more threads and processors than they have turns. Browsers in which
@@ -22,15 +23,33 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from controlplane.accounts.browsers import browser_read, cookie_name
-from controlplane.api.errors import Busy
 from controlplane.api.paths import PREFIX
 from controlplane.api.problems import problem
+from controlplane.errors import Busy
+from controlplane.waiting_outside import turn_give_back
 from xdscore.limits import Limits
 
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})  # RFC 9110 section 9.2.1
 _RETRY_AFTER_S: Final = 2
 
 Respond = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]
+
+
+class _Turn:
+    """One request's turn. Begins and ends on its event loop; any thread may give it back."""
+
+    def __init__(self, turns: asyncio.Semaphore) -> None:
+        self._turns = turns
+        self._loop = asyncio.get_running_loop()
+        self._held = True
+
+    def give_back(self) -> None:
+        self._loop.call_soon_threadsafe(self._release)
+
+    def _release(self) -> None:
+        if self._held:
+            self._held = False
+            self._turns.release()
 
 
 class Lane(Enum):
@@ -61,11 +80,15 @@ class Turns:
             await self._turns.acquire()
         finally:
             self._waiting -= 1
+        turn_give_back.set(_Turn(self._turns).give_back)
         return self
 
     async def __aexit__(self, *_exception: object) -> None:
-        """Let the next one go."""
-        self._turns.release()
+        """Let the next one go, unless that was done before."""
+        give_back = turn_give_back.get()
+        if give_back is not None:
+            give_back()
+        turn_give_back.set(None)
 
 
 class TurnsMiddleware:

@@ -155,7 +155,7 @@ class AccountPage(Page):
         context = {"person": person, "roles": _roles(), "error": error}
         answer = self.page(context, status=error.status if error else 200)
         if isinstance(error, TooManyAttempts):
-            answer.headers["Retry-After"] = str(error.wait_s)
+            answer.headers["Retry-After"] = str(error.retry_after_s)
         return answer
 
     def post(self, request: HttpRequest) -> HttpResponse:

@@ -47,7 +47,9 @@ class SignInView(LoginView):
         except TooManyAttempts as error:
             typed = request.POST.get("username", "")[:_MAX_NAME_CHARS]
             context = self.get_context_data(form=SignInForm(request, initial={"username": typed}), wait=error.wait)
-            return self.render_to_response(context, status=error.status, headers={"Retry-After": str(error.wait_s)})
+            return self.render_to_response(
+                context, status=error.status, headers={"Retry-After": str(error.retry_after_s)}
+            )
         return answer
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:

@@ -118,7 +118,13 @@ def _operation(method: str, path: str) -> dict[str, Any] | None:
 @pytest.fixture(autouse=True)
 def patience(settings: Settings) -> None:
     """Many tests ask more often than a caller may; `test_rates` is about that."""
-    limited(settings, token_requests_per_s=100_000, token_burst=1_000_000, user_requests_per_s=100_000)
+    limited(
+        settings,
+        token_requests_per_s=100_000,
+        token_burst=1_000_000,
+        user_requests_per_s=100_000,
+        channel_tests_per_min=10_000,
+    )
 
 
 @pytest.fixture
