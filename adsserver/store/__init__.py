@@ -2,12 +2,13 @@
 knows Django.
 
 `loader` is the thread that follows the published snapshots, `contents` holds their bytes, `last_good` keeps them on
-disk for a start without the database, `facts` writes what streams learnt, `fleet` reads back what those of all servers
-did.
+disk for a start without the database, `facts` writes what streams learnt, `sent_secrets` says what must not stay in it,
+`fleet` reads back what those of all servers did.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from django.conf import settings
 
@@ -18,6 +19,7 @@ from adsserver.store.fleet import Fleet
 from adsserver.store.hints import HintListener
 from adsserver.store.last_good import LastGood
 from adsserver.store.loader import Loader, LoaderStatus
+from adsserver.store.sent_secrets import secrets_in
 from controlplane.home import Home
 
 
@@ -66,5 +68,5 @@ def open_store(on_directory: Callable[[Directory], None]) -> Store:
         fleet.observe(directory)
 
     loader = Loader(contents=contents, last_good=last_good, on_directory=hand_over)
-    facts = FactBuffer(serving=loader.serving)
+    facts = FactBuffer(serving=loader.serving, secrets_of=partial(secrets_in, contents))
     return Store(contents, facts, fleet, loader, HintListener(loader.look_now), facts)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from controlplane.clients.foreign_text import TRUNCATED_SUFFIX, nack_text, one_line
 from controlplane.clients.identity import CLIENT_ID_CHARS, client_id
 from xdscore.client_kinds import ClientFamily, family_of
+from xdscore.redaction import NO_SECRETS
 
 
 @given(st.text(max_size=400), st.integers(1, 60))
@@ -23,7 +24,7 @@ def test_one_line__any_text__is_bounded_and_acts_on_nobody(text: str, max_chars:
 
 @given(st.text(max_size=400), st.booleans(), st.integers(64, 200))
 def test_nack_text__any_text__fits_and_says_when_it_was_cut(message: str, secret: bool, max_bytes: int) -> None:
-    kept = nack_text(message, secret=secret, max_bytes=max_bytes)
+    kept = nack_text(message, secret=secret, held=NO_SECRETS, max_bytes=max_bytes)
 
     assert len(kept.encode()) <= max_bytes
     assert "\x00" not in kept
@@ -34,7 +35,7 @@ def test_nack_text__any_text__fits_and_says_when_it_was_cut(message: str, secret
 def test_nack_text__plain_text_of_two_lines__is_kept_to_the_letter() -> None:
     text = "Error adding/updating listener(s) a: <b>no</b>\n\tb: Ünïcode 'no'\n"
 
-    assert nack_text(text, secret=False, max_bytes=4096) == text
+    assert nack_text(text, secret=False, held=NO_SECRETS, max_bytes=4096) == text
 
 
 def test_nack_text__dump_with_key_material__keeps_names_and_drops_values() -> None:
@@ -43,7 +44,7 @@ def test_nack_text__dump_with_key_material__keeps_names_and_drops_values() -> No
         'password { inline_bytes: "CANA\\"RY" } } typed_config { type_url: "x" value: "\\n\\006CANARY" }'
     )
 
-    kept = nack_text(dump, secret=False, max_bytes=4096)
+    kept = nack_text(dump, secret=False, held=NO_SECRETS, max_bytes=4096)
 
     assert "CANA" not in kept
     assert 'name: "edge"' in kept
@@ -52,17 +53,17 @@ def test_nack_text__dump_with_key_material__keeps_names_and_drops_values() -> No
 def test_nack_text__key_without_quotes_or_end__is_dropped() -> None:
     text = "bad key -----BEGIN RSA PRIVATE KEY-----\nCANARY\nCANARY"
 
-    assert nack_text(text, secret=False, max_bytes=4096) == "bad key <redacted>"
+    assert nack_text(text, secret=False, held=NO_SECRETS, max_bytes=4096) == "bad key <redacted>"
 
 
 def test_nack_text__key_cut_in_the_middle_of_its_literal__is_dropped() -> None:
-    assert "CANARY" not in nack_text('inline_string: "CANARY CANARY', secret=False, max_bytes=4096)
+    assert "CANARY" not in nack_text('inline_string: "CANARY CANARY', secret=False, held=NO_SECRETS, max_bytes=4096)
 
 
 def test_nack_text__texts_made_to_be_slow__take_linear_time() -> None:
     started = time.perf_counter()
     for hostile in ('value: "' * 9_000, "\\" * 60_000, "-----BEGIN PRIVATE KEY" * 5_000, '"' * 60_000):
-        nack_text(hostile, secret=True, max_bytes=65_536)
+        nack_text(hostile, secret=True, held=NO_SECRETS, max_bytes=65_536)
 
     assert time.perf_counter() - started < 2
 
