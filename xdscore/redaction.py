@@ -1,10 +1,10 @@
 r"""Takes the secrets of a content out of a text that may quote it, in whatever spelling. Pure; no protobuf.
 
 Data planes quote what they refuse: as JSON, as protobuf's text format, escaped once or twice, in base64, folded, cut in
-the middle. So neither side is looked for as it is. The text is undone (`_views`: escapes up to three times,
-percent-encoding), the secrets are done (`_forms`: as they are, base64 in its three alignments, hexadecimal, decimal,
-and what a PEM or base64 text decodes to), and both are compared without what spelling and folding change: case, blanks,
-quotes, backslashes, and the two alphabets of base64.
+the middle. So neither side is looked for as it is. The text is undone (`_views`: escapes up to three times, also
+percent-encoding, hexadecimal and lists of bytes), the secrets are done (`_forms`: as they are, base64 in its three
+alignments, and what a PEM or base64 text decodes to), and both are compared without what spelling and folding change:
+case, blanks, quotes, backslashes, and the two alphabets of base64.
 
 Every stretch of at least FRAGMENT_CHARS that a text shares with a secret goes, since clients cut what they quote. Of a
 shorter secret the whole goes, and one of fewer than WHOLE_CHARS where it stands as a word by itself: it could not be
@@ -23,8 +23,8 @@ REDACTED: Final = "<redacted>"
 
 FRAGMENT_CHARS: Final = 8
 WHOLE_CHARS: Final = 4
-MAX_SECRET_BYTES: Final = 128 * 1024
-"""Of all secrets of one response; a text about more of them cannot be searched in reasonable time and memory."""
+MAX_SECRET_BYTES: Final = 32 * 1024
+"""Of all secrets of one response, some 20 keys: a text about more cannot be searched in reasonable time and memory."""
 
 # An encoded form says less with each character than the secret itself.
 _ENCODED_CHARS: Final = 6
@@ -38,6 +38,11 @@ _ESCAPE = re.compile(
     re.DOTALL,
 )
 _PERCENT = re.compile(r"%([0-9a-fA-F]{2})")
+# Bytes as pairs of hexadecimal digits, and as a list of numbers.
+_PAIRS = re.compile(r"(?:[0-9a-fA-F][:\s]?){16,}")
+_NUMBERS = re.compile(r"(?:[0-9]{1,3}[,\s]+){7,}[0-9]{1,3}")
+_NUMBER = re.compile(r"[0-9]+")
+_HEXADECIMAL: Final = frozenset("0123456789abcdefABCDEF")
 _LETTERS: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _LAST_CODE_POINT: Final = 0x10FFFF
 # One byte is one character here (Latin-1), so that bytes which are no text compare like everything else.
@@ -87,7 +92,7 @@ def secrets_of(values: Iterable[bytes]) -> Secrets | None:
             continue
         for least, form in _forms(value):
             if len(form) >= FRAGMENT_CHARS:
-                fragments.update(form[at : at + FRAGMENT_CHARS] for at in range(len(form) - FRAGMENT_CHARS + 1))
+                fragments |= {form[at : at + FRAGMENT_CHARS] for at in range(len(form) - FRAGMENT_CHARS + 1)}
             elif len(form) >= least:
                 wholes.add(form)
     return Secrets(frozenset(fragments), frozenset(wholes), frozenset(words), frozenset(plain))
@@ -117,16 +122,15 @@ def _forms(value: bytes) -> Iterator[tuple[int, str]]:
     """How a secret may be written once every escape is undone, as it is compared; and how long such a form must be."""
     body = _ARMOUR.sub(b"", value)
     yield WHOLE_CHARS, _compared(body)
-    for each in {value, body, *_decoded(body)}:
-        yield _ENCODED_CHARS, _compared(binascii.hexlify(each))
-        yield _ENCODED_CHARS, _compared(" ".join(map(str, each)).encode())
+    decoded = _decoded(body)
+    for each in decoded:
+        yield _ENCODED_CHARS, _compared(each)
+    for each in (body, *decoded):
         for shift, first in ((0, 0), (1, 2), (2, 3)):
             encoded = base64.b64encode(bytes(shift) + each)
             # The last character, and the first after a shift, are made with what stands beside the secret.
             last = len(encoded) if (shift + len(each)) % 3 == 0 else len(encoded.rstrip(b"=")) - 1
             yield _ENCODED_CHARS, _compared(encoded[first:last])
-    for each in _decoded(body):
-        yield _ENCODED_CHARS, _compared(each)
 
 
 def _decoded(text: bytes) -> tuple[bytes, ...]:
@@ -189,14 +193,36 @@ class _View:
             return None
         return _View("".join((*parts, self.text[end:])), [*starts, *self.starts[end:]], [*ends, *self.ends[end:]])
 
+    def bytes_spelled(self) -> Iterator["_View"]:
+        """The bytes that stand here as digits. Pairs of them may begin at either digit, where the first is cut off."""
+        pairs = [
+            [at for at in range(*run.span()) if self.text[at] in _HEXADECIMAL] for run in _PAIRS.finditer(self.text)
+        ]
+        for first in (0, 1) if pairs else ():
+            yield self._of(
+                (int(self.text[run[at]] + self.text[run[at + 1]], 16), run[at], run[at + 1])
+                for run in pairs
+                for at in range(first, len(run) - 1, 2)
+            )
+        for run in _NUMBERS.finditer(self.text):
+            numbers = _NUMBER.finditer(self.text, *run.span())
+            yield self._of((int(each[0]) & 0xFF, each.start(), each.end() - 1) for each in numbers)
+
+    def _of(self, spelled: Iterable[tuple[int, int, int]]) -> "_View":
+        """These bytes, each with the first and the last character here that it is made of."""
+        found = list(spelled)
+        starts, ends = [self.starts[first] for _, first, _ in found], [self.ends[last] for _, _, last in found]
+        return _View("".join(chr(byte) for byte, _, _ in found), starts, ends)
+
 
 def _views(text: str) -> Iterator[_View]:
-    """The text as it is, and with its escapes undone once and more often, each also without percent-encoding."""
+    """The text as it is, and with its escapes undone once and more often, each also without the other encodings."""
     view: _View | None = _as_bytes(text)
     for _ in range(_MAX_ESCAPED + 1):
         if view is None:
             return
         yield view
+        yield from view.bytes_spelled()
         percent = view.undone(_PERCENT)
         if percent is not None:
             yield percent

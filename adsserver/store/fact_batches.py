@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from adsserver.engine.events import NamedContent
 from adsserver.ports import StreamInfo
-from adsserver.store.sent_secrets import SecretsOf, nothing_known
+from adsserver.store.sent_secrets import Hearing, SecretsOf, nothing_known
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.facts import (
     NO_NAMES,
@@ -33,11 +33,10 @@ from controlplane.clients.facts import (
     intern_contents,
     intern_names,
 )
-from controlplane.clients.foreign_text import KeptText, nack_text, one_line
+from controlplane.clients.foreign_text import KeptText, one_line
 from controlplane.clients.identity import client_id
 from xdscore.client_kinds import family_of
 from xdscore.evidence import Evidence
-from xdscore.redaction import Secrets
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType
 
 K = TypeVar("K", bound=Hashable)
@@ -172,7 +171,11 @@ class Pending:
         self._opened.update(learnt.opened)
         self._ended.update(learnt.ended)
         self._substreams.update(learnt.substreams)
-        for heard in self._heard(learnt.refusals):
+        hearing = Hearing(self._secrets_of, max_bytes=self._max_nack_bytes)
+        for refusal in learnt.refusals:
+            # Now, while what was sent is at hand: a database that is away may be so for longer.
+            text = hearing.kept(refusal.message, refusal.kind, refusal.resources)
+            heard = Heard(replace(refusal, message=""), text)
             known = self._refusals.pop(heard.key, None)
             repeats = 1 if known is None else known.refusal.repeats + 1
             self._refusals[heard.key] = heard._replace(refusal=replace(heard.refusal, repeats=repeats))
@@ -231,30 +234,6 @@ class Pending:
             del self._proven[content]
         for probe in batch.probes:
             del self._probes[probe]
-
-    def _heard(self, refusals: Iterable[Refusal]) -> Iterator[Heard]:
-        """These with their words as they are kept. Now, while what was sent is at hand; and of a fleet that says the
-        same of one response the text is read once. Nothing of a secret outlives the call.
-        """
-        held: dict[int, tuple[Secrets | None, list[str]]] = {}
-        texts: dict[tuple[int, str], KeptText] = {}
-        for refusal in refusals:
-            # By identity, because streams share these tuples, and the refusals hold them.
-            sent = id(refusal.resources)
-            if sent not in held:
-                secrets = self._secrets_of(member.content for member in refusal.resources)
-                held[sent] = (secrets, [member.name for member in refusal.resources])
-            text = texts.get((sent, refusal.message))
-            if text is None:
-                secrets, names = held[sent]
-                text = texts[sent, refusal.message] = nack_text(
-                    refusal.message,
-                    secret=refusal.kind.secret,
-                    held=secrets,
-                    max_bytes=self._max_nack_bytes,
-                    names=names,
-                )
-            yield Heard(replace(refusal, message=""), text)
 
     def _add_proven(self, acknowledgement: Acknowledgement) -> None:
         """Report a content when it is not the one reported last for its name.
