@@ -8,7 +8,6 @@ disk for a start without the database, `facts` writes what streams learnt, `sent
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from django.conf import settings
 
@@ -19,7 +18,6 @@ from adsserver.store.fleet import Fleet
 from adsserver.store.hints import HintListener
 from adsserver.store.last_good import LastGood
 from adsserver.store.loader import Loader, LoaderStatus
-from adsserver.store.sent_secrets import secrets_in
 from controlplane.home import Home
 
 
@@ -68,5 +66,5 @@ def open_store(on_directory: Callable[[Directory], None]) -> Store:
         fleet.observe(directory)
 
     loader = Loader(contents=contents, last_good=last_good, on_directory=hand_over)
-    facts = FactBuffer(serving=loader.serving, secrets_of=partial(secrets_in, contents))
+    facts = FactBuffer(serving=loader.serving, contents=contents)
     return Store(contents, facts, fleet, loader, HintListener(loader.look_now), facts)

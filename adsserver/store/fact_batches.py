@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from adsserver.engine.events import NamedContent
 from adsserver.ports import StreamInfo
-from adsserver.store.sent_secrets import Hearing, SecretsOf, nothing_known
+from adsserver.store.sent_secrets import Hearing, SentContents
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.facts import (
     NO_NAMES,
@@ -144,12 +144,12 @@ class Learnt:
 class Pending:
     """What waits to be written, with the newest state of everything.
 
-    `max_nack_bytes` is the stored length of a NACK's text, `secrets_of` says what must not stay in it.
+    `max_nack_bytes` is the stored length of a NACK's text, `contents` says what must not stay in it.
     """
 
-    def __init__(self, *, max_nack_bytes: int, secrets_of: SecretsOf = nothing_known) -> None:
+    def __init__(self, *, max_nack_bytes: int, contents: SentContents) -> None:
         self._max_nack_bytes = max_nack_bytes
-        self._secrets_of = secrets_of
+        self._held = contents
         self._opened: dict[str, Opened] = {}
         self._ended: dict[str, Ended] = {}
         self._substreams: dict[tuple[str, str], Substream] = {}
@@ -171,10 +171,10 @@ class Pending:
         self._opened.update(learnt.opened)
         self._ended.update(learnt.ended)
         self._substreams.update(learnt.substreams)
-        hearing = Hearing(self._secrets_of, max_bytes=self._max_nack_bytes)
+        hearing = Hearing(self._held, max_bytes=self._max_nack_bytes)
         for refusal in learnt.refusals:
             # Now, while what was sent is at hand: a database that is away may be so for longer.
-            text = hearing.kept(refusal.message, refusal.kind, refusal.resources)
+            text = hearing.kept(refusal.opened.client, refusal.message, refusal.kind, refusal.resources)
             heard = Heard(replace(refusal, message=""), text)
             known = self._refusals.pop(heard.key, None)
             repeats = 1 if known is None else known.refusal.repeats + 1

@@ -181,7 +181,7 @@ def shown(browser: Client, several: Iterable[dict[str, str]]) -> Iterator[tuple[
     for path in sorted({path for parts in several for path in paths(parts)}):
         if path not in _LEFT_OUT:
             each = (reader if path.startswith("/api/") else browser).get(path)
-            yield path, b"".join(each) if each.streaming else each.content  # type: ignore[attr-defined]
+            yield path, b"".join(each) if each.streaming else each.content
 
 
 def test_secret__quoted_in_every_spelling_by_who_refuses_it__is_nowhere(
@@ -191,7 +191,7 @@ def test_secret__quoted_in_every_spelling_by_who_refuses_it__is_nowhere(
     words = tuple(manifests())
     for word in words:
         world.refuse(word)
-    world.write()
+        world.write()
     digest()
     incidents = {each.type: str(each.public_id) for each in Incident.objects.all()}
     incident_quarantine(public_id=incidents["cluster"], reason="why", actor=DANA, request_id="r")
@@ -229,3 +229,5 @@ def test_secret__quoted_in_every_spelling_by_who_refuses_it__is_nowhere(
     assert incidents.keys() == set(words)
     assert all(REDACTED in text and text != WITHHELD and "pay: refused" in text for text in kept)
     assert len(places) > 500
+    said = SaidDifference.objects.filter(error__contains=REDACTED)
+    assert set(said.values_list("type", flat=True)) == set(words)

@@ -11,7 +11,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal
-from controlplane.builder.deep.assembled import NotShown, Shown, bootstrap, shown
+from controlplane.builder.deep.assembled import SECRET, NotShown, Shown, bootstrap, shown
 from controlplane.builder.deep.envoy import EnvoyJudge, answer_of, envoy_binary
 from controlplane.builder.memory import Memory
 from controlplane.builder.models import Build, EnvoyRefusal, HeldResource
@@ -23,6 +23,8 @@ from controlplane.catalog.services import change_apply, environment_default_ensu
 from controlplane.catalog.values import ProvenContent, Put
 from tests.support.certificates import Authority
 from tests.support.manifests import TYPE, Tree, cluster, listener, parsed, route
+from tests.support.sensitive_fields import filled, holding, packed, sensitive_fields
+from xdscore.resource_types import CLUSTER, LISTENER, ROUTE
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"]),
@@ -235,3 +237,12 @@ def judge(*trees: Tree) -> Any:
     assert binary is not None
     resources: Sequence[Shown] = [each for each in map(shown_of, trees) if isinstance(each, Shown)]
     return EnvoyJudge(binary, budget_s=60, clock=time.monotonic)(bootstrap(resources))
+
+
+def test_shown__resource_with_any_sensitive_field__is_never_shown_to_envoy() -> None:
+    # So that what Envoy says against a content cannot quote a secret: it never saw one.
+    for kind in (CLUSTER, LISTENER, ROUTE):
+        for field in sensitive_fields():
+            data = packed(holding(kind, filled(field, "a secret"))).SerializeToString()
+
+            assert shown(kind.word, data) == SECRET, (kind.word, field.full_name)

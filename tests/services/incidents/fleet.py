@@ -15,7 +15,7 @@ from controlplane.catalog.models import Environment, Resource, Revision
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Delete, Put
 from controlplane.clients.facts import Serving
-from tests.support.facts import acknowledged, nothing_secret, rejected, stream, subscribed
+from tests.support.facts import NothingSecret, acknowledged, rejected, stream, subscribed
 from tests.support.manifests import Tree, parsed
 from xdscore.resource_types import CLUSTER, ResourceType
 from xdscore.snapshot import Content
@@ -71,7 +71,7 @@ class Fleet:
     ) -> None:
         self.kind = kind
         self.serves: dict[str, Serving] | None = None
-        self.buffer = FactBuffer(serving=lambda: self.serves, secrets_of=nothing_secret)
+        self.buffer = FactBuffer(serving=lambda: self.serves, contents=NothingSecret())
         more = {"identity": identity, "user_agent": user_agent, "user_agent_version": version}
         self.streams = [stream(number, environment=environment, **more) for number in range(first, first + count)]
         self._nonce = 0
