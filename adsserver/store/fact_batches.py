@@ -15,6 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from adsserver.engine.events import NamedContent
 from adsserver.ports import StreamInfo
+from adsserver.store.sent_secrets import Hearing, SentContents
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.facts import (
     NO_NAMES,
@@ -32,7 +33,7 @@ from controlplane.clients.facts import (
     intern_contents,
     intern_names,
 )
-from controlplane.clients.foreign_text import nack_text, one_line
+from controlplane.clients.foreign_text import KeptText, one_line
 from controlplane.clients.identity import client_id
 from xdscore.client_kinds import family_of
 from xdscore.evidence import Evidence
@@ -91,13 +92,13 @@ class Ended(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A NACK: what the client said, already cut to a size we chose, and of what."""
+    """A NACK: what the client said, already cut to a size we chose, and of what. Shown without its words."""
 
     opened: Opened
     kind: ResourceType
     version: str
     code: int
-    message: str
+    message: str = field(repr=False)
     resources: tuple[NamedContent, ...]
     suspects: tuple[NamedContent, ...]
     at: float
@@ -106,10 +107,18 @@ class Refusal:
     healing: bool = False
     repeats: int = 1
 
+
+class Heard(NamedTuple):
+    """A NACK as it waits: its words as they are kept, the raw ones are let go."""
+
+    refusal: Refusal
+    text: KeptText
+
     @property
     def key(self) -> tuple[str, str, str, int, str]:
         """What makes two NACKs repeats of one."""
-        return (self.opened.stream.id, self.kind.word, self.version, self.code, self.message)
+        refusal = self.refusal
+        return (refusal.opened.stream.id, refusal.kind.word, refusal.version, refusal.code, self.text)
 
 
 class Acknowledgement(NamedTuple):
@@ -135,15 +144,16 @@ class Learnt:
 class Pending:
     """What waits to be written, with the newest state of everything.
 
-    `max_nack_bytes` is the stored length of a NACK's text.
+    `max_nack_bytes` is the stored length of a NACK's text, `contents` says what must not stay in it.
     """
 
-    def __init__(self, *, max_nack_bytes: int) -> None:
+    def __init__(self, *, max_nack_bytes: int, contents: SentContents) -> None:
         self._max_nack_bytes = max_nack_bytes
+        self._held = contents
         self._opened: dict[str, Opened] = {}
         self._ended: dict[str, Ended] = {}
         self._substreams: dict[tuple[str, str], Substream] = {}
-        self._refusals: dict[tuple[str, str, str, int, str], Refusal] = {}
+        self._refusals: dict[tuple[str, str, str, int, str], Heard] = {}
         self._proven: dict[ProvenContent, None] = {}
         self._probes: dict[ProbeFact, Opened] = {}
         self._reported: _Recent[tuple[str, str, str], str] = _Recent(MAX_PROVEN)
@@ -161,9 +171,14 @@ class Pending:
         self._opened.update(learnt.opened)
         self._ended.update(learnt.ended)
         self._substreams.update(learnt.substreams)
+        hearing = Hearing(self._held, max_bytes=self._max_nack_bytes)
         for refusal in learnt.refusals:
-            known = self._refusals.pop(refusal.key, None)
-            self._refusals[refusal.key] = refusal if known is None else replace(refusal, repeats=known.repeats + 1)
+            # Now, while what was sent is at hand: a database that is away may be so for longer.
+            text = hearing.kept(refusal.opened.client, refusal.message, refusal.kind, refusal.resources)
+            heard = Heard(replace(refusal, message=""), text)
+            known = self._refusals.pop(heard.key, None)
+            repeats = 1 if known is None else known.refusal.repeats + 1
+            self._refusals[heard.key] = heard._replace(refusal=replace(heard.refusal, repeats=repeats))
         for acknowledgement in learnt.acknowledged:
             self._add_proven(acknowledgement)
         for opened, word, member in learnt.probed:
@@ -186,9 +201,9 @@ class Pending:
         name_sets = {names: self._names(names) for names in {substream.names for _, substream in substreams}}
         refused = [
             tuple(self._contents(contents) for contents in (refusal.resources, refusal.suspects, refusal.kept))
-            for refusal in refusals
+            for refusal, _ in refusals
         ]
-        named = (*opened, *(refusal.opened for refusal in refusals), *(self._probes[probe] for probe in probes))
+        named = (*opened, *(refusal.opened for refusal, _ in refusals), *(self._probes[probe] for probe in probes))
         clients = {each.client: _client(each, now) for each in named}
         return FactBatch(
             replica=replica,
@@ -200,10 +215,7 @@ class Pending:
             name_sets=_once(name_sets.values()),
             subscriptions=tuple(_subscriptions(substreams, name_sets, now)),
             content_lists=_once(each for lists in refused for each in lists),
-            nacks=tuple(
-                _nack(refusal, lists, self._max_nack_bytes, now)
-                for refusal, lists in zip(refusals, refused, strict=True)
-            ),
+            nacks=tuple(_nack(heard, lists, now) for heard, lists in zip(refusals, refused, strict=True)),
             proven=proven,
             probes=probes,
         )
@@ -309,8 +321,9 @@ def _client(opened: Opened, now: float) -> ClientFact:
     )
 
 
-def _nack(refusal: Refusal, lists: Sequence[Interned], max_text_bytes: int, now: float) -> NackFact:
+def _nack(heard: Heard, lists: Sequence[Interned], now: float) -> NackFact:
     """The fact of a NACK; `lists` are what its response held, the suspects, and what the client had of these."""
+    refusal = heard.refusal
     resources, suspects, kept = (each.id for each in lists)
     return NackFact(
         client=refusal.opened.client,
@@ -318,7 +331,7 @@ def _nack(refusal: Refusal, lists: Sequence[Interned], max_text_bytes: int, now:
         word=refusal.kind.word,
         version=refusal.version,
         code=refusal.code,
-        text=nack_text(refusal.message, secret=refusal.kind.secret, max_bytes=max_text_bytes),
+        text=heard.text,
         resources=resources,
         suspects=suspects,
         kept=kept,

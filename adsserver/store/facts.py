@@ -24,7 +24,9 @@ from django.db import DataError, IntegrityError, connection
 
 from adsserver.engine.events import Acknowledged, Fact, NamedContent, Rejected, Respond, Subscribed, Violated
 from adsserver.ports import StreamInfo
+from adsserver.store.contents import ContentMemory
 from adsserver.store.fact_batches import Acknowledgement, Ended, Learnt, Opened, Pending, Refusal, Substream
+from adsserver.store.sent_secrets import SentContents
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, ReplicaFact, Serving, SubscriptionState
 from controlplane.clients.services import SILENT_S, facts_write
 from xdscore.limits import Limits
@@ -117,7 +119,8 @@ class _OpenStream:
 
 class FactBuffer:
     """Implements ports.Facts. `write` stores one batch, or raises; `clock` is monotonic; `serving` says from any thread
-    what each environment is served from.
+    what each environment is served from; `contents` are what streams were sent: their secrets must not stay in the text
+    of a NACK, and of what is not among them no text is kept.
     """
 
     def __init__(
@@ -127,6 +130,7 @@ class FactBuffer:
         clock: Callable[[], float] = time.monotonic,
         limits: Limits | None = None,
         serving: Callable[[], Mapping[str, Serving] | None] = lambda: None,
+        contents: SentContents | None = None,
     ) -> None:
         bounds = limits if limits is not None else settings.PARLEY.limits
         self._write = write if write is not None else write_to_database
@@ -149,7 +153,7 @@ class FactBuffer:
         # From here on: the thread's own.
         self._id = uuid.uuid4().hex
         self._started_at = clock()
-        self._pending = Pending(max_nack_bytes=self._max_nack_bytes)
+        self._pending = Pending(max_nack_bytes=self._max_nack_bytes, contents=contents or ContentMemory())
         self._written_at = self._started_at
         self._told_to_serve: Mapping[str, Serving] | None = None
         self._retry_s = 0.0

@@ -1,7 +1,8 @@
 """What an ADS process reports: values only. `services.facts_write` stores a batch of them.
 
 Times are ages in seconds at the moment the batch was made, because the clocks of machines differ: the database's own
-clock turns them into moments. Every text is already bounded and harmless (`foreign_text`).
+clock turns them into moments. Every text is already bounded and harmless (`foreign_text`), and what a client said
+without secrets: its type says so.
 """
 
 import json
@@ -13,6 +14,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from controlplane.catalog.values import ProvenContent
+from controlplane.clients.foreign_text import KeptText
 from xdscore.client_kinds import ClientFamily
 from xdscore.evidence import Evidence
 
@@ -136,7 +138,7 @@ class NackFact:
     word: str
     version: str
     code: int
-    text: str
+    text: KeptText
     resources: str
     suspects: str
     kept: str

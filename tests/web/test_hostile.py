@@ -43,7 +43,7 @@ from controlplane.notify.services.channels import NewChannel
 from controlplane.notify.services.expanding import notifications_expand
 from controlplane.notify.services.sending import slack_body, webhook_body
 from tests.services.incidents.fleet import held
-from tests.support.facts import rejected, respond, stream, subscribed
+from tests.support.facts import NothingSecret, rejected, respond, stream, subscribed
 from tests.support.manifests import cluster, parsed
 from tests.web.conftest import HOSTILE, USERS
 from xdscore.said import Said, SaidSource, SaidState, Word
@@ -76,7 +76,7 @@ def parts(two_environments: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
     )  # fmt: skip
     content = held(NAME, 1)
     response = respond(content)
-    buffer = FactBuffer()
+    buffer = FactBuffer(contents=NothingSecret())
     buffer.opened(hostile)
     buffer.learnt(hostile, subscribed(NAME, EVERYTHING, wildcard=True))
     buffer.sent(hostile, response)

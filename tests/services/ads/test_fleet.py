@@ -25,7 +25,7 @@ from controlplane.clients.identity import client_id
 from controlplane.databases import READER
 from tests.support.ads import Catalogue, MemoryContents
 from tests.support.ads_client import cluster, endpoints
-from tests.support.facts import stream
+from tests.support.facts import NothingSecret, stream
 from xdscore.access import AccessTable, Effect, Rule
 from xdscore.client_groups import ClientGroup
 from xdscore.client_kinds import kind_of
@@ -46,7 +46,7 @@ class World:
     def __init__(self) -> None:
         self.contents = MemoryContents()
         self.catalogue = Catalogue(self.contents)
-        self.facts = FactBuffer()
+        self.facts = FactBuffer(contents=NothingSecret())
         self.now = 0.0
         self.fleet = Fleet(self.contents, public_url=URL, clock=lambda: self.now)
         self.publication: Publication | None = None

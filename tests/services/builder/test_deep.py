@@ -17,7 +17,7 @@ from google.protobuf.any_pb2 import Any as AnyProto
 from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal
-from controlplane.builder.deep.assembled import NotShown, Shown, bootstrap, shown
+from controlplane.builder.deep.assembled import SECRET, NotShown, Shown, bootstrap, shown
 from controlplane.builder.deep.envoy import EnvoyJudge, answer_of, envoy_binary, envoy_ready
 from controlplane.builder.memory import Memory
 from controlplane.builder.models import Build, EnvoyRefusal, HeldResource
@@ -30,6 +30,8 @@ from controlplane.catalog.values import ProvenContent, Put
 from tests.support import bubblewrap
 from tests.support.certificates import Authority
 from tests.support.manifests import TYPE, Tree, cluster, listener, parsed, route
+from tests.support.sensitive_fields import filled, holding, packed, sensitive_fields
+from xdscore.resource_types import CLUSTER, LISTENER, ROUTE
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"]),
@@ -372,3 +374,12 @@ def judge(*trees: Tree) -> Any:
 
 def real_judge() -> EnvoyJudge:
     return EnvoyJudge(envoy_ready(None, 60), budget_s=60, clock=time.monotonic)
+
+
+def test_shown__resource_with_any_sensitive_field__is_never_shown_to_envoy() -> None:
+    # So that what Envoy says against a content cannot quote a secret: it never saw one.
+    for kind in (CLUSTER, LISTENER, ROUTE):
+        for field in sensitive_fields():
+            data = packed(holding(kind, filled(field, "a secret"))).SerializeToString()
+
+            assert shown(kind.word, data) == SECRET, (kind.word, field.full_name)

@@ -15,7 +15,7 @@ from controlplane.catalog.models import Environment, Resource, Revision
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Delete, Put
 from controlplane.clients.facts import Serving
-from tests.support.facts import acknowledged, rejected, stream, subscribed
+from tests.support.facts import NothingSecret, acknowledged, rejected, stream, subscribed
 from tests.support.manifests import Tree, parsed
 from xdscore.resource_types import CLUSTER, ResourceType
 from xdscore.snapshot import Content
@@ -73,7 +73,7 @@ class Fleet:
     ) -> None:
         self.kind = kind
         self.serves: dict[str, Serving] | None = None
-        self.buffer = FactBuffer(serving=lambda: self.serves)
+        self.buffer = FactBuffer(serving=lambda: self.serves, contents=NothingSecret())
         agent = {"user_agent": user_agent, "user_agent_version": version}
         self.streams = [
             stream(number, environment=environment, identity=identity.format(number=number), **agent)

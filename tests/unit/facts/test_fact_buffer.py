@@ -16,7 +16,7 @@ from adsserver.ports import StreamInfo
 from adsserver.store import fact_batches, facts
 from adsserver.store.facts import FactBuffer
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, SubscriptionState, unpack_contents, unpack_names
-from tests.support.facts import acknowledged, content, rejected, respond, stream, subscribed
+from tests.support.facts import NothingSecret, acknowledged, content, rejected, respond, stream, subscribed
 from tests.support.waiting import eventually
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, LISTENER, SECRET
@@ -54,7 +54,7 @@ class Database:
 
 
 def buffer_of(database: Callable[[FactBatch], None], clock: Clock) -> FactBuffer:
-    return FactBuffer(write=database, clock=clock, limits=Limits())
+    return FactBuffer(write=database, clock=clock, limits=Limits(), contents=NothingSecret())
 
 
 def send(buffer: FactBuffer, response: Respond, *streams: StreamInfo) -> None:
