@@ -132,12 +132,15 @@ class Limits:
     incidents_per_identity: int = _limit(
         200, "incidents", 1, 100_000, "Those of them that one identity, else one address, opened.", "N8"
     )
+    resolved_incidents_per_environment: int = _limit(
+        10_000, "incidents", 1, 1_000_000, "Resolved refusals of an environment that are remembered.", "N8"
+    )
     messages_per_h: int = _limit(
         60,
         "messages/h",
         1,
         10_000,
-        "Messages of an environment that channels are sent: so many of what data planes cause, and as many of the rest.",
+        "Messages of an environment to channels: so many of what data planes cause, as many of the rest.",
         "ux.md 6",
     )
     messages_per_identity_h: int = _limit(

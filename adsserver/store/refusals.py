@@ -36,7 +36,7 @@ class Refusal:
 
 
 class Refusals:
-    """At most `room` of them. Where there is none left, whoever holds most gives way, its oldest first: a flood from one
+    """At most `room` of them. Where there is none left, whoever holds most gives way, its oldest first: a flood of one
     identity costs that identity its own. Adding one costs the same however many there are.
     """
 

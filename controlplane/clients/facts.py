@@ -131,8 +131,8 @@ class SubscriptionFact(NamedTuple):
 class NackFact:
     """A NACK: the version of the response, the words of the client, the hashes of what it held and of the suspects.
 
-    `accountable`: on whose share it counts. `evidence`: on which ground they are suspected. `kept`: the hash of what the client had acknowledged of the
-    suspects; `healing`: it is sent that again.
+    `accountable`: on whose share it counts. `evidence`: on which ground they are suspected. `kept`: the hash of what
+    the client had acknowledged of the suspects; `healing`: it is sent that again.
     """
 
     client: str

@@ -4,20 +4,19 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('clients', '0008_replica_fleet_batches'),
+        ("clients", "0008_replica_fleet_batches"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='client',
-            name='accountable',
-            field=models.CharField(blank=True, db_default='', max_length=100),
+            model_name="client",
+            name="accountable",
+            field=models.CharField(blank=True, db_default="", max_length=100),
         ),
         migrations.AddField(
-            model_name='nack',
-            name='accountable',
-            field=models.CharField(blank=True, db_default='', max_length=100),
+            model_name="nack",
+            name="accountable",
+            field=models.CharField(blank=True, db_default="", max_length=100),
         ),
     ]

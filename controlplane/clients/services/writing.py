@@ -103,7 +103,8 @@ _NACK: Final = """
     INSERT INTO clients_nack
         (client_id, stream, type, version, code, text, resources_id, suspects_id, kept_id, healing, evidence, repeats,
         at, accountable)
-    SELECT client.id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s FROM clients_client AS client WHERE client.id = %s
+    SELECT client.id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s
+    FROM clients_client AS client WHERE client.id = %s
 """
 # `at` moves on, so that a proof that comes while the same one is being digested is not deleted with it.
 _PROOFS: Final = """

@@ -15,6 +15,7 @@ from controlplane.clients.services import facts_prune, nacks_shed, probes_drop, 
 from controlplane.errors import NotFound
 from controlplane.incidents.services.judging import incidents_judge, incidents_resolve
 from controlplane.incidents.services.losing import losses_open
+from controlplane.incidents.services.pruning import incidents_prune
 from controlplane.incidents.services.recording import nacks_record
 
 log = structlog.get_logger(__name__)
@@ -93,7 +94,7 @@ class _Pruning:
     def prune_when_due(self) -> None:
         if time.monotonic() >= self._due_at:
             self._due_at = time.monotonic() + _PRUNE_EVERY_S
-            pruned = facts_prune()
+            pruned = facts_prune() + incidents_prune()
             if pruned:
                 log.info("facts.pruned", rows=pruned)
 
