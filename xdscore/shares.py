@@ -10,6 +10,8 @@ from hashlib import blake2b
 from typing import Final
 
 ACCOUNTABLE_CHARS: Final = 100
+# Stands for whoever is accountable where data planes are and no single one is, or is known to be. No key is like it.
+SEVERAL: Final = "several"
 _DIGEST_CHARS: Final = 32
 
 

@@ -31,9 +31,9 @@ def admissions(
 ) -> tuple[Admission, ...]:
     """The ways to open one more, the best first; none where it may not be opened.
 
-    `held`: how many unresolved ones each has opened; `spent`: those and the ones it opened within the last hour, so that
-    none are opened and resolved without end; `whose`: who says this one. What is `proven` takes the place of
-    what the same identity told apart by words alone, so that a data plane that raves does not hide what its own fleet
+    `held`: how many unresolved ones each has opened; `spent`: those and the ones it opened within the last hour, so
+    that none are opened and resolved without end; `whose`: who says this one. What is `proven` takes the place of what
+    the same identity told apart by words alone, so that a data plane that raves does not hide what its own fleet
     refuses. Where there is no room in all, whoever has most gives way to whoever has fewer, never the other way.
     """
     accusers = tuple(dict.fromkeys(whose))

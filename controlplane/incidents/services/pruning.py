@@ -1,4 +1,4 @@
-"""Forgets refusals that are over, beyond what an environment may have, of whoever opened most and of these the oldest."""
+"""Forgets refusals that are over, beyond what an environment may have: the oldest of whoever opened most."""
 
 from django.conf import settings
 from django.db.models import Count, F, QuerySet, Window
