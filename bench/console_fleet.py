@@ -185,4 +185,18 @@ def _nack(number: int, client: int, name: str, contents: str) -> NackFact:
     # Numbers are noise to the fingerprint, so that each incident has letters of its own.
     word = "".join(string.ascii_lowercase[int(digit)] for digit in str(number))
     text = f"Error adding/updating cluster(s) {name}: Invalid filter {word}: unknown"
-    return NackFact(_id(client), f"{client:032x}", CLUSTER.word, "v2", 13, text, contents, contents, contents, 1, 10.0)
+    return NackFact(
+        _id(client),
+        f"{client:032x}",
+        CLUSTER.word,
+        "v2",
+        13,
+        text,
+        contents,
+        contents,
+        contents,
+        1,
+        10.0,
+        # No single one may open so many.
+        accountable=f"id client-{client}",
+    )

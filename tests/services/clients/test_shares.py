@@ -38,6 +38,7 @@ def limited(settings: Settings, **limits: int) -> None:
 
 def seen(who: str, numbers: Iterable[int], *, nacks: int = 0, left: bool = True) -> None:
     """Clients of `who`, each with a stream, that refuse something so many times and, unless said otherwise, leave."""
+    same = CONTENTS.id
     keys = [f"{who[3:]}-{number}" for number in numbers]
     facts_write(
         batch=FactBatch(
@@ -49,7 +50,7 @@ def seen(who: str, numbers: Iterable[int], *, nacks: int = 0, left: bool = True)
             name_sets=(NO_NAMES,),
             content_lists=(CONTENTS,),
             nacks=tuple(
-                NackFact(key, f"s-{key}", "cluster", "w1", 13, str(at), *[CONTENTS.id] * 3, 1, 5.0, accountable=who)
+                NackFact(key, f"s-{key}", "cluster", "w1", 13, str(at), same, same, same, 1, 5.0, accountable=who)
                 for key in keys
                 for at in range(nacks)
             ),

@@ -151,6 +151,47 @@ def test_incidents__beyond_the_share_of_an_identity__are_one_that_names_the_reso
     assert crowd.clients.get().count == 1
 
 
+def test_incidents__where_nothing_is_verified__count_by_address_whatever_the_node_ids(settings: Settings) -> None:
+    limited(settings, incidents_per_identity=2)
+    publish(cluster("pay"), cluster("edge"))
+    fleet = Fleet(5)
+    both = (held("pay", 1), held("edge", 1))
+    response = fleet.send(*both)
+    for number in range(5):
+        fleet.refuse(response, word(number), suspects=both, who=slice(number, number + 1))
+
+    digest_all()
+
+    assert [(each.opened_by, each.normalised == CROWDED) for each in unresolved()] == [
+        ("at ipv4:127.0.0.1", False),
+        ("at ipv4:127.0.0.1", False),
+        ("", True),
+    ]
+
+
+def test_resource__that_an_identity_named_beyond_its_share__has_its_incident_once_others_refuse_it(
+    settings: Settings,
+) -> None:
+    Environment.objects.update(quarantine=QuarantinePolicy.AUTOMATIC.value)
+    limited(settings, incidents_per_identity=1)
+    mad = Fleet(1, identity=MAD)
+    others = [Fleet(1, identity=f"spiffe://demo/{name}", first=10 + at) for at, name in enumerate("ab")]
+    publish(cluster("pay"), cluster("edge"))
+    both = (held("pay", 1), held("edge", 1))
+    for number, content in enumerate(both):
+        mad.refuse(mad.send(content), word(number), suspects=(content,))
+    digest_all()
+    assert [each.name for each in unresolved()] == ["pay", ""]
+
+    for each in others:
+        each.refuse(each.send(*both), "no", suspects=both[1:])
+    digest_all()
+
+    named = Incident.objects.get(name="edge")
+    assert (named.state, named.nacked) == ("open", 2)
+    assert Quarantine.objects.get(released_at=None).incident == str(named.public_id)
+
+
 def test_incidents__beyond_the_share__what_is_proven_takes_the_place_of_words_of_the_same_identity(
     settings: Settings,
 ) -> None:
