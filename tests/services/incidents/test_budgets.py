@@ -229,6 +229,24 @@ def test_incidents__no_room_in_all__the_noisiest_identity_makes_it_for_others_an
     assert sorted(held_by) == ["id spiffe://demo/a"] * 3 + [f"id {MAD}"] * 3
 
 
+def test_incidents__that_several_say_or_somebody_looks_after__make_room_for_nobody(settings: Settings) -> None:
+    limited(settings, incidents_per_environment=4, incidents_per_identity=4)
+    publish(cluster("pay"), cluster("edge"))
+    both = (held("pay", 1), held("edge", 1))
+    mad, same, other = (Fleet(1, identity=f"spiffe://demo/{at}", first=at) for at in (1, 2, 3))
+    for text in ("alone", "looked after", "shared", "last"):
+        mad.refuse(mad.send(*both), text, suspects=both)
+    same.refuse(same.send(*both), "shared", suspects=both)
+    digest_all()
+    Incident.objects.filter(message="looked after").update(state=IncidentState.ACKNOWLEDGED.value)
+    for number in range(3):
+        other.refuse(other.send(*both), word(number), suspects=both)
+        digest_all()
+
+    told_apart = {each.message for each in unresolved() if each.normalised != CROWDED}
+    assert told_apart == {"looked after", "shared", word(0), word(1)}
+
+
 def test_incidents__resolved_and_refused_again__count_on_the_share_anew(settings: Settings) -> None:
     limited(settings, incidents_per_identity=2)
     publish(cluster("pay"), cluster("edge"))
