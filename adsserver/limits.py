@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from adsserver.callers import CallerKey
 from xdscore.limits import Limits
 
 # Two samples of lag within the 100 ms that pause accepting (reliability (e)).
@@ -19,6 +20,11 @@ _MEMORY_PERIOD_S = 0.25
 # The rest is for the streams that are there already (reliability F32).
 _MEMORY_PERCENT = 80
 _MIB = 1024 * 1024
+SHORT_OF_MEMORY = "This server is short of memory; try another one, or later."
+
+
+# Callers beyond those that are told apart.
+_OTHERS = CallerKey()
 
 
 class RefusedStreamError(Exception):
@@ -92,7 +98,7 @@ class Admission:
                 f"This server holds {limit} streams, as many as it may; try another one, or later."
             )
         if self._memory.short:
-            raise RefusedStreamError("This server is short of memory; try another one, or later.")
+            raise RefusedStreamError(SHORT_OF_MEMORY)
         self.open += 1
         try:
             await self._wait()
@@ -122,24 +128,28 @@ class Admission:
 
 
 class DeniedNames:
-    """Distinct names that each client was refused in the current hour (reliability (e): probing for what exists).
+    """Distinct names that each caller was refused in the current hour (reliability (e): probing for what exists).
 
-    Clients are told apart by identity and node id, as streams are. Bounded: of a client no more names are remembered
-    than raise the alarm, and of clients no more than there may be streams.
+    Callers are told apart by what was verified of them, or by their address, and never by anything they say of
+    themselves: whoever guesses could say something new each time. Bounded: of a caller no more names are remembered
+    than raise the alarm, and of callers no more than there may be streams; those beyond count as one, so that nobody is
+    forgotten because others came.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limit = limits.denied_names_per_h
-        self._max_clients = limits.streams_per_replica
-        self._names: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        self._max_callers = limits.streams_per_replica
+        self._names: dict[CallerKey, set[tuple[str, str]]] = {}
         self._until = 0.0
 
-    def refused(self, identity: str, node_id: str, names: Iterable[tuple[str, str]], now: float) -> bool:
-        """Take note of these (type, name); whether they are what makes this client's too many, once in an hour."""
-        if now >= self._until or len(self._names) > self._max_clients:
+    def refused(self, caller: CallerKey, names: Iterable[tuple[str, str]], now: float) -> bool:
+        """Take note of these (type, name); whether they are what makes this caller's too many, once in an hour."""
+        if now >= self._until:
             self._names.clear()
             self._until = now + _HOUR_S
-        known = self._names.setdefault((identity, node_id), set())
+        if caller not in self._names and len(self._names) >= self._max_callers:
+            caller = _OTHERS
+        known = self._names.setdefault(caller, set())
         before = len(known)
         for name in names:
             if len(known) > self._limit:

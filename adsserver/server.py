@@ -17,7 +17,7 @@ from adsserver.callers import Callers
 from adsserver.config import AdsConfig, AdsConfigError, AuthMode, host_and_port
 from adsserver.engine.settings import EngineSettings
 from adsserver.hub import Hub, Pace
-from adsserver.identity import NOBODY, identification
+from adsserver.identity import identification, nobody
 from adsserver.limits import Admission, DeniedNames, LoopLag, MemoryBound, StreamCounts, resident_bytes
 from adsserver.metrics import Metrics
 from adsserver.ports import ContentKeeper, Directory, Facts, FleetStatus
@@ -80,11 +80,11 @@ class AdsServer:
             refusals=RefusalLog(),
         )
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # grpc-stubs do not know it
-        self._status = StatusServicer(fleet, self._shared.admission, limits)
+        self._status = StatusServicer(fleet, self._memory, limits, metrics)
         identify = identification(config, self._callers, self._callers.admits, time.time)
         # The status is for operators, whose API token the servicer checks itself; where data planes are known by
         # tokens, too, both would travel in the same metadata (protocol.md K2).
-        identify_reader = (lambda _: NOBODY) if config.auth is AuthMode.TOKEN else identify
+        identify_reader = nobody if config.auth is AuthMode.TOKEN else identify
         self.methods = method_table(self._shared, identify, self._health, self._status, identify_reader)
         options = channel_options(limits, shared_port=config.workers > 1)
         self._server = grpc.aio.server(handlers=[self.methods], options=options)
@@ -174,6 +174,7 @@ class AdsServer:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._metrics.settle()
         self._parsers.shutdown(wait=False)
+        self._callers.close()
         self._shared.refusals.tell()
 
     def _certificate_changed(self, ends_at: datetime, usable: bool) -> None:

@@ -7,7 +7,8 @@
     │   ├── Forbidden             403
     │   ├── Conflict              409: held, name taken, base moved
     │   ├── Gone                  410: not kept any more
-    │   └── PreconditionFailed    412: If-Match or If-None-Match does not hold
+    │   ├── PreconditionFailed    412: If-Match or If-None-Match does not hold
+    │   └── TooManyAttempts       429: a password was tried too often
     └── DependencyError           try again later                503
 
 Findings are not exceptions: an exception carries all of them when nothing can go on.
@@ -100,6 +101,20 @@ class PreconditionFailed(OperatorError):
     def __init__(self, detail: str, *, etag: str) -> None:
         super().__init__(detail)
         self.etag = etag
+
+
+class TooManyAttempts(OperatorError):
+    """A password was tried too often; `wait_s`: the seconds until it may be tried again."""
+
+    code = "XDS3029"
+    status = 429
+
+    def __init__(self, *, wait_s: int) -> None:
+        minutes = wait_s // 60
+        wait = f"{wait_s} seconds" if wait_s <= 60 else f"{minutes} minute{'s' if minutes != 1 else ''}"
+        super().__init__(f"Too many attempts with a wrong password. Wait {wait}, then try again. Nothing was changed.")
+        self.wait_s = wait_s
+        self.wait = wait
 
 
 class DependencyError(ControlPlaneError):

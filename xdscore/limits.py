@@ -64,9 +64,18 @@ class Limits:
     admission_wait_ms: int = _limit(5_000, "ms", 0, 15_000, "Longest wait for admission before a refusal.", "(e), C12")
     streams_per_node: int = _limit(64, "streams", 1, _MANY, "Streams of one (identity, node id).", "(e), C14")
     streams_per_identity: int = _limit(2_000, "streams", 1, _MANY, "Streams of one identity.", "(e), C14")
+    first_request_ms: int = _limit(
+        5_000, "ms", 100, 120_000, "Time a call has for its first request; then it ends.", "threat 10"
+    )
     connection_idle_s: int = _limit(60, "s", 1, 3_600, "Age at which a connection without calls is closed.", "(e)")
     handshake_timeout_ms: int = _limit(
         10_000, "ms", 100, 120_000, "Time a new connection has for its handshake.", "(e)"
+    )
+    client_certificates: int = _limit(
+        10, "certificates", 1, 20, "Certificates that a client presents in its handshake, its own among them.", "S2"
+    )
+    client_certificates_bytes: int = _limit(
+        32 * _KIB, "bytes", 4 * _KIB, _MIB, "Size of these certificates (PEM).", "S2"
     )
     concurrent_streams: int = _limit(100, "streams", 1, 10_000, "HTTP/2 streams of one connection.", "(e)")
     keepalive_time_ms: int = _limit(15_000, "ms", 1_000, 3_600_000, "Silence before a keepalive ping.", "(e)")
@@ -106,7 +115,7 @@ class Limits:
     # The status service (CSDS)
     status_entries: int = _limit(50_000, "entries", 1, 10_000_000, "Clients and resources of one CSDS answer.", "K2")
     status_bytes: int = _limit(16 * _MIB, "bytes", _KIB, 1024 * _MIB, "Size of one CSDS answer.", "K2")
-    status_calls: int = _limit(16, "calls", 1, 10_000, "CSDS requests that wait for their answer at once.", "S6")
+    status_calls: int = _limit(16, "calls", 1, 10_000, "CSDS calls of one API token at once.", "S6")
 
     # NACKs and facts
     isolation_resends: int = _limit(
@@ -181,7 +190,32 @@ class Limits:
         8, "requests", 1, 1_000, "Requests that write which one web process works on at once.", "F28"
     )
     writes_waiting: int = _limit(1_000, "requests", 1, 100_000, "Requests that write which may wait for that.", "F28")
-    logins_per_min: int = _limit(5, "attempts/min", 1, 10_000, "Attempts to log in.", "(e)")
+    logins_per_min: int = _limit(
+        5,
+        "attempts/min",
+        1,
+        10_000,
+        "Attempts to log in with one name from one address, or from a known browser.",
+        "(e)",
+    )
+    logins_per_address_per_min: int = _limit(
+        30, "attempts/min", 1, 10_000, "Attempts to log in from one address (IPv6: a /64), any names.", "threat 22"
+    )
+    logins_per_name_per_min: int = _limit(
+        50, "attempts/min", 1, 10_000, "Attempts to log in with one name before newcomers slow down.", "threat 22"
+    )
+    logins_newcomer_wait_s: int = _limit(
+        600, "s", 1, 86_400, "Time between two attempts of one network with such a name.", "threat 22"
+    )
+    logins_at_once: int = _limit(
+        2, "requests", 1, 100, "Sign-ins that one web process works on at once; as many of known browsers.", "threat 22"
+    )
+    logins_waiting: int = _limit(20, "requests", 1, 10_000, "Sign-ins that may wait for that.", "threat 22")
+    page_requests_per_s: int = _limit(20, "requests/s", 1, 100_000, "Pages of one person.", "threat 22")
+    anonymous_pages_per_s: int = _limit(
+        10, "requests/s", 1, 100_000, "Pages of one address (IPv6: a /64) where nobody is signed in.", "threat 22"
+    )
+    page_burst: int = _limit(200, "requests", 1, 1_000_000, "Pages at once before those rates apply.", "threat 22")
     change_wait_s: int = _limit(60, "s", 1, 600, "Longest `?wait=` of a request.", "U25")
     change_waiters: int = _limit(200, "requests", 1, 100_000, "Requests that may wait at once.", "U25")
     rules_per_environment: int = _limit(5_000, "rules", 1, 100_000, "Access rules of an environment.", "(e)")
@@ -233,6 +267,8 @@ ORDERED: Final[tuple[tuple[str, str], ...]] = (
     ("bulk_items", "apply_items"),
     ("body_bytes", "apply_bytes"),
     ("token_requests_per_s", "token_burst"),
+    ("page_requests_per_s", "page_burst"),
+    ("anonymous_pages_per_s", "page_burst"),
     ("task_soft_s", "task_hard_s"),
     ("task_hard_s", "task_visibility_s"),
     ("lock_timeout_ms", "statement_timeout_ms"),

@@ -122,9 +122,10 @@ def _discovery(shared: Shared, identify: Identify, method: MethodDescriptor, kin
 
 def _status(status: StatusServicer, identify: Identify, method: MethodDescriptor) -> Handler:
     # Bytes here, too: what is large is parsed and serialised by the servicer's thread, not by the event loop.
-    if method.client_streaming:
-        return grpc.stream_stream_rpc_method_handler(_checked(identify, status.stream))
-    return grpc.unary_unary_rpc_method_handler(_checked(identify, status.fetch))
+    # As streams of requests, which on the wire is the same: gRPC itself would wait for the one of a unary call for
+    # ever.
+    serve = status.stream if method.client_streaming else status.fetch
+    return grpc.stream_stream_rpc_method_handler(_checked(identify, serve))
 
 
 async def _no_fetch(_: object, context: Context, __: Caller) -> None:
@@ -137,7 +138,7 @@ async def _no_fetch(_: object, context: Context, __: Caller) -> None:
 def _checked(identify: Identify, serve: Behaviour) -> Callable[[object, Context], Awaitable[object]]:
     async def checked(request: object, context: Context) -> object:
         try:
-            caller = identify(context)
+            caller = await identify(context)
         except UnauthenticatedError as error:
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
         except UndecidedError as error:

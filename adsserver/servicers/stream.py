@@ -18,7 +18,7 @@ from typing import TypeVar, cast
 import grpc
 import structlog
 
-from adsserver.callers import Callers
+from adsserver.callers import Callers, caller_key
 from adsserver.engine.events import Acknowledged, Fact, Rejected, Request, Respond, Variant, Violated
 from adsserver.engine.publication import Publication
 from adsserver.engine.session import EngineSettings, Session
@@ -446,10 +446,12 @@ class Stream:
         if StatusCode.PERMISSION_DENIED not in codes:
             return
         refused = [(word, error.name) for error in response.errors if error.code is StatusCode.PERMISSION_DENIED]
-        if self._shared.denied.refused(info.identity, info.node_id, refused, self._loop.time()):
+        caller = caller_key(info.identity, info.peer)
+        if self._shared.denied.refused(caller, refused, self._loop.time()):
             metrics.probing.inc()
             limit = self._shared.limits.denied_names_per_h
-            log.warning("client.probing", identity=info.identity, node_id=info.node_id, names_per_h=limit)
+            who = {"identity": caller.identity, "address": caller.address, "node_id": info.node_id}
+            log.warning("client.probing", **who, names_per_h=limit)
 
     async def _send(self, data: bytes) -> None:
         # The write is the back-pressure; `end_if_due` looks at it from time to time.

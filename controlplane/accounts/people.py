@@ -16,6 +16,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
+from controlplane.accounts.logins import Caller, password_confirm
 from controlplane.accounts.models import RoleGrant
 from controlplane.accounts.principal import Principal, Role, roles_with
 from controlplane.errors import Conflict, Forbidden, InputInvalid, NotFound
@@ -141,11 +142,16 @@ def person_password_renew(
     return person_of(user), password
 
 
-@transaction.atomic
-def password_change(*, user_id: int, old: str, new: str, again: str, request_id: str = "") -> User:
-    """Somebody's own password; the account as it is now. Raises InputInvalid with everything that is wrong with it."""
+def password_change(*, user_id: int, old: str, new: str, again: str, session: str, caller: Caller) -> User:
+    """Somebody's own password, which they have to know; the account as it is now. `session`: the one in which they are
+    signed in, by which their mistakes are counted. Raises TooManyAttempts, and InputInvalid with everything that is
+    wrong with it.
+    """
     user = _user(user_id)
-    problems = [] if user.check_password(old) else ["The old password is another one."]
+    # Before the transaction: a mistake counts, and what is refused below must not take the count back.
+    problems = (
+        [] if password_confirm(user, old, session=session, caller=caller) else ["The old password is another one."]
+    )
     if new != again:
         problems.append("The two new passwords differ.")
     try:
@@ -155,8 +161,10 @@ def password_change(*, user_id: int, old: str, new: str, again: str, request_id:
     if problems:
         raise InputInvalid(f"{' '.join(problems)} Nothing was changed.")
     user.set_password(new)
-    user.save(update_fields=["password"])
-    audit_record(actor=user.get_username(), verb="user.password-changed", subject=str(user), request_id=request_id)
+    with transaction.atomic():
+        user.save(update_fields=["password"])
+        name = user.get_username()
+        audit_record(actor=name, verb="user.password-changed", subject=name, request_id=caller.request_id)
     return user
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from django.db.models import Max, Q, QuerySet
+from django.db.models import Count, Max, Q, QuerySet
 from django.utils import timezone
 
 from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
@@ -76,6 +76,22 @@ def client_tokens_valid() -> tuple[ClientTokenRow, ...]:
     """Every token of a data plane that is neither revoked nor expired."""
     rows = ClientToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None)
     return tuple(ClientTokenRow(*row) for row in rows.values_list("digest", "subject", "environment", "expires_at"))
+
+
+def api_tokens_version() -> tuple[int, int]:
+    """Differs whenever `api_tokens_valid` could have changed but for the passing of time. One cheap read: of what that
+    tells of a token nothing ever changes but that it is revoked, or deleted with its owner.
+    """
+    found = ApiToken.objects.filter(revoked_at=None).aggregate(count=Count("id"), last=Max("id"))
+    return found["count"], found["last"] or 0
+
+
+def api_tokens_valid() -> dict[str, datetime | None]:
+    """When each API token that is neither revoked nor expired ends (None: never), by its hash. What one may do is said
+    by `token_principal`.
+    """
+    rows = ApiToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None)
+    return dict(rows.values_list("digest", "expires_at"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -362,12 +362,16 @@ def proofs_pending(*, limit: int) -> tuple[PendingProof, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PendingProbe:
-    """A client of this kind, with this mark, took a content that it was let try; nobody has told the catalogue yet."""
+    """A client of this kind, with this mark, took a content that it was let try; nobody has told the catalogue yet.
+
+    `verified`: it proved who it is. Others invent node ids, so that theirs says nothing.
+    """
 
     id: int
     content: ProvenContent
     kind: str
     mark: str
+    verified: bool
 
 
 def probes_pending(*, limit: int) -> tuple[PendingProbe, ...]:
@@ -378,7 +382,8 @@ def probes_pending(*, limit: int) -> tuple[PendingProbe, ...]:
             row.pk,
             ProvenContent(row.client.environment.key, row.type, row.name, row.version),
             str(kind_of(row.client.user_agent, row.client.user_agent_version)),
-            client_mark(ClientFacts(row.client.identity, row.client.node_id)),
+            client_mark(facts := ClientFacts(row.client.identity, row.client.node_id)),
+            facts.verified,
         )
         for row in rows
     )

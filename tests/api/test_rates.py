@@ -13,8 +13,8 @@ from pytest_django.fixtures import Settings
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.accounts.services import admin_token_ensure, api_token_create
 from controlplane.api import rates
-from controlplane.api.rates import Callers, Rate
 from controlplane.api.views.schema import schema
+from controlplane.callers import Callers
 from controlplane.catalog.services import change_apply, environment_default_ensure
 from controlplane.catalog.values import Put
 from tests.api.conftest import Caller, assert_problem, caller, limited
@@ -136,14 +136,17 @@ def _change_nobody_builds() -> tuple[str, str]:
 
 def test_callers__more_than_are_remembered__the_longest_silent_is_forgotten() -> None:
     callers = Callers(most=2)
-    rate = Rate("some_limit", 1, 1, "Somebody")
+
+    def wait_s(name: str) -> float:
+        return callers.wait_s(name, per_s=1, burst=1, now=0)
+
     for name in ("a", "b", "a"):
-        callers.wait_s(name, rate, 0)
+        wait_s(name)
 
-    callers.wait_s("c", rate, 0)  # forgets b, which was silent longer than a
+    wait_s("c")  # forgets b, which was silent longer than a
 
-    assert callers.wait_s("a", rate, 0) > 0
-    assert callers.wait_s("b", rate, 0) == 0
+    assert wait_s("a") > 0
+    assert wait_s("b") == 0
 
 
 def test_refused_requests__are_counted_by_limit(api: Caller, later: Later, settings: Settings) -> None:

@@ -12,6 +12,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal, Role
+from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
@@ -102,6 +103,20 @@ def test_incident__opened__says_what_who_and_why(admin: Client, fleet: Fleet) ->
     assert "Quarantine r2" in shown
     assert "&lt;img src=x onerror=alert(1)&gt;\\u202egnp.exe\\x1b[31m" in shown
     assert_harmless(shown)
+
+
+def test_incident__ten_acknowledged_what_two_refuse__says_why_a_person_decides(admin: Client) -> None:
+    Environment.objects.filter(key="default").update(quarantine=QuarantinePolicy.AUTOMATIC.value)
+    takers, refusers = Fleet(10), Fleet(2, first=50)
+    publish(cluster("pay"))
+    takers.accept(held("pay", 1))
+    refusers.refuse(refusers.send(held("pay", 1)), "no", suspects=(held("pay", 1),))
+    digest()
+
+    shown = page(admin, f"/incidents/{the_id()}")
+
+    assert "<b>Not automatic:</b> 10 clients acknowledged r1; 2 refuse it, so that a person decides." in shown
+    assert "Quarantine r1" in shown
 
 
 def test_incident__of_what_others_need__leads_to_them(admin: Client, fleet: Fleet) -> None:

@@ -10,7 +10,7 @@ from controlplane.catalog.values import ChangeMade
 from controlplane.errors import Conflict, NotFound
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import public_key
-from controlplane.incidents.services.judging import refused_by
+from controlplane.incidents.services.answering import refused_by
 from controlplane.incidents.values import TRANSITIONS, IncidentCause, IncidentState
 from controlplane.journal.services import audit_record
 

@@ -63,6 +63,8 @@ def _probes_digest() -> int:
     """Tell the catalogue who took what others refused: after proofs, so that it is known to be good at all."""
     probes = probes_pending(limit=_PROOFS)
     for probe in probes:
+        if not probe.verified:
+            continue  # an ADS process of the version before let it try
         content = probe.content
         try:
             quarantine_probed(

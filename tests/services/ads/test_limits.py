@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from adsserver.callers import CallerKey, caller_key
 from adsserver.limits import Admission, DeniedNames, LoopLag, MemoryBound, RefusedStreamError, StreamCounts
 from xdscore.limits import Limits
 
@@ -126,16 +127,19 @@ def test_counts__all_left__nothing_is_kept() -> None:
     assert not counts
 
 
+PAY, WEB = CallerKey("spiffe://td/pay"), CallerKey("spiffe://td/web")
+
+
 def test_denied_names__one_more_than_allowed__is_said_once_in_an_hour() -> None:
     denied = DeniedNames(Limits(denied_names_per_h=2))
 
-    def refuse(name: str, *, at: float, node_id: str = "n") -> bool:
-        return denied.refused("spiffe://a", node_id, [("cluster", name)], at)
+    def refuse(name: str, *, at: float, caller: CallerKey = PAY) -> bool:
+        return denied.refused(caller, [("cluster", name)], at)
 
     assert not refuse("a", at=1.0)
     assert not refuse("b", at=2.0)
     assert not refuse("a", at=3.0)  # distinct names count
-    assert not refuse("c", at=3.0, node_id="another")
+    assert not refuse("c", at=3.0, caller=WEB)
     assert refuse("c", at=4.0)
     assert not refuse("d", at=5.0)
     assert [refuse(name, at=3700.0) for name in "abc"] == [False, False, True]
@@ -145,11 +149,37 @@ def test_denied_names__many_at_once__are_one_alarm_and_bounded() -> None:
     denied = DeniedNames(Limits(denied_names_per_h=2, streams_per_replica=1))
     names = [("cluster", str(number)) for number in range(100)]
 
-    assert denied.refused("", "one", names, 1.0)
-    assert not denied.refused("", "one", names, 1.0)
-    for node_id in ("two", "three"):
-        assert denied.refused("", node_id, names, 1.0)
-    assert denied.refused("", "one", names, 1.0)  # S6: forgotten with all others, to be bounded
+    assert denied.refused(PAY, names, 1.0)
+    assert not denied.refused(PAY, names, 1.0)
+
+
+def test_denied_names__more_callers_than_are_told_apart__count_as_one_and_nobody_is_forgotten() -> None:
+    denied = DeniedNames(Limits(denied_names_per_h=2, streams_per_replica=1))
+    assert not denied.refused(PAY, [("cluster", "a"), ("cluster", "b")], 1.0)
+
+    others = [
+        denied.refused(CallerKey(address=f"192.0.2.{number}"), [("cluster", str(number))], 1.0) for number in range(9)
+    ]
+
+    assert others == [False, False, True] + [False] * 6
+    assert denied.refused(PAY, [("cluster", "c")], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("identity", "peer", "key"),
+    [
+        ("spiffe://td/pay", "ipv4:192.0.2.1:4711", CallerKey("spiffe://td/pay")),
+        ("", "ipv4:192.0.2.1:4711", CallerKey(address="192.0.2.1")),
+        ("", "ipv6:%5B2001:db8::1%5D:4711", CallerKey(address="2001:db8::/64")),
+        ("", "ipv6:%5B2001:db8::ffff:1%5D:1", CallerKey(address="2001:db8::/64")),
+        ("", "ipv6:%5Bfe80::1%25eth0%5D:1", CallerKey(address="fe80::/64")),
+        ("", "ipv6:%5B::ffff:192.0.2.1%5D:4711", CallerKey(address="192.0.2.1")),
+        ("", "unix:/run/parley.sock", CallerKey(address="unix")),
+        ("", "", CallerKey(address="")),
+    ],
+)
+def test_caller_key__of_a_call__is_its_identity_or_its_address(identity: str, peer: str, key: CallerKey) -> None:
+    assert caller_key(identity, peer) == key
 
 
 async def test_admission__memory_at_80_percent__is_refused_until_it_is_less() -> None:

@@ -56,7 +56,9 @@ def proven(name: str) -> int:
 
 
 class Fleet:
-    """Clients on one ADS process, each with a wildcard subscription to clusters."""
+    """Clients on one ADS process, each with a wildcard subscription to clusters. `identity`: what each can prove, the
+    same for all of them unless it has `{number}` in it.
+    """
 
     def __init__(
         self,
@@ -72,8 +74,11 @@ class Fleet:
         self.kind = kind
         self.serves: dict[str, Serving] | None = None
         self.buffer = FactBuffer(serving=lambda: self.serves)
-        more = {"identity": identity, "user_agent": user_agent, "user_agent_version": version}
-        self.streams = [stream(number, environment=environment, **more) for number in range(first, first + count)]
+        agent = {"user_agent": user_agent, "user_agent_version": version}
+        self.streams = [
+            stream(number, environment=environment, identity=identity.format(number=number), **agent)
+            for number in range(first, first + count)
+        ]
         self._nonce = 0
         for each in self.streams:
             self.buffer.opened(each)

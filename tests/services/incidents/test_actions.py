@@ -28,7 +28,7 @@ BAD = "Error adding/updating cluster(s) pay: Invalid path: /no/such/ca.pem"
 @pytest.fixture
 def fleet(database: str) -> Fleet:
     """Two clients that run r1 of `pay`; the first refused r2."""
-    two = Fleet(2)
+    two = Fleet(2, identity="spiffe://shop/{number}")
     publish(cluster("pay"))
     two.accept(held("pay", 1))
     digest()

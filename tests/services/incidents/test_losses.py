@@ -287,12 +287,12 @@ def test_loss__is_no_refusal__whatever_asks_for_refusals() -> None:
 @pytest.mark.parametrize("policy", list(QuarantinePolicy))
 def test_nack_incident__beside_a_loss_of_the_same_name__is_what_it_is_without(policy: QuarantinePolicy) -> None:
     Environment.objects.update(quarantine=policy.value)
-    fleet = Fleet(4)
+    fleet = Fleet(4, identity="spiffe://shop/{number}")
     publish(cluster("pay"), cluster("other"))
     fleet.accept(held("pay", 1), held("other", 1))
     digest()
     publish(cluster("pay", connect_timeout="2s"))
-    fleet.refuse(fleet.send(held("pay", 2), held("other", 1)), BAD, suspects=(held("pay", 2),), who=slice(2))
+    fleet.refuse(fleet.send(held("pay", 2), held("other", 1)), BAD, suspects=(held("pay", 2),), who=slice(3))
     digest()
     columns = [field.attname for field in Incident._meta.concrete_fields if field.attname != "judged_at"]
     nacks = Incident.objects.filter(cause=IncidentCause.NACK.value)
@@ -308,7 +308,7 @@ def test_nack_incident__beside_a_loss_of_the_same_name__is_what_it_is_without(po
     assert {**nacks.values(*columns).get(), "checked_generation": 0} == {**alone, "checked_generation": 0}
     assert nacks.get().checked_generation == generation
     assert Quarantine.objects.count() == quarantined
-    assert IncidentClient.objects.filter(incident=nacks.get()).count() == 2
+    assert IncidentClient.objects.filter(incident=nacks.get()).count() == 3
 
     publish(cluster("pay", connect_timeout="3s"))
     fleet.accept(held("pay", 3), held("other", 2))
