@@ -188,4 +188,18 @@ def _nack(number: int, client: int, name: str, contents: str) -> NackFact:
     word = "".join(string.ascii_lowercase[int(digit)] for digit in str(number))
     said = f"Error adding/updating cluster(s) {name}: Invalid filter {word}: unknown"
     text = nack_text(said, secret=False, held=NO_SECRETS, max_bytes=len(said))
-    return NackFact(_id(client), f"{client:032x}", CLUSTER.word, "v2", 13, text, contents, contents, contents, 1, 10.0)
+    return NackFact(
+        _id(client),
+        f"{client:032x}",
+        CLUSTER.word,
+        "v2",
+        13,
+        text,
+        contents,
+        contents,
+        contents,
+        1,
+        10.0,
+        # No single one may open so many.
+        accountable=f"id client-{client}",
+    )

@@ -123,7 +123,38 @@ class Limits:
     )
     nack_text_bytes: int = _limit(4 * _KIB, "bytes", 256, 64 * _KIB, "Stored length of a NACK's text.", "(e)")
     nacks_per_type: int = _limit(20, "rows", 1, 10_000, "Stored NACKs of one client and type.", "(e)")
-    nacks_per_environment: int = _limit(10_000, "rows", 1, 10_000_000, "Stored NACKs of an environment.", "(e)")
+    nacks_per_environment: int = _limit(
+        10_000, "rows", 1, 10_000_000, "Stored NACKs of an environment, those that wait and those digested.", "(e)"
+    )
+    nacks_waiting: int = _limit(
+        10_000, "NACKs", 1, 1_000_000, "NACKs of one process that wait for the database.", "part 7, Facts"
+    )
+    clients_per_environment: int = _limit(
+        50_000, "rows", 1, 10_000_000, "Clients of an environment that are remembered although they left.", "N8"
+    )
+    closed_streams_per_environment: int = _limit(
+        200_000, "rows", 1, 10_000_000, "Ended streams of an environment that are remembered.", "N8"
+    )
+    incidents_per_environment: int = _limit(
+        1_000, "incidents", 1, 100_000, "Unresolved refusals of an environment that are told apart.", "N8"
+    )
+    incidents_per_identity: int = _limit(
+        200, "incidents", 1, 100_000, "Those of them that one identity, else one address, opened.", "N8"
+    )
+    resolved_incidents_per_environment: int = _limit(
+        10_000, "incidents", 1, 1_000_000, "Resolved refusals of an environment that are remembered.", "N8"
+    )
+    messages_per_h: int = _limit(
+        60,
+        "messages/h",
+        1,
+        10_000,
+        "Messages of an environment to channels: so many of what data planes cause, as many of the rest.",
+        "ux.md 6",
+    )
+    messages_per_identity_h: int = _limit(
+        20, "messages/h", 1, 10_000, "Those of them that one identity, else one address, caused.", "ux.md 6"
+    )
     replica_forget_s: int = _limit(
         3_600, "s", 60, 86_400, "How long an ADS process that ended without a goodbye counts as silent.", "U15"
     )
@@ -236,6 +267,8 @@ ORDERED: Final[tuple[tuple[str, str], ...]] = (
     ("sotw_state_warning_bytes", "sotw_state_bytes"),
     ("requests_per_s", "request_burst"),
     ("names_per_request", "names_per_type"),
+    ("incidents_per_identity", "incidents_per_environment"),
+    ("messages_per_identity_h", "messages_per_h"),
     ("resource_bytes", "sotw_state_bytes"),
     ("bulk_items", "apply_items"),
     ("body_bytes", "apply_bytes"),

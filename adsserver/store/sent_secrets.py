@@ -16,9 +16,9 @@ from xdscore.resource_types import ResourceType
 from xdscore.schema import secret_values
 from xdscore.snapshot import Content
 
-# Of one batch: so many texts about secrets are read of one client, and of all. That is some seconds of the thread at
-# worst, which must also say that the process lives; and who says much takes nothing from the others. What is said
-# beyond them is withheld. Texts about what holds no secrets are not counted.
+# Of one batch: so many texts about secrets are read of one who is accountable for them, and of all. That is seconds of
+# the thread at worst, which must also say that the process lives; and who says much takes nothing from the others.
+# What is said beyond them is withheld. Texts about what holds no secrets are not counted.
 MAX_READINGS: Final = 256
 MAX_READINGS_OF_ONE: Final = 16
 
@@ -63,15 +63,15 @@ class Hearing:
         # Of one response at a time: they take more memory than all texts.
         self._last: tuple[int, Secrets | None] | None = None
 
-    def kept(self, client: str, message: str, kind: ResourceType, resources: tuple[NamedContent, ...]) -> KeptText:
-        """The words of a client about this response as they are kept."""
+    def kept(self, accountable: str, message: str, kind: ResourceType, resources: tuple[NamedContent, ...]) -> KeptText:
+        """The words of a client about this response as they are kept. `accountable` is on whose share they count."""
         key = (id(resources), message)
         text = self._texts.get(key)
         if text is None:
             sent = self._responses.get(id(resources)) or self._look(resources)
-            held = self._secrets(client, sent)
+            held = self._secrets(accountable, sent)
             text = nack_text(message, secret=kind.secret, held=held, max_bytes=self._max_bytes, names=sent.names)
-            # What one client may not say any more, another still may.
+            # What one may not say any more, another still may.
             if held is not None:
                 self._texts[key] = text
         return text
@@ -88,15 +88,15 @@ class Hearing:
         self._responses[sent.id] = sent
         return sent
 
-    def _secrets(self, client: str, sent: "_Sent") -> Secrets | None:
+    def _secrets(self, accountable: str, sent: "_Sent") -> Secrets | None:
         if sent.gone:
             return None
         if not sent.sealed:
             return NO_SECRETS
-        left = self._left_of.get(client, MAX_READINGS_OF_ONE)
+        left = self._left_of.get(accountable, MAX_READINGS_OF_ONE)
         if not left or not self._left:
             return None
-        self._left_of[client] = left - 1
+        self._left_of[accountable] = left - 1
         self._left -= 1
         if self._last is None or self._last[0] != sent.id:
             self._last = (sent.id, secrets_in(self._contents, sent.sealed))

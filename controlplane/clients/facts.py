@@ -61,7 +61,10 @@ class ReplicaFact:
 
 
 class ClientFact(NamedTuple):
-    """A client that was seen `age_s` ago. `id` is `identity.client_id` of environment, identity and node id."""
+    """A client that was seen `age_s` ago. `id` is `identity.client_id` of environment, identity and node id.
+
+    `accountable`: on whose share its row counts (`xdscore.shares`).
+    """
 
     id: str
     environment: str
@@ -72,6 +75,7 @@ class ClientFact(NamedTuple):
     user_agent: str
     user_agent_version: str
     age_s: float
+    accountable: str = ""
 
 
 class StreamFact(NamedTuple):
@@ -129,8 +133,8 @@ class SubscriptionFact(NamedTuple):
 class NackFact:
     """A NACK: the version of the response, the words of the client, the hashes of what it held and of the suspects.
 
-    `evidence`: on which ground they are suspected. `kept`: the hash of what the client had acknowledged of the
-    suspects; `healing`: it is sent that again.
+    `accountable`: on whose share it counts. `evidence`: on which ground they are suspected. `kept`: the hash of what
+    the client had acknowledged of the suspects; `healing`: it is sent that again.
     """
 
     client: str
@@ -146,6 +150,7 @@ class NackFact:
     age_s: float
     evidence: Evidence = Evidence.TEXT
     healing: bool = False
+    accountable: str = ""
 
 
 class ProbeFact(NamedTuple):

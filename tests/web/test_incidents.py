@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import quote
 
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal, Role
 from controlplane.catalog.choices import QuarantinePolicy
@@ -19,7 +21,7 @@ from controlplane.databases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import incident_get
 from controlplane.incidents.services import digest
-from controlplane.incidents.values import IncidentState
+from controlplane.incidents.values import CROWDED, IncidentState
 from tests.services.incidents.fleet import Fleet, held, publish, rebuild
 from tests.support.manifests import Tree, cluster, parsed, route
 from tests.web.conftest import HOSTILE, USERS, assert_harmless, page, queries
@@ -200,6 +202,25 @@ def test_incident__nobody_named__lists_the_suspects(admin: Client, fleet: Fleet)
     assert "nobody knows which" in shown
     assert "One of these was new" in shown
     assert "Quarantine" not in shown
+
+
+def test_incident__of_what_is_not_told_apart__names_the_resources(admin: Client, settings: Settings) -> None:
+    limits = replace(settings.PARLEY.limits, incidents_per_identity=1)
+    settings.PARLEY = replace(settings.PARLEY, limits=limits)
+    fleet = Fleet(1)
+    publish(cluster("pay"), cluster("edge"))
+    both = (held("pay", 1), held("edge", 1))
+    for said in ("alpha", "Error adding/updating cluster(s) edge: beta"):
+        fleet.refuse(fleet.send(*both), said, suspects=both)
+        digest()
+    crowd = Incident.objects.get(normalised=CROWDED)
+
+    shown = page(admin, f"/incidents/{crowd.public_id}")
+
+    assert "More refusals of cluster resources than are told apart" in shown
+    assert "edge" in shown
+    assert "one identity, or one address" in shown
+    assert_harmless(shown)
 
 
 def test_pages_of_incidents__many_more_incidents__no_more_queries(admin: Client, fleet: Fleet) -> None:

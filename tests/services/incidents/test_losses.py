@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from django.db import connection
+from pytest_django.fixtures import Settings
 
 from controlplane.builder.selectors import change_progress
 from controlplane.catalog.choices import QuarantinePolicy
@@ -33,7 +34,6 @@ from controlplane.incidents.services import (
     incident_release,
     incident_set_state,
     losing,
-    recording,
 )
 from controlplane.incidents.settling import change_delivery
 from controlplane.incidents.triage import incident_events, incident_page
@@ -317,8 +317,9 @@ def test_nack_incident__beside_a_loss_of_the_same_name__is_what_it_is_without(po
     assert (nacks.get().state, loss_incident().state) == (IncidentState.RESOLVED, IncidentState.OPEN)
 
 
-def test_nack_incidents__however_many_losses__are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "MAX_UNRESOLVED", 1)
+def test_nack_incidents__however_many_losses__are_told_apart(settings: Settings) -> None:
+    limits = replace(settings.PARLEY.limits, incidents_per_environment=1, incidents_per_identity=1)
+    settings.PARLEY = replace(settings.PARLEY, limits=limits)
     deletion()
     digest()
     fleet = Fleet(1)
