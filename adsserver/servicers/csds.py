@@ -15,11 +15,12 @@ from typing import TypeVar
 import grpc
 import structlog
 
+from adsserver.budgets import REQUEST_S, Budget, RefusedStreamError, caller_key
 from adsserver.identity import Caller, bearer_token
-from adsserver.limits import Admission, RefusedStreamError
+from adsserver.limits import Admission
 from adsserver.ports import FleetStatus, FleetUnavailableError, Reader
-from adsserver.servicers.ends import BROKEN, DRAINING, TOO_SLOW, End, StreamEndError
-from adsserver.servicers.stream import Context
+from adsserver.servicers.ends import BROKEN, DRAINING, TOO_SLOW, End, StreamEndError, no_request
+from adsserver.servicers.shared import Context
 from adsserver.status_wire import BadStatusRequestError, TooMuchStatusError, answer
 from xdscore.limits import Limits
 from xdscore.token_bucket import TokenBucket
@@ -53,46 +54,49 @@ class StatusServicer:
         self._closing.set()
         self._thread.shutdown(wait=False)
 
-    async def fetch(self, request: object, context: Context, _: Caller) -> bytes:
-        """FetchClientStatus."""
-        try:
-            async with self._admitted():
-                return await self._answer(_bytes(request), _token(context))
-        except StreamEndError as error:
-            await context.abort(error.end.code, error.end.text)
-            raise
+    async def fetch(self, _: object, context: Context, caller: Caller) -> None:
+        """FetchClientStatus: one request, one response."""
+        await self._serve(context, caller, once=True)
 
-    async def stream(self, _: object, context: Context, __: Caller) -> None:
+    async def stream(self, _: object, context: Context, caller: Caller) -> None:
         """StreamClientStatus: one response for each request, as of that moment."""
+        await self._serve(context, caller, once=False)
+
+    async def _serve(self, context: Context, caller: Caller, *, once: bool) -> None:
         try:
-            async with self._admitted():
+            async with self._admitted(context, caller) as budget:
                 token = _token(context)
                 # Nobody unknown is even listened to.
                 await self._in_thread(partial(self._reader, token))
-                while (data := await self._next(context)) is not None:
-                    await self._write(context, await self._answer(data, token))
+                longest_s: float | None = self._limits.first_request_ms / 1000
+                while (data := await self._next(context, longest_s)) is not None:
+                    await self._write(context, await self._answer(data, token, budget))
+                    if once:
+                        return
+                    longest_s = None
         except StreamEndError as error:
             await context.abort(error.end.code, error.end.text)
 
     @asynccontextmanager
-    async def _admitted(self) -> AsyncIterator[None]:
+    async def _admitted(self, context: Context, caller: Caller) -> AsyncIterator[Budget]:
         try:
-            await self._admission.enter()
+            budget = await self._admission.enter(caller_key(caller.identity, context.peer()))
         except RefusedStreamError as error:
             raise StreamEndError(End(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))) from error
         try:
-            yield
+            yield budget
         finally:
-            self._admission.leave()
+            self._admission.leave(budget)
 
-    async def _next(self, context: Context) -> bytes | None:
-        """The next request; None when the client has no more."""
+    async def _next(self, context: Context, longest_s: float | None) -> bytes | None:
+        """The next request, waited for so long; None when the client has no more."""
         read = asyncio.ensure_future(context.read())
         closing = asyncio.ensure_future(self._closing.wait())
         try:
-            await asyncio.wait({read, closing}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({read, closing}, timeout=longest_s, return_when=asyncio.FIRST_COMPLETED)
             if not read.done():
-                raise StreamEndError(DRAINING)
+                over = DRAINING if closing.done() else no_request(self._limits.first_request_ms)
+                raise StreamEndError(over)
             data = read.result()
         finally:
             read.cancel()
@@ -106,7 +110,10 @@ class StatusServicer:
         except TimeoutError:
             raise StreamEndError(TOO_SLOW) from None
 
-    async def _answer(self, request: bytes, token: str) -> bytes:
+    async def _answer(self, request: bytes, token: str, budget: Budget) -> bytes:
+        budget.received(len(request))
+        budget.spend(REQUEST_S)
+        await budget.turn()
         return await self._in_thread(partial(self._work, request, token))
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
