@@ -8,8 +8,8 @@ Some rows of part (e) have no variable. Protocol rules and not numbers: one outs
 and rejected content that is never sent again on its stream (N3). Fixed, because replicas and pages must say the same:
 the 300 characters of an error text (architecture.md decision 4). What benchmarks and alerts hold the product to: the
 time in which a name is answered (T1). Connections from one source address: behind a balancer, all of them have one.
-What a connection without a stream costs is bounded by its handshake and its idle time instead, what a caller costs by
-the streams of its identity; a firewall or a balancer sees addresses and can count them.
+What a connection without a call costs is bounded by its handshake and its idle time instead, what a caller costs by the
+budgets of its identity or address (`adsserver.budgets`); a firewall or a balancer can count connections.
 """
 
 from dataclasses import dataclass, field, fields
