@@ -6,12 +6,9 @@ at the next look.
 """
 
 import asyncio
-import ipaddress
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
-from urllib.parse import unquote
 
 import structlog
 
@@ -29,35 +26,6 @@ REVOKED = "The client's token was revoked."
 
 Lost = Callable[[str], None]
 """Called once, with the reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallerKey:
-    """Whom something counts for: a verified identity, else where the connection comes from. Nothing that the caller may
-    choose (a node id, a user agent) is part of it.
-    """
-
-    identity: str = ""
-    address: str = ""
-
-
-def caller_key(identity: str, peer: str) -> CallerKey:
-    """Whom a call counts for. `peer` is gRPC's word for the connection: `ipv4:192.0.2.1:4711`, `ipv6:%5B::1%5D:4711`,
-    `unix:...`.
-
-    An IPv6 address counts by its /64, of which one machine may have all; whatever is no address is one caller.
-    """
-    if identity:
-        return CallerKey(identity=identity)
-    family, _, rest = peer.partition(":")
-    host = unquote(rest).rpartition(":")[0].removeprefix("[").removesuffix("]").partition("%")[0]
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return CallerKey(address=family)
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is None:
-        return CallerKey(address=str(ipaddress.IPv6Network((address, 64), strict=False)))
-    return CallerKey(address=str(getattr(address, "ipv4_mapped", None) or address))
 
 
 class Callers:

@@ -5,15 +5,13 @@ Counted in each web process by itself: no request waits for Redis (architecture.
 
 import threading
 from collections import OrderedDict
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 
+from xdscore.callers import network_of
 from xdscore.token_bucket import TokenBucket
 
 # A caller beyond these is forgotten, the one that was silent longest first, and begins with a full burst again.
 _MAX_CALLERS: Final = 10_000
-# What one subscriber is given of IPv6 (RFC 6177): whoever has one address of it has them all.
-_OWN_IPV6_BITS: Final = 64
 # What one organisation is usually given: the next address of it says little about who it is.
 _NEIGHBOURS_IPV4_BITS: Final = 24
 _NEIGHBOURS_IPV6_BITS: Final = 48
@@ -23,14 +21,12 @@ def caller_of(address: str) -> str:
     """What an address is counted as: an address of IPv4 is a caller, of IPv6 the /64 around it is. What is no address
     (a socket has none) is itself.
     """
-    found = _address(address)
-    return address if found is None else _network(found, 32, _OWN_IPV6_BITS)
+    return network_of(address) or address
 
 
 def neighbours_of(address: str) -> str:
     """The network around a caller, of which somebody with many addresses has few: a /24 of IPv4, a /48 of IPv6."""
-    found = _address(address)
-    return address if found is None else _network(found, _NEIGHBOURS_IPV4_BITS, _NEIGHBOURS_IPV6_BITS)
+    return network_of(address, ipv4_bits=_NEIGHBOURS_IPV4_BITS, ipv6_bits=_NEIGHBOURS_IPV6_BITS) or address
 
 
 class Callers:
@@ -51,15 +47,3 @@ class Callers:
                     self._buckets.popitem(last=False)
             self._buckets.move_to_end(caller)
             return bucket.try_take(now)
-
-
-def _address(text: str) -> IPv4Address | IPv6Address | None:
-    try:
-        address = ip_address(text.partition("%")[0])
-    except ValueError:
-        return None
-    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
-
-
-def _network(address: IPv4Address | IPv6Address, ipv4_bits: int, ipv6_bits: int) -> str:
-    return str(ip_network((address, ipv4_bits if address.version == 4 else ipv6_bits), strict=False))

@@ -8,8 +8,8 @@ Some rows of part (e) have no variable. Protocol rules and not numbers: one outs
 and rejected content that is never sent again on its stream (N3). Fixed, because replicas and pages must say the same:
 the 300 characters of an error text (architecture.md decision 4). What benchmarks and alerts hold the product to: the
 time in which a name is answered (T1). Connections from one source address: behind a balancer, all of them have one.
-What a connection without a stream costs is bounded by its handshake and its idle time instead, what a caller costs by
-the streams of its identity; a firewall or a balancer sees addresses and can count them.
+What a connection without a call costs is bounded by its handshake and its idle time instead, what a caller costs by the
+budgets of its identity or address (`adsserver.budgets`); a firewall or a balancer can count connections.
 """
 
 from dataclasses import dataclass, field, fields
@@ -55,7 +55,13 @@ class Limits:
     # Streams and connections of one ADS process
     streams_per_replica: int = _limit(5_000, "streams", 1, 1_000_000, "Open streams of one ADS process.", "(e)")
     memory_mib: int = _limit(
-        0, "MiB", 0, 1_000_000, "Memory of one ADS process; at 80 % of it no new stream. 0: no bound.", "F32"
+        0,
+        "MiB",
+        0,
+        1_000_000,
+        "Memory of one ADS process; at 80 % of it no new stream. "
+        "0: a worker's share of what its cgroup or machine has; 1000000: as good as no bound.",
+        "F32",
     )
     streams_admitted_per_s: int = _limit(1_500, "streams/s", 1, 100_000, "Ceiling on new streams.", "(e), C12")
     admission_pause_lag_ms: int = _limit(
@@ -63,7 +69,15 @@ class Limits:
     )
     admission_wait_ms: int = _limit(5_000, "ms", 0, 15_000, "Longest wait for admission before a refusal.", "(e), C12")
     streams_per_node: int = _limit(64, "streams", 1, _MANY, "Streams of one (identity, node id).", "(e), C14")
-    streams_per_identity: int = _limit(2_000, "streams", 1, _MANY, "Streams of one identity.", "(e), C14")
+    streams_per_identity: int = _limit(
+        2_000, "streams", 1, _MANY, "Open calls of one identity, from the moment they arrive.", "(e), C14"
+    )
+    # As many as a process may hold: where nobody has an identity, a balancer or a sidecar in front gives a whole fleet
+    # one address, and a lower default would lock most of it out. Where data planes come from addresses of their own, a
+    # lower number keeps one of them from taking every place.
+    streams_per_address: int = _limit(
+        5_000, "streams", 1, _MANY, "Open calls of one address (IPv6: /64) without an identity.", "threat 10"
+    )
     first_request_ms: int = _limit(
         5_000, "ms", 100, 120_000, "Time a call has for its first request; then it ends.", "threat 10"
     )
@@ -96,6 +110,30 @@ class Limits:
     request_burst: int = _limit(300, "requests", 1, 1_000_000, "Requests read at once before that rate applies.", "(e)")
     names_per_type: int = _limit(10_000, "names", 1, 1_000_000, "Names subscribed on one stream and type.", "(e)")
     names_per_request: int = _limit(10_000, "names", 1, 1_000_000, "Names in one request.", "(e)")
+    name_bytes_per_stream: int = _limit(
+        8 * _MIB, "bytes", 64 * _KIB, 1024 * _MIB, "Memory of the names that one stream asks for.", "threat 10"
+    )
+    name_bytes_per_identity: int = _limit(
+        128 * _MIB,
+        "bytes",
+        64 * _KIB,
+        1024 * _MIB,
+        "The same of all streams of one identity, or of one address without an identity.",
+        "threat 10",
+    )
+    # Of callers among others: who is alone may have all of the loop.
+    caller_work_ms_per_s: int = _limit(
+        300, "ms/s", 10, 1_000, "Event loop time that one identity may cost while others are there.", "threat 10"
+    )
+    caller_work_burst_ms: int = _limit(
+        250, "ms", 1, 60_000, "Event loop time of an identity before that rate applies.", "threat 10"
+    )
+    caller_bytes_per_s: int = _limit(
+        8 * _MIB, "bytes/s", 64 * _KIB, 1024 * _MIB, "Bytes read from one identity while others are there.", "threat 10"
+    )
+    caller_bytes_burst: int = _limit(
+        64 * _MIB, "bytes", 64 * _KIB, 4096 * _MIB, "Bytes of an identity before that rate applies.", "threat 10"
+    )
     name_bytes: int = _limit(1_024, "bytes", 16, 1_024, "Length of a resource name; the database's limit too.", "(e)")
 
     # Answers
@@ -269,6 +307,8 @@ ORDERED: Final[tuple[tuple[str, str], ...]] = (
     ("names_per_request", "names_per_type"),
     ("incidents_per_identity", "incidents_per_environment"),
     ("messages_per_identity_h", "messages_per_h"),
+    ("name_bytes_per_stream", "name_bytes_per_identity"),
+    ("request_bytes", "caller_bytes_burst"),
     ("resource_bytes", "sotw_state_bytes"),
     ("bulk_items", "apply_items"),
     ("body_bytes", "apply_bytes"),

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final
 
+from xdscore.callers import caller_key
+
 ACCOUNTABLE_CHARS: Final = 100
 # Stands for whoever is accountable where data planes are and no single one is, or is known to be. No key is like it.
 SEVERAL: Final = "several"
@@ -19,13 +21,12 @@ def accountable(*, identity: str, peer: str) -> str:
     """Who is accountable for what a stream brings, in at most 100 characters: one key for each budget there is.
 
     `identity` is the verified one, empty where nothing is verified; `peer` is the transport's word for the other end,
-    such as `ipv4:192.0.2.1:40000`. Its port is left out, for each connection has another. All of whom neither is known
-    are one.
+    such as `ipv4:192.0.2.1:40000` (`callers.caller_key`). All of whom neither is known are one.
     """
-    if identity:
-        return _short("id", identity)
-    address, colon, port = peer.rpartition(":")
-    return _short("at", address if colon and port.isdigit() else peer) if peer else ""
+    key = caller_key(identity, peer)
+    if key.identity:
+        return _short("id", key.identity)
+    return _short("at", key.address) if peer else ""
 
 
 def _short(kind: str, text: str) -> str:

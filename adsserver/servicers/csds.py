@@ -22,7 +22,7 @@ from adsserver.limits import SHORT_OF_MEMORY, MemoryBound
 from adsserver.metrics import Metrics
 from adsserver.ports import FleetStatus, FleetUnavailableError, Reader
 from adsserver.servicers.ends import BROKEN, DRAINING, TOO_SLOW, End, StreamEndError, no_request
-from adsserver.servicers.stream import Context
+from adsserver.servicers.shared import Context
 from adsserver.servicers.turns import Turns
 from adsserver.status_wire import BadStatusRequestError, TooMuchStatusError, answer
 from xdscore.limits import Limits

@@ -12,9 +12,9 @@ from typing import Final
 
 import structlog
 
-from adsserver.callers import CallerKey, caller_key
 from adsserver.engine.events import Rejected
 from adsserver.ports import StreamInfo
+from xdscore.callers import CallerKey, caller_key
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 

@@ -9,10 +9,10 @@ from xdscore.shares import ACCOUNTABLE_CHARS, accountable, fair_level
     ("identity", "peer", "key"),
     [
         ("spiffe://demo/pay", "ipv4:192.0.2.1:40000", "id spiffe://demo/pay"),
-        ("", "ipv4:192.0.2.1:40000", "at ipv4:192.0.2.1"),
-        ("", "ipv4:192.0.2.1:40001", "at ipv4:192.0.2.1"),
-        ("", "ipv6:%5B2001:db8::1%5D:40000", "at ipv6:%5B2001:db8::1%5D"),
-        ("", "unix:", "at unix:"),
+        ("", "ipv4:192.0.2.1:40000", "at 192.0.2.1"),
+        ("", "ipv4:192.0.2.1:40001", "at 192.0.2.1"),
+        ("", "ipv6:%5B2001:db8::1%5D:40000", "at 2001:db8::/64"),
+        ("", "unix:", "at unix"),
         ("", "", ""),
     ],
 )
