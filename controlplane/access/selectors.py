@@ -192,6 +192,7 @@ def edit_done(row: AccessEdit) -> EditDone:
     return EditDone(
         change_id=str(row.change.public_id),
         author=row.change.author,
+        principal=row.change.principal,
         at=row.at,
         subject=EditSubject(row.subject),
         subject_id=row.subject_id,

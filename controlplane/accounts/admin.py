@@ -12,6 +12,8 @@ from django.db import models
 from django.http import HttpRequest
 
 from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
+from controlplane.accounts.selectors import user_actor
+from controlplane.accounts.services import person_tokens_revoke
 from controlplane.journal.services import audit_record
 
 
@@ -46,6 +48,12 @@ class PeopleAdmin(_Audited, UserAdmin):  # type: ignore[type-arg]  # as above
 
     inlines = (_RoleGrants,)
 
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        """An account that is turned off takes its tokens along, as everywhere else."""
+        super().save_model(request, obj, form, change)
+        if not obj.is_active:
+            person_tokens_revoke(user=obj, actor=user_actor(request.user))  # type: ignore[arg-type]  # as in `_record`
+
 
 class GroupsAdmin(_Audited, GroupAdmin):
     """Groups of people, and their roles."""
@@ -73,7 +81,17 @@ class _ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the s
 class ApiTokenAdmin(_ReadOnly):
     """Tokens of the API."""
 
-    list_display = ("name", "prefix", "created_at", "expires_at", "revoked_at", "last_used_on")
+    list_display = (
+        "name",
+        "prefix",
+        "kind",
+        "owner",
+        "created_by",
+        "created_at",
+        "expires_at",
+        "revoked_at",
+        "last_used_on",
+    )
     exclude = ("digest",)
 
 
@@ -93,7 +111,7 @@ admin.site.register(Group, GroupsAdmin)
 
 def _record(request: HttpRequest, done: str, obj: models.Model, message: object) -> None:
     audit_record(
-        actor=request.user.get_username(),
+        actor=user_actor(request.user),  # type: ignore[arg-type]  # nobody else gets in here
         verb=f"{obj._meta.model_name}.{done}",  # noqa: SLF001 - Django's documented way
         subject=str(obj),
         detail={} if message is None else {"fields": message},

@@ -9,12 +9,14 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.accounts.models import LoginAttempt
+from controlplane.accounts.selectors import user_actor
 from controlplane.journal.services import audit_record
+from controlplane.principal_ids import Named
 
 _WINDOW = timedelta(minutes=1)
 # From many addresses at once one name is still tried no more often than this; one address alone locks nobody out.
 _NAME_FACTOR = 10
-_UNKNOWN = "unknown user"
+_UNKNOWN = Named("unknown user", None)
 
 
 def login_attempt(*, address: str, username: str) -> bool:
@@ -33,12 +35,13 @@ def login_attempt(*, address: str, username: str) -> bool:
 
 def login_record(*, username: str, address: str, outcome: str, request_id: str) -> None:
     """Keep who signed in, was refused, or asked too often. A name nobody has may be a password: it is not kept."""
-    known = get_user_model().objects.filter(username=username).exists()
+    user = get_user_model().objects.filter(username=username).first()
+    who = user_actor(user) if user is not None else _UNKNOWN
     with transaction.atomic():
         audit_record(
-            actor=username if known else _UNKNOWN,
+            actor=who,
             verb=f"login.{outcome}",
-            subject=username if known else _UNKNOWN,
+            subject=who.name,
             request_id=request_id,
             detail={"address": address},
         )

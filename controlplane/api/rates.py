@@ -16,7 +16,9 @@ from django.conf import settings
 from django.http import HttpRequest
 from prometheus_client import Counter
 
+from controlplane.accounts.principal import Principal
 from controlplane.api.errors import Busy
+from controlplane.principal_ids import PrincipalId
 from xdscore.limits import Limits
 from xdscore.token_bucket import TokenBucket
 
@@ -58,10 +60,10 @@ class Callers:
 
     def __init__(self, most: int = _MAX_CALLERS) -> None:
         self._most = most
-        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._buckets: OrderedDict[PrincipalId, TokenBucket] = OrderedDict()
         self._lock = threading.Lock()
 
-    def wait_s(self, caller: str, rate: Rate, now: float) -> float:
+    def wait_s(self, caller: PrincipalId, rate: Rate, now: float) -> float:
         """0 if this caller's request may go on, else the seconds after which the next one may."""
         with self._lock:
             bucket = self._buckets.get(caller)
@@ -77,20 +79,20 @@ _callers = Callers()
 _clock = time.monotonic
 
 
-def token_admit(request: HttpRequest, digest: str) -> None:
-    """Count a request of the token with this digest. Raises Busy."""
+def token_admit(request: HttpRequest, token: Principal) -> None:
+    """Count a request of this token. Raises Busy."""
     limits = _limits()
     rate = Rate(_PIPELINES, limits.token_requests_per_s, limits.token_burst, "This token", "token_burst")
-    _admit(request, f"token {digest}", rate)
+    _admit(request, token.id, rate)
 
 
-def user_admit(request: HttpRequest, username: str) -> None:
+def user_admit(request: HttpRequest, user: Principal) -> None:
     """Count a request of somebody who is signed in. Raises Busy. A second's worth may come at once."""
     rate = _limits().user_requests_per_s
-    _admit(request, f"user {username}", Rate(_PEOPLE, rate, rate, f"'{username}'"))
+    _admit(request, user.id, Rate(_PEOPLE, rate, rate, f"'{user.name}'"))
 
 
-def _admit(request: HttpRequest, caller: str, rate: Rate) -> None:
+def _admit(request: HttpRequest, caller: PrincipalId, rate: Rate) -> None:
     """Once for each request: one that waits for a change is answered twice (`waiting`)."""
     if request.META.get(_ADMITTED):
         return

@@ -17,6 +17,7 @@ from controlplane.api.rates import Callers, Rate
 from controlplane.api.views.schema import schema
 from controlplane.catalog.services import change_apply, environment_default_ensure
 from controlplane.catalog.values import Put
+from controlplane.principal_ids import PrincipalId, PrincipalKind
 from tests.api.conftest import Caller, assert_problem, caller, limited
 from tests.support.manifests import cluster, parsed
 
@@ -137,13 +138,14 @@ def _change_nobody_builds() -> tuple[str, str]:
 def test_callers__more_than_are_remembered__the_longest_silent_is_forgotten() -> None:
     callers = Callers(most=2)
     rate = Rate("some_limit", 1, 1, "Somebody")
-    for name in ("a", "b", "a"):
-        callers.wait_s(name, rate, 0)
+    a, b, c = (PrincipalId(PrincipalKind.TOKEN, number) for number in (1, 2, 3))
+    for caller_id in (a, b, a):
+        callers.wait_s(caller_id, rate, 0)
 
-    callers.wait_s("c", rate, 0)  # forgets b, which was silent longer than a
+    callers.wait_s(c, rate, 0)  # forgets b, which was silent longer than a
 
-    assert callers.wait_s("a", rate, 0) > 0
-    assert callers.wait_s("b", rate, 0) == 0
+    assert callers.wait_s(a, rate, 0) > 0
+    assert callers.wait_s(b, rate, 0) == 0
 
 
 def test_refused_requests__are_counted_by_limit(api: Caller, later: Later, settings: Settings) -> None:

@@ -11,14 +11,15 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
 from controlplane.accounts.models import RoleGrant
-from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Principal, Role
+from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role
 from controlplane.catalog.services import change_apply, environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy, Put
 from controlplane.incidents.services import digest
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.manifests import cluster, parsed, route
+from tests.support.principals import somebody
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 SignIn = Callable[[Role | None, str], Client]
 USERS: Any = get_user_model()
 # Whatever a data plane or an operator may write: markup, what turns a line around, and what drives a terminal.

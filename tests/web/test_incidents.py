@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal, Role
+from controlplane.accounts.principal import ADMIN_SCOPES, Role
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
@@ -21,6 +21,7 @@ from controlplane.incidents.services import digest
 from controlplane.incidents.values import IncidentState
 from tests.services.incidents.fleet import Fleet, held, publish, rebuild
 from tests.support.manifests import Tree, cluster, parsed, route
+from tests.support.principals import somebody
 from tests.web.conftest import HOSTILE, USERS, assert_harmless, page, queries
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READE
 
 def publish_as(name: str, tree: Tree) -> str:
     """A change of somebody else."""
-    who = Principal(name, ADMIN_SCOPES)
+    who = somebody(name, ADMIN_SCOPES)
     return change_apply(environment_key="default", edits=[Put(parsed(tree))], actor=who).change_id
 
 

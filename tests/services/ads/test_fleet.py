@@ -18,7 +18,7 @@ from adsserver.store.facts import FactBuffer
 from adsserver.store.fleet import Fleet
 from adsserver.store.fleet_status import BY_METADATA, NEWER
 from controlplane.accounts.models import ApiToken
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal, Role, Scope
+from controlplane.accounts.principal import ADMIN_SCOPES, Role, Scope
 from controlplane.accounts.services import api_token_create, api_token_revoke
 from controlplane.catalog.services import environment_default_ensure
 from controlplane.clients.identity import client_id
@@ -26,6 +26,7 @@ from controlplane.databases import READER
 from tests.support.ads import Catalogue, MemoryContents
 from tests.support.ads_client import cluster, endpoints
 from tests.support.facts import stream
+from tests.support.principals import somebody
 from xdscore.access import AccessTable, Effect, Rule
 from xdscore.client_groups import ClientGroup
 from xdscore.client_kinds import kind_of
@@ -35,7 +36,7 @@ from xdscore.selectors import ClientFacts, Selector
 pytestmark = [pytest.mark.django_db(transaction=True, databases=["default", READER])]
 
 URL = "http://parley.example"
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 CANARY = "hunter2hunter2"
 Status = dict[str, ResourceStatus]
 

