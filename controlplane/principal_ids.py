@@ -24,11 +24,15 @@ class PrincipalKind(Enum):
 class PrincipalId:
     """Who acts, for good: `number` is the primary key of the user or token, and 0 of what there is one of.
 
-    There is no way from a name to one of these: what takes one cannot be given a name.
+    There is no way from a name to one of these (TypeError), so what takes one cannot be given a name.
     """
 
     kind: PrincipalKind
     number: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, PrincipalKind) or not isinstance(self.number, int):
+            raise TypeError("a principal is a kind and a primary key, and never a name")
 
     def __str__(self) -> str:
         """As it is stored and told: `user:12`, `token:34`, `system`, `installation`."""

@@ -42,8 +42,11 @@ class Kept:
 def answer_claim(*, principal: PrincipalId, key: str, digest: str) -> Claim | Kept:
     """Take the key for the request with this digest, or read what the request was answered before.
 
-    Raises Conflict when the key stands for another request, or this one is being answered at this moment.
+    Raises Conflict when the key stands for another request, or this one is being answered at this moment; TypeError for
+    somebody who is named and not identified.
     """
+    if not isinstance(principal, PrincipalId):
+        raise TypeError("a key belongs to a principal's id")
     now = timezone.now()
     old = KeptAnswer.objects.filter(at__lt=now - KEPT_FOR).values_list("pk", flat=True)[:_SWEPT_AT_ONCE]
     KeptAnswer.objects.filter(pk__in=list(old)).delete()
