@@ -31,7 +31,11 @@ class PrincipalId:
     number: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kind, PrincipalKind) or not isinstance(self.number, int):
+        given: tuple[object, object] = (
+            self.kind,
+            self.number,
+        )  # types are checked before; this, always
+        if not isinstance(given[0], PrincipalKind) or not isinstance(given[1], int):
             raise TypeError("a principal is a kind and a primary key, and never a name")
 
     def __str__(self) -> str:

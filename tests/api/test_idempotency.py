@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connections
@@ -119,7 +120,7 @@ def test_key__that_is_none__422(api: Caller, key: str) -> None:
     assert_problem(api.post(APPLY, {"resources": []}, Idempotency_Key=key), 422)
 
 
-SECRETS = {
+SECRETS: dict[str, dict[str, Any]] = {
     "tokens": {"name": "ci", "scopes": [{"role": "viewer", "environment": None}]},
     "client-tokens": {"subject": "ci", "environment": None},
     "channels": {"name": "ci", "kind": "webhook", "target": "https://hooks.example/ci"},

@@ -34,10 +34,8 @@ WORD = re.compile(rb"[A-Za-z0-9_.-]{16,}")
 
 def views() -> Iterator[tuple[str, type[ApiView]]]:
     for pattern in urlpatterns:
-        yield (
-            "/" + PREFIX.strip("/") + "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", str(pattern.pattern)),
-            (pattern.callback.cls),
-        )
+        callback: Any = pattern.callback
+        yield PREFIX + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", str(pattern.pattern)), callback.cls
 
 
 def members(shape: Any) -> Iterator[str]:
