@@ -3,6 +3,7 @@
 Every change is in Parley's audit log, too: which fields, never their values, of which a password would be one.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin
@@ -52,7 +53,22 @@ class PeopleAdmin(_Audited, UserAdmin):  # type: ignore[type-arg]  # as above
         """An account that is turned off takes its tokens along, as everywhere else."""
         super().save_model(request, obj, form, change)
         if not obj.is_active:
-            person_tokens_revoke(user=obj, actor=user_actor(request.user))  # type: ignore[arg-type]  # as in `_record`
+            _tokens_end(request, [obj])
+
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        """Tokens end with the person, and the log says so."""
+        _tokens_end(request, [obj])
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: models.QuerySet[User]) -> None:
+        """As one by one."""
+        _tokens_end(request, queryset)
+        super().delete_queryset(request, queryset)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """A person's tokens are no reason to keep the person, although nobody deletes tokens for themselves."""
+        shown, counted, missing, kept = super().get_deleted_objects(objs, request)
+        return shown, counted, missing - {ApiToken._meta.verbose_name}, kept  # noqa: SLF001 - Django's documented way
 
 
 class GroupsAdmin(_Audited, GroupAdmin):
@@ -107,6 +123,11 @@ admin.site.unregister(User)
 admin.site.unregister(Group)
 admin.site.register(User, PeopleAdmin)
 admin.site.register(Group, GroupsAdmin)
+
+
+def _tokens_end(request: HttpRequest, people: Iterable[User]) -> None:
+    for user in people:
+        person_tokens_revoke(user=user, actor=user_actor(request.user))  # type: ignore[arg-type]  # as in `_record`
 
 
 def _record(request: HttpRequest, done: str, obj: models.Model, message: object) -> None:

@@ -74,11 +74,17 @@ def test_token__made_on_the_page__says_whose_it_is_and_ends_with_the_account(sig
     inline = {"role_grants-TOTAL_FORMS": "0", "role_grants-INITIAL_FORMS": "0"}
     saved = root.post(f"/admin/auth/user/{user.pk}/change/", {**form, **inline})
 
+    again = root.get(f"/admin/auth/user/{user.pk}/delete/").content.decode()
+    deleted = root.post(f"/admin/auth/user/{user.pk}/delete/", {"post": "yes"})
+
+    assert "Yes" in again
+    assert (deleted.status_code, USERS.objects.filter(pk=user.pk).exists()) == (302, False)
     assert "of admin-default" in shown
     assert "of a service" in shown
     assert saved.status_code == 302
     assert (token_principal(own), token_principal(service) is not None) == (None, True)
-    assert ApiToken.objects.get(kind="personal").revoked_at is not None
+    assert AuditEvent.objects.filter(verb="token.revoked", actor="admin").count() == 1
+    assert [each.kind for each in ApiToken.objects.all()] == ["service"]
     assert "yours or a service" in root.post("/tokens", {**API_FORM, "kind": "installation"}).content.decode()
 
 
