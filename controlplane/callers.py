@@ -5,7 +5,8 @@ Counted in each web process by itself: no request waits for Redis (architecture.
 
 import threading
 from collections import OrderedDict
-from typing import Final
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
 
 from xdscore.callers import network_of
 from xdscore.token_bucket import TokenBucket
@@ -15,6 +16,8 @@ _MAX_CALLERS: Final = 10_000
 # What one organisation is usually given: the next address of it says little about who it is.
 _NEIGHBOURS_IPV4_BITS: Final = 24
 _NEIGHBOURS_IPV6_BITS: Final = 48
+
+K = TypeVar("K", bound=Hashable)
 
 
 def caller_of(address: str) -> str:
@@ -29,15 +32,15 @@ def neighbours_of(address: str) -> str:
     return network_of(address, ipv4_bits=_NEIGHBOURS_IPV4_BITS, ipv6_bits=_NEIGHBOURS_IPV6_BITS) or address
 
 
-class Callers:
-    """A bucket for each caller that was heard lately. For threads."""
+class Callers(Generic[K]):
+    """A bucket for each caller that was heard lately. For threads. `K` is what callers are told apart by."""
 
     def __init__(self, most: int = _MAX_CALLERS) -> None:
         self._most = most
-        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._buckets: OrderedDict[K, TokenBucket] = OrderedDict()
         self._lock = threading.Lock()
 
-    def wait_s(self, caller: str, *, per_s: int, burst: int, now: float) -> float:
+    def wait_s(self, caller: K, *, per_s: int, burst: int, now: float) -> float:
         """0 if this caller's request may go on, else the seconds after which the next one may."""
         with self._lock:
             bucket = self._buckets.get(caller)

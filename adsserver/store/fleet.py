@@ -85,7 +85,7 @@ class Fleet:
             principal = token_principal(token)
         if principal is None:
             return None
-        return Reader(principal.name, frozenset(principal.sees(self._environments)))
+        return Reader(f"{principal.name} ({principal.id})", frozenset(principal.sees(self._environments)))
 
     def clients(self) -> Sequence[FleetClient]:
         """See the port."""

@@ -30,13 +30,15 @@ from django.utils import timezone
 
 from controlplane.accounts.browsers import browser_knows, browser_read
 from controlplane.accounts.models import LoginAttempt
+from controlplane.accounts.selectors import user_actor
 from controlplane.callers import caller_of, neighbours_of
 from controlplane.errors import TooManyAttempts
 from controlplane.journal.services import audit_record
+from controlplane.principal_ids import Named
 from xdscore.limits import Limits
 
 _WINDOW_S: Final = 60
-_UNKNOWN: Final = "unknown user"
+_UNKNOWN: Final = Named("unknown user", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +94,13 @@ def password_confirm(user: User, password: str, *, session: str, caller: Caller)
 
 def login_record(*, username: str, outcome: str, caller: Caller) -> None:
     """Keep who signed in, was refused, or asked too often. A name nobody has may be a password: it is not kept."""
-    known = get_user_model().objects.filter(username=username).exists()
+    user = get_user_model().objects.filter(username=username).first()
+    who = user_actor(user) if user is not None else _UNKNOWN
     with transaction.atomic():
         audit_record(
-            actor=username if known else _UNKNOWN,
+            actor=who,
             verb=f"login.{outcome}",
-            subject=username if known else _UNKNOWN,
+            subject=who.name,
             request_id=caller.request_id,
             detail={"address": caller.address},
         )

@@ -4,6 +4,7 @@ OperatorError
 ├── Unauthenticated        401: nobody is known to be asking
 ├── MethodRefused          405: the path exists, not for this verb
 ├── MediaRefused           415: the body is written in something else than JSON or YAML
+├── ToldOnce               409: it was done under this key, and answered with a secret that is told once
 └── ConditionMissing       428: the environment wants to know which revision a write was made from
 ControlPlaneError
 └── InternalError          500: a fault of Parley's own
@@ -35,6 +36,23 @@ class MediaRefused(OperatorError):
 
     code = "XDS3015"
     status = 415
+
+
+class ToldOnce(OperatorError):
+    """The request was carried out under its Idempotency-Key before, and what it was answered told a secret. `location`
+    is the path of what was made then.
+    """
+
+    code = "XDS3032"
+    status = 409
+
+    def __init__(self, location: str) -> None:
+        super().__init__(
+            f"This was done under the same Idempotency-Key before, and made {location}. Its secret was told then, and "
+            "is told only once. If you do not have it, end that one and make another under a new key. Nothing was "
+            "changed."
+        )
+        self.location = location
 
 
 class ConditionMissing(OperatorError):

@@ -14,8 +14,10 @@ from django.conf import settings
 from django.http import HttpRequest
 from prometheus_client import Counter
 
+from controlplane.accounts.principal import Principal
 from controlplane.callers import Callers
 from controlplane.errors import Busy
+from controlplane.principal_ids import PrincipalId
 from xdscore.limits import Limits
 
 _ADMITTED: Final = "parley.admitted"
@@ -49,24 +51,24 @@ class Rate:
         )
 
 
-_callers = Callers()
+_callers: Callers[PrincipalId] = Callers()
 _clock = time.monotonic
 
 
-def token_admit(request: HttpRequest, digest: str) -> None:
-    """Count a request of the token with this digest. Raises Busy."""
+def token_admit(request: HttpRequest, token: Principal) -> None:
+    """Count a request of this token. Raises Busy."""
     limits = _limits()
     rate = Rate(_PIPELINES, limits.token_requests_per_s, limits.token_burst, "This token", "token_burst")
-    _admit(request, f"token {digest}", rate)
+    _admit(request, token.id, rate)
 
 
-def user_admit(request: HttpRequest, username: str) -> None:
+def user_admit(request: HttpRequest, user: Principal) -> None:
     """Count a request of somebody who is signed in. Raises Busy. A second's worth may come at once."""
     rate = _limits().user_requests_per_s
-    _admit(request, f"user {username}", Rate(_PEOPLE, rate, rate, f"'{username}'"))
+    _admit(request, user.id, Rate(_PEOPLE, rate, rate, f"'{user.name}'"))
 
 
-def _admit(request: HttpRequest, caller: str, rate: Rate) -> None:
+def _admit(request: HttpRequest, caller: PrincipalId, rate: Rate) -> None:
     """Once for each request: one that waits for a change is answered twice (`waiting`)."""
     if request.META.get(_ADMITTED):
         return

@@ -20,7 +20,9 @@ from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from prometheus_client import Counter
 
+from controlplane.accounts.selectors import id_of_user
 from controlplane.callers import Callers, caller_of
+from controlplane.principal_ids import PrincipalId
 from xdscore.limits import Limits
 
 _API: Final = "/api/"
@@ -36,7 +38,7 @@ for _limit in (_PEOPLE, _ADDRESSES):
     REFUSED.labels(_limit)  # 0 is told, too
 
 Respond = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]
-_callers = Callers()
+_callers: Callers[PrincipalId | str] = Callers()
 _clock = time.monotonic
 
 
@@ -91,16 +93,16 @@ class PersonRate(_Rate):
         if not user.is_authenticated:
             return _of_address(request)
         limits = _limits()
-        return _counted(request, f"user {user.pk}", _PEOPLE, limits.page_requests_per_s)
+        return _counted(request, id_of_user(user), _PEOPLE, limits.page_requests_per_s)
 
 
 def _of_address(request: HttpRequest) -> HttpResponse | None:
     # What a proxy reports counts only when it is one we were told of: asgi.py has put it here then.
     address = caller_of(str(request.META.get("REMOTE_ADDR", "")))
-    return _counted(request, f"address {address}", _ADDRESSES, _limits().anonymous_pages_per_s)
+    return _counted(request, address, _ADDRESSES, _limits().anonymous_pages_per_s)
 
 
-def _counted(request: HttpRequest, caller: str, limit: str, per_s: int) -> HttpResponse | None:
+def _counted(request: HttpRequest, caller: PrincipalId | str, limit: str, per_s: int) -> HttpResponse | None:
     request.META[_COUNTED] = True
     burst = _limits().page_burst
     wait_s = math.ceil(_callers.wait_s(caller, per_s=per_s, burst=burst, now=_clock()))

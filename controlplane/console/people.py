@@ -27,6 +27,7 @@ from controlplane.console.paging import paged
 from controlplane.console.posted import number_of, reason_of
 from controlplane.console.sign_in import browser_keep, caller_of_request
 from controlplane.errors import ControlPlaneError, InputInvalid, TooManyAttempts
+from controlplane.principal_ids import PrincipalId, PrincipalKind
 
 ROLES: Final = (
     (Role.VIEWER, "reads everything but secrets"),
@@ -185,7 +186,7 @@ def user_page(
     """The page of one person."""
     context = {
         "person": person,
-        "own": person.username == page.principal.name,
+        "own": page.principal.id == PrincipalId(PrincipalKind.USER, person.id),
         "told": told,
         "roles": _roles(),
         "keys": [state.key for state in environment_list()],

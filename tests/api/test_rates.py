@@ -17,6 +17,7 @@ from controlplane.api.views.schema import schema
 from controlplane.callers import Callers
 from controlplane.catalog.services import change_apply, environment_default_ensure
 from controlplane.catalog.values import Put
+from controlplane.principal_ids import PrincipalId, PrincipalKind
 from tests.api.conftest import Caller, assert_problem, caller, limited
 from tests.support.manifests import cluster, parsed
 
@@ -135,18 +136,19 @@ def _change_nobody_builds() -> tuple[str, str]:
 
 
 def test_callers__more_than_are_remembered__the_longest_silent_is_forgotten() -> None:
-    callers = Callers(most=2)
+    callers: Callers[PrincipalId] = Callers(most=2)
+    a, b, c = (PrincipalId(PrincipalKind.TOKEN, number) for number in (1, 2, 3))
 
-    def wait_s(name: str) -> float:
-        return callers.wait_s(name, per_s=1, burst=1, now=0)
+    def wait_s(caller_id: PrincipalId) -> float:
+        return callers.wait_s(caller_id, per_s=1, burst=1, now=0)
 
-    for name in ("a", "b", "a"):
-        wait_s(name)
+    for caller_id in (a, b, a):
+        wait_s(caller_id)
 
-    wait_s("c")  # forgets b, which was silent longer than a
+    wait_s(c)  # forgets b, which was silent longer than a
 
-    assert wait_s("a") > 0
-    assert wait_s("b") == 0
+    assert wait_s(a) > 0
+    assert wait_s(b) == 0
 
 
 def test_refused_requests__are_counted_by_limit(api: Caller, later: Later, settings: Settings) -> None:

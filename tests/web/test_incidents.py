@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal, Role
+from controlplane.accounts.principal import ADMIN_SCOPES, Role
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import change_apply
@@ -24,6 +24,7 @@ from controlplane.incidents.services import digest
 from controlplane.incidents.values import CROWDED, IncidentState
 from tests.services.incidents.fleet import Fleet, held, publish, rebuild
 from tests.support.manifests import Tree, cluster, parsed, route
+from tests.support.principals import somebody
 from tests.web.conftest import HOSTILE, USERS, assert_harmless, page, queries
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READE
 
 def publish_as(name: str, tree: Tree) -> str:
     """A change of somebody else."""
-    who = Principal(name, ADMIN_SCOPES)
+    who = somebody(name, ADMIN_SCOPES)
     return change_apply(environment_key="default", edits=[Put(parsed(tree))], actor=who).change_id
 
 

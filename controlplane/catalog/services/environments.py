@@ -125,7 +125,7 @@ def environment_delete(
         environment.delete()
     environment_forget(environment=key, actor=actor, request_id=request_id)
     audit_record(
-        actor=actor.name,
+        actor=actor,
         verb="environment.deleted",
         subject=key,
         environment=key,
@@ -210,7 +210,7 @@ def _policy_change(  # noqa: PLR0913 - what becomes of one change
         loss=loss,
     )
     audit_record(
-        actor=actor.name,
+        actor=actor,
         verb=verb,
         subject=environment.key,
         environment=environment.key,

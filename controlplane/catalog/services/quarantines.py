@@ -79,7 +79,7 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
         loss=loss,
     )
     audit_record(
-        actor=actor.name,
+        actor=actor,
         verb="quarantine.opened",
         subject=f"{word}/{name}",
         environment=environment_key,
@@ -230,7 +230,7 @@ def _release(
         request_id=request_id,
     )
     audit_record(
-        actor=actor.name,
+        actor=actor,
         verb="quarantine.released",
         subject=f"{word}/{name}",
         environment=environment.key,

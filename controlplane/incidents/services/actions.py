@@ -82,7 +82,7 @@ def incident_set_state(*, public_id: str, state: IncidentState, actor: Principal
     incident.resolved_epoch = incident.environment.epoch if state is IncidentState.RESOLVED else None
     incident.save(update_fields=["state", "assignee", "resolved_epoch"])
     audit_record(
-        actor=actor.name,
+        actor=actor,
         verb=f"incident.{state.value}",
         subject=str(incident.public_id),
         environment=incident.environment.key,

@@ -166,4 +166,4 @@ def _get(public_id: UUID) -> Channel:
 
 def _audit(verb: str, channel: Channel, actor: Principal, request_id: str) -> None:
     detail = {"kind": channel.kind, "target": shown_target(channel.target)}
-    audit_record(actor=actor.name, verb=verb, subject=channel.name, request_id=request_id, detail=detail)
+    audit_record(actor=actor, verb=verb, subject=channel.name, request_id=request_id, detail=detail)

@@ -10,15 +10,16 @@ from django.utils import timezone
 from adsserver.ports import Directory, FleetUnavailableError
 from adsserver.store.fleet import Fleet
 from controlplane.accounts.models import ApiToken
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal, Role, Scope
+from controlplane.accounts.principal import ADMIN_SCOPES, Role, Scope
 from controlplane.accounts.services import api_token_create, api_token_revoke
 from controlplane.catalog.services import environment_default_ensure
 from tests.support.ads import MemoryContents
 from tests.support.ads_replica import Replica
+from tests.support.principals import somebody
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 VIEWER = (Scope(Role.VIEWER, None),)
 
 

@@ -16,7 +16,7 @@ from envoy.config.listener.v3.listener_pb2 import Listener
 from google.protobuf.any_pb2 import Any as AnyProto
 from pytest_django.fixtures import Settings
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.builder.deep.assembled import SECRET, NotShown, Shown, bootstrap, shown
 from controlplane.builder.deep.envoy import EnvoyJudge, answer_of, envoy_binary, envoy_ready
 from controlplane.builder.memory import Memory
@@ -30,6 +30,7 @@ from controlplane.catalog.values import ProvenContent, Put
 from tests.support import bubblewrap
 from tests.support.certificates import Authority
 from tests.support.manifests import TYPE, Tree, cluster, listener, parsed, route
+from tests.support.principals import somebody
 from tests.support.sensitive_fields import filled, holding, packed, sensitive_fields
 from xdscore.resource_types import CLUSTER, LISTENER, ROUTE
 
@@ -39,7 +40,7 @@ pytestmark = [
     bubblewrap.needed,
 ]
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 
 
 # No rule of the API says that the size is a prime; Envoy does.

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.catalog.models import Change, Environment, Revision
 from controlplane.catalog.selectors import environment_get, resource_get
 from controlplane.catalog.services import (
@@ -18,13 +18,14 @@ from controlplane.catalog.services import (
 from controlplane.catalog.values import ChangeMade, Delete, EnvironmentPolicy, Put
 from controlplane.errors import InputInvalid, NotFound
 from tests.support.manifests import cluster, endpoints, parsed, route, tls_secret
+from tests.support.principals import somebody
 from xdscore.findings import Severity
 from xdscore.resource_types import CLUSTER, SECRET
 from xdscore.schema.content_policy import KINDS, ContentPolicy, Stance
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 ON_LOOPBACK = endpoints("pay", 8080)
 
 

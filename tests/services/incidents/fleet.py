@@ -8,7 +8,7 @@ from dataclasses import replace
 from adsserver.engine.events import Fact, NamedContent, Respond
 from adsserver.ports import StreamInfo
 from adsserver.store.facts import FactBuffer
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.builder.services import build
 from controlplane.catalog.guarding import Consent
 from controlplane.catalog.models import Environment, Resource, Revision
@@ -17,10 +17,11 @@ from controlplane.catalog.values import Delete, Put
 from controlplane.clients.facts import Serving
 from tests.support.facts import NothingSecret, acknowledged, rejected, stream, subscribed
 from tests.support.manifests import Tree, parsed
+from tests.support.principals import somebody
 from xdscore.resource_types import CLUSTER, ResourceType
 from xdscore.snapshot import Content
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 
 
 def publish(*trees: Tree, delete: tuple[str, ...] = (), built: bool = True, losing: int = 0) -> str:

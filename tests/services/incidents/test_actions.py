@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.models import Environment, Quarantine
 from controlplane.databases import READER
@@ -15,13 +15,14 @@ from controlplane.journal.models import AuditEvent
 from controlplane.snapshots.selectors import snapshot_heads
 from tests.services.incidents.fleet import Fleet, held, publish, rebuild
 from tests.support.manifests import cluster
+from tests.support.principals import somebody
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", READER]),
     pytest.mark.usefixtures("database"),
 ]
 
-OPAL = Principal("opal", ADMIN_SCOPES)
+OPAL = somebody("opal", ADMIN_SCOPES)
 BAD = "Error adding/updating cluster(s) pay: Invalid path: /no/such/ca.pem"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.models import Environment, Quarantine
 from controlplane.databases import READER
@@ -15,6 +15,7 @@ from controlplane.status.values import Status
 from tests.services.incidents.fleet import Fleet, held, publish, rebuild
 from tests.support.facts import probed
 from tests.support.manifests import cluster
+from tests.support.principals import somebody
 from xdscore.client_kinds import ClientFamily, ClientKind
 from xdscore.resource_types import CLUSTER
 from xdscore.selectors import ClientFacts
@@ -25,7 +26,7 @@ pytestmark = [
     pytest.mark.usefixtures("database"),
 ]
 
-OPAL = Principal("opal", ADMIN_SCOPES)
+OPAL = somebody("opal", ADMIN_SCOPES)
 GRPC, ENVOY = "grpc-core 1.85", "envoy 1.40"
 EACH_ITS_OWN = "spiffe://shop/{number}"
 NO = "xDS response validation errors: [resource index 0: pay: INVALID_ARGUMENT: unsupported]"
