@@ -156,7 +156,7 @@ class Stream:
 
     def move(self) -> None:
         """End soon: the client belongs to another environment now (resolutions U18)."""
-        self._end_after(_jitter(_MOVE_SPREAD_S), MOVED)
+        self._end_after(random.uniform(0.0, _MOVE_SPREAD_S), MOVED)  # noqa: S311 - spreads load, keeps no secret
 
     def end_if_due(self, now: float) -> None:
         """End if the client has taken nothing of a response for too long (reliability F17), if it never asked for
@@ -495,7 +495,3 @@ def behaviour(
 
 def _nothing() -> None:
     """Nothing to let go of yet."""
-
-
-def _jitter(spread_s: float) -> float:
-    return random.uniform(0.0, spread_s)  # noqa: S311 - spreads load; nothing secret depends on it
