@@ -9,7 +9,7 @@ JOBS ?= 2
 PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo bench bench-guard check test-fast test-protocol test-e2e fuzz soak lock golden codes differential openapi clean install install-dev test-search nightly api-search mutation screenshots
+.PHONY: help run test demo bench bench-guard check test-fast test-protocol test-e2e fuzz soak lock golden codes differential openapi clean install install-dev test-search nightly api-search mutation screenshots audit
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -33,8 +33,13 @@ bench-guard: install-dev  ## Measure the ratios that are committed in bench/rati
 	$(BIN)/python -m bench $(GUARDED)
 	$(BIN)/python -m bench.guard
 
+# The static security scanner: ruff's S rules, which are bandit's, over everything that is shipped or run by developers.
+# Without the project's configuration, so that no folder and no rule can be left out; a line says for itself why it may.
+SCAN := $(BIN)/python -m ruff check --isolated --select S --target-version py311 $(PACKAGES) manage.py scripts deploy
+
 check: install-dev  ## Lint, types, import contracts, migrations, module length: the gate before a push
 	$(BIN)/python -m ruff check .
+	$(SCAN)
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy $(PACKAGES) manage.py scripts deploy/docker/healthcheck.py tests
 	$(BIN)/lint-imports
@@ -99,6 +104,10 @@ lock: install  ## Turn requirements*.in into hashed locks
 	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements.in -o requirements.txt
 	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements-dev.in -o requirements-dev.txt
 	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements-deep.in -o requirements-deep.txt
+	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements-uv.in -o deploy/docker/requirements-uv.txt
+
+audit: install-dev  ## Licences of all that is locked, and its known vulnerabilities, which need the network; says what it could not reach
+	$(BIN)/python scripts/audit.py
 
 clean:  ## Remove the environment and caches; the home (.parley) stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .fuzz htmlcov .coverage

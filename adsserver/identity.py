@@ -2,15 +2,17 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from cryptography import x509
 
+from adsserver.authorities import Chain, presented
 from adsserver.config import AdsConfig, AuthMode
 from adsserver.ports import ClientToken
 from adsserver.wire import NodeFacts
+from xdscore.limits import Limits
 
 # The key of index and logs, like a resource name (reliability (e)).
 MAX_NODE_ID_BYTES = 1024
@@ -74,36 +76,55 @@ class Caller:
 
     `environment` is the only one the credential is good for (empty: any), `expires_at` the Unix time at which it ends,
     `token` the hash by which a revoked one is noticed (empty: it was no token), `chain` the certificates that proved it
-    in PEM (empty: none did).
+    (None: none did).
     """
 
     identity: str = ""
     environment: str = ""
     expires_at: float = math.inf
     token: str = ""
-    chain: bytes = field(default=b"", repr=False)
+    chain: Chain | None = field(default=None, repr=False)
 
 
 NOBODY = Caller()
 
-Identify = Callable[[Peer], Caller]
-"""Who calls. Raises UnauthenticatedError, UndecidedError."""
+Identify = Callable[[Peer], Awaitable[Caller]]
+"""Who calls; it waits where signatures must be verified, and not otherwise. Raises UnauthenticatedError,
+UndecidedError.
+"""
 
 
 def identification(
-    config: AdsConfig, tokens: Tokens, admits: Callable[[bytes], bool], now: Callable[[], float]
+    config: AdsConfig, tokens: Tokens, admits: Callable[[Chain], Awaitable[bool]], now: Callable[[], float]
 ) -> Identify:
     """How this process identifies its callers. `admits` says whether the authority of a chain of certificates still is
     one of ours, `now` is the Unix time.
     """
+
+    async def by_certificate(peer: Peer) -> Caller:
+        caller = certificate_caller(peer.auth_context(), config.trust_domains, config.limits)
+        # A new stream on a connection whose handshake was long ago.
+        if caller.expires_at <= now():
+            raise UnauthenticatedError("The client's certificate has ended.")
+        if caller.chain is None or not await admits(caller.chain):
+            raise UnauthenticatedError(WITHDRAWN)
+        return caller
+
+    async def by_token(peer: Peer) -> Caller:
+        return token_caller(peer.invocation_metadata() or (), tokens, now())
+
     match config.auth:
         case AuthMode.NONE:
-            return lambda _: NOBODY
+            return nobody
         case AuthMode.MTLS:
-            domains = config.trust_domains
-            return lambda peer: _admitted(certificate_caller(peer.auth_context(), domains), admits)
+            return by_certificate
         case AuthMode.TOKEN:
-            return lambda peer: token_caller(peer.invocation_metadata() or (), tokens, now())
+            return by_token
+
+
+async def nobody(_: Peer) -> Caller:
+    """Whoever it is: nothing is asked, and nothing believed."""
+    return NOBODY
 
 
 def bearer_token(metadata: Metadata) -> str:
@@ -129,6 +150,11 @@ def bearer_token(metadata: Metadata) -> str:
     return text
 
 
+def token_hash(text: str) -> str:
+    """What a token is looked up by, and all that is kept of it."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def token_caller(metadata: Metadata, tokens: Tokens, now: float) -> Caller:
     """Whoever the one bearer token of the metadata names. Raises UnauthenticatedError, UndecidedError.
 
@@ -141,29 +167,35 @@ def token_caller(metadata: Metadata, tokens: Tokens, now: float) -> Caller:
         raise UnauthenticatedError(f"The authorization metadata {error}. {_HOW}") from error
     if not tokens.loaded:
         raise UndecidedError("This server has not loaded the tokens of its clients yet; try again.")
-    digest = hashlib.sha256(text.encode()).hexdigest()
+    digest = token_hash(text)
     token = tokens.find(digest)
     if token is None or token.expires_at <= now:
         raise UnauthenticatedError("The token is unknown, expired or revoked.")
     return Caller(token.subject, token.environment, token.expires_at, digest)
 
 
-def certificate_caller(properties: Mapping[str, Iterable[bytes]], trust_domains: frozenset[str]) -> Caller:
-    """Whoever the verified certificate names, until it ends. Raises UnauthenticatedError."""
+def certificate_caller(
+    properties: Mapping[str, Iterable[bytes]], trust_domains: frozenset[str], limits: Limits
+) -> Caller:
+    """Whoever the verified certificate names, until it ends. Raises UnauthenticatedError.
+
+    `x509_pem_cert` alone is who that is. `x509_pem_cert_chain` is whatever the client presented beside it, without it
+    and in any order: it may lead to an authority, and never stands for the client.
+    """
     identity = spiffe_identity(properties, trust_domains)
     try:
-        (pem,) = properties.get("x509_pem_cert", ())
-        expires_at = x509.load_pem_x509_certificate(pem).not_valid_after_utc.timestamp()
+        (own,) = properties.get("x509_pem_cert", ())
     except ValueError as error:
+        raise UnauthenticatedError("The client has no single certificate.") from error
+    try:
+        chain = presented(own, b"".join(properties.get("x509_pem_cert_chain", ())), limits)
+    except ValueError as error:
+        raise UnauthenticatedError(str(error)) from error
+    try:
+        expires_at = x509.load_pem_x509_certificate(own).not_valid_after_utc.timestamp()
+    except (ValueError, x509.InvalidVersion) as error:
         raise UnauthenticatedError("The client's certificate cannot be read.") from error
-    return Caller(identity, expires_at=expires_at, chain=b"".join(properties.get("x509_pem_cert_chain", ())) or pem)
-
-
-def _admitted(caller: Caller, admits: Callable[[bytes], bool]) -> Caller:
-    # A new stream on a connection whose handshake was long ago.
-    if not admits(caller.chain):
-        raise UnauthenticatedError(WITHDRAWN)
-    return caller
+    return Caller(identity, expires_at=expires_at, chain=chain)
 
 
 def spiffe_identity(properties: Mapping[str, Iterable[bytes]], trust_domains: frozenset[str]) -> str:

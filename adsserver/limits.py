@@ -1,14 +1,17 @@
-"""What a stream may cost: its rate of requests, its admission, how many of them one client may have.
+"""What a process lets in: a pace its loop can follow, as many streams and as much memory as it may have.
 
-The numbers are those of `xdscore.limits`; here they are enforced. Called by `servicers.stream`, on the event loop.
+What one caller may have of that is counted by `budgets`. The numbers are those of `xdscore.limits`. Called by the
+servicers, on the event loop.
 """
 
 import asyncio
 import os
-from collections import Counter
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from adsserver.budgets import OPENING_S, Budget, Budgets, RefusedStreamError
+from xdscore.callers import CallerKey
 from xdscore.limits import Limits
 
 # Two samples of lag within the 100 ms that pause accepting (reliability (e)).
@@ -18,11 +21,13 @@ _HOUR_S = 3600.0
 _MEMORY_PERIOD_S = 0.25
 # The rest is for the streams that are there already (reliability F32).
 _MEMORY_PERCENT = 80
-_MIB = 1024 * 1024
-
-
-class RefusedStreamError(Exception):
-    """The stream is refused before any response (reliability F15). The text is sent (RESOURCE_EXHAUSTED)."""
+SHORT_OF_MEMORY = "This server is short of memory; try another one, or later."
+# Callers beyond those that are told apart.
+_OTHERS = CallerKey()
+# So much of the pace that a late loop missed is made up for, not more: the rest would come as one block.
+_CATCH_UP_S = 0.01
+# Callers that have spent what they have are looked at again after this.
+_LOOK_AGAIN_S = 0.01
 
 
 class LoopLag:
@@ -43,10 +48,13 @@ class LoopLag:
 
 
 class MemoryBound:
-    """Whether the process comes near the memory it may use (reliability F32). `resident_bytes` tells what it uses."""
+    """Whether the process comes near the memory it may use (reliability F32): `allowed_bytes`, 0 where nobody knows.
 
-    def __init__(self, limits: Limits, resident_bytes: Callable[[], int], tell: Callable[[bool], None]) -> None:
-        self._at_bytes = limits.memory_mib * _MIB * _MEMORY_PERCENT // 100
+    `resident_bytes` tells what it uses.
+    """
+
+    def __init__(self, allowed_bytes: int, resident_bytes: Callable[[], int], tell: Callable[[bool], None]) -> None:
+        self._at_bytes = allowed_bytes * _MEMORY_PERCENT // 100
         self._resident_bytes = resident_bytes
         self._tell = tell
         self.short = False
@@ -75,109 +83,143 @@ def resident_bytes() -> int:
 
 
 class Admission:
-    """Lets new streams in at a pace the loop can follow, up to the number a process may hold (resolutions C12)."""
+    """Lets new streams in at a pace the loop can follow, up to the number a process may hold (resolutions C12).
 
-    def __init__(self, limits: Limits, lag: LoopLag, memory: MemoryBound) -> None:
+    Who waits does so in the line of its caller, and each caller has its turn: however long one line is, the others are
+    as short as they were. Whose budget is spent waits until it is not.
+    """
+
+    def __init__(self, limits: Limits, lag: LoopLag, memory: MemoryBound, budgets: Budgets) -> None:
         self._limits = limits
         self._lag = lag
         self._memory = memory
+        self._budgets = budgets
+        self._pace_s = 1 / limits.streams_admitted_per_s
         self._next_at = 0.0
+        # Whose turn comes first.
+        self._lines: OrderedDict[Budget, deque[asyncio.Future[None]]] = OrderedDict()
+        self._timer: asyncio.TimerHandle | None = None
         self.open = 0
 
-    async def enter(self) -> None:
-        """Wait for a place and take it. Raises RefusedStreamError, having taken none."""
+    async def enter(self, key: CallerKey) -> Budget:
+        """Wait for a place and take it; the budget it counts for. Raises RefusedStreamError, having taken none.
+
+        It counts from now on, also while it waits.
+        """
         limit = self._limits.streams_per_replica
+        refusal = ""
         if self.open >= limit:
-            raise RefusedStreamError(
-                f"This server holds {limit} streams, as many as it may; try another one, or later."
-            )
-        if self._memory.short:
-            raise RefusedStreamError("This server is short of memory; try another one, or later.")
+            refusal = f"This server holds {limit} streams, as many as it may; try another one, or later."
+        elif self._memory.short:
+            refusal = SHORT_OF_MEMORY
+        if refusal:
+            await self._budgets.turned_away(key)
+            raise RefusedStreamError(refusal)
+        budget = await self._budgets.admit(key)
         self.open += 1
         try:
-            await self._wait()
+            await self._wait(budget)
         except BaseException:
-            self.open -= 1
+            self.leave(budget)
             raise
+        return budget
 
-    def leave(self) -> None:
+    def leave(self, budget: Budget) -> None:
         """Give the place back."""
         self.open -= 1
+        self._budgets.leave(budget)
 
-    async def _wait(self) -> None:
+    async def _wait(self, budget: Budget) -> None:
         loop = asyncio.get_running_loop()
-        longest_s = self._limits.admission_wait_ms / 1000
         now = loop.time()
-        refuse_at = now + longest_s
-        slot = max(now, self._next_at)
-        if slot > refuse_at:
+        if budget not in self._lines and self._next_at <= now and not self._is_late and budget.owes_s <= 0:
+            self._admit(budget, now)
+            return
+        longest_s = self._limits.admission_wait_ms / 1000
+        ahead = len(self._lines.get(budget, ())) * max(1, len(self._lines))
+        if max(0.0, self._next_at - now) + ahead * self._pace_s > longest_s:
             raise RefusedStreamError("Too many streams are being opened; try again later.")
-        self._next_at = slot + 1 / self._limits.streams_admitted_per_s
-        if slot > now:
-            await asyncio.sleep(slot - now)
-        while self._lag.current_s * 1000 > self._limits.admission_pause_lag_ms:
-            if loop.time() >= refuse_at:
-                raise RefusedStreamError("This server is overloaded; try another one, or later.")
-            await asyncio.sleep(_SAMPLE_PERIOD_S)
+        turn = loop.create_future()
+        self._lines.setdefault(budget, deque()).append(turn)
+        self._look_at(max(now, self._next_at))
+        try:
+            async with asyncio.timeout(longest_s):
+                await turn
+        except TimeoutError:
+            if self._is_late:
+                raise RefusedStreamError("This server is overloaded; try another one, or later.") from None
+            who = f"by this {budget.key.words}" if budget.owes_s > 0 else "here"
+            raise RefusedStreamError(f"Too many streams are being opened {who}; try again later.") from None
+
+    @property
+    def _is_late(self) -> bool:
+        return self._lag.current_s * 1000 > self._limits.admission_pause_lag_ms
+
+    def _admit(self, budget: Budget, now: float) -> None:
+        self._next_at = max(self._next_at, now - _CATCH_UP_S) + self._pace_s
+        budget.spend(OPENING_S)
+
+    def _look_at(self, when: float) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_at(when, self._let_in)
+
+    def _let_in(self) -> None:
+        self._timer = None
+        now = asyncio.get_running_loop().time()
+        if self._is_late:
+            again_at = now + _SAMPLE_PERIOD_S
+        else:
+            while self._next_at <= now and (found := self._next_in_turn()) is not None:
+                budget, turn = found
+                self._admit(budget, now)
+                turn.set_result(None)
+            again_at = self._next_at if self._next_at > now else now + _LOOK_AGAIN_S
+        if self._lines:
+            self._look_at(again_at)
+
+    def _next_in_turn(self) -> tuple[Budget, asyncio.Future[None]] | None:
+        """The first of the next line whose caller may have something done; None when there is none."""
+        for _ in range(len(self._lines)):
+            budget, line = self._lines.popitem(last=False)
+            while line and line[0].done():
+                line.popleft()
+            if not line:
+                continue
+            turn = line.popleft() if budget.owes_s <= 0 else None
+            if line:
+                self._lines[budget] = line
+            if turn is not None:
+                return budget, turn
+        return None
 
 
 class DeniedNames:
-    """Distinct names that each client was refused in the current hour (reliability (e): probing for what exists).
+    """Distinct names that each caller was refused in the current hour (reliability (e): probing for what exists).
 
-    Clients are told apart by identity and node id, as streams are. Bounded: of a client no more names are remembered
-    than raise the alarm, and of clients no more than there may be streams.
+    Callers are told apart by what was verified of them, or by their address, and never by anything they say of
+    themselves: whoever guesses could say something new each time. Bounded: of a caller no more names are remembered
+    than raise the alarm, and of callers no more than there may be streams; those beyond count as one, so that nobody is
+    forgotten because others came. Of a name only its hash is kept: a name has up to a kibibyte, and that two are taken
+    for one costs an alarm one name.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limit = limits.denied_names_per_h
-        self._max_clients = limits.streams_per_replica
-        self._names: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        self._max_callers = limits.streams_per_replica
+        self._names: dict[CallerKey, set[int]] = {}
         self._until = 0.0
 
-    def refused(self, identity: str, node_id: str, names: Iterable[tuple[str, str]], now: float) -> bool:
-        """Take note of these (type, name); whether they are what makes this client's too many, once in an hour."""
-        if now >= self._until or len(self._names) > self._max_clients:
+    def refused(self, caller: CallerKey, names: Iterable[tuple[str, str]], now: float) -> bool:
+        """Take note of these (type, name); whether they are what makes this caller's too many, once in an hour."""
+        if now >= self._until:
             self._names.clear()
             self._until = now + _HOUR_S
-        known = self._names.setdefault((identity, node_id), set())
+        if caller not in self._names and len(self._names) >= self._max_callers:
+            caller = _OTHERS
+        known = self._names.setdefault(caller, set())
         before = len(known)
         for name in names:
             if len(known) > self._limit:
                 break
-            known.add(name)
+            known.add(hash(name))
         return before <= self._limit < len(known)
-
-
-class StreamCounts:
-    """Streams per client and per verified identity (resolutions C14)."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._nodes: Counter[tuple[str, str]] = Counter()
-        self._identities: Counter[str] = Counter()
-
-    def __bool__(self) -> bool:
-        return bool(self._nodes)
-
-    def enter(self, identity: str, node_id: str) -> None:
-        """Count one stream. Raises RefusedStreamError, having counted none."""
-        if self._nodes[identity, node_id] >= self._limits.streams_per_node:
-            raise RefusedStreamError(
-                f"This node has {self._limits.streams_per_node} streams on this server, as many as it may."
-            )
-        # Without authentication everybody has the same, empty identity: only the node's own limit can mean anything.
-        if identity and self._identities[identity] >= self._limits.streams_per_identity:
-            raise RefusedStreamError(
-                f"This identity has {self._limits.streams_per_identity} streams on this server, as many as it may."
-            )
-        self._nodes[identity, node_id] += 1
-        self._identities[identity] += 1
-
-    def leave(self, identity: str, node_id: str) -> None:
-        """Forget one stream."""
-        self._nodes[identity, node_id] -= 1
-        if not self._nodes[identity, node_id]:
-            del self._nodes[identity, node_id]
-        self._identities[identity] -= 1
-        if not self._identities[identity]:
-            del self._identities[identity]

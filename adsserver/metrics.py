@@ -130,7 +130,15 @@ class Metrics:
             multiprocess_mode="livesum",
         )
         self.probing = Counter(
-            "parley_ads_identities_probing", "Clients that were refused too many names in an hour.", registry=registry
+            "parley_ads_identities_probing",
+            "Callers (an identity, else an address) that were refused too many names in an hour.",
+            registry=registry,
+        )
+        status_refused = Counter(
+            "parley_ads_status_refused",
+            "Calls of the status service (CSDS) that were refused, by the status they ended with.",
+            ["code"],
+            registry=registry,
         )
         too_large = Counter(
             "parley_ads_states_too_large",
@@ -166,6 +174,7 @@ class Metrics:
         )
         self.too_large = {kind: too_large.labels(kind) for kind in _TYPES}
         self.opened = {variant: opened.labels(variant) for variant in _VARIANTS}
+        self.status_refused = {code: status_refused.labels(code) for code in END_CODES if code != "OK"}
         self.ended = {code: ended.labels(code) for code in END_CODES}
         both = [(variant, kind) for variant in _VARIANTS for kind in _TYPES]
         self.bytes_sent = Tally(bytes_sent)

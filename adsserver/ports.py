@@ -33,12 +33,14 @@ class Directory:
     """Everything needed to answer streams at one moment: environments in order, the newest verified snapshot of each,
     and the tokens of data planes by the SHA-256 of their text.
 
-    An environment without an entry in `snapshots` was never built, or nothing of it could be verified.
+    An environment without an entry in `snapshots` was never built, or nothing of it could be verified. `api_tokens` are
+    those of operators, by the same hash, with the Unix time at which each ends; None: they were not read yet.
     """
 
     environments: tuple[EnvironmentChoice, ...] = ()
     snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
     tokens: Mapping[str, ClientToken] = field(default_factory=dict)
+    api_tokens: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +156,15 @@ class FleetUnavailableError(Exception):
 class FleetStatus(Protocol):
     """What the clients of all servers were sent, at most two seconds old (resolutions U16).
 
-    Calls wait for the database: they are made from a thread, never on the event loop, and one at a time. Each raises
-    FleetUnavailableError.
+    Calls but `knows` wait for the database: they are made from a thread, never on the event loop, and one at a time.
+    Each raises FleetUnavailableError.
     """
+
+    def knows(self, token: str) -> bool:
+        """Whether there was such an API token when they were last read, some two seconds ago at most. At once, from
+        memory, on any thread; whether it still is good, and for what, is said by `reader`.
+        """
+        ...
 
     def reader(self, token: str) -> Reader | None:
         """Whoever this API token speaks for; None when it is unknown, expired or revoked."""

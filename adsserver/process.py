@@ -48,7 +48,8 @@ class AdsProcess:
         server = self._server = AdsServer(self._config, store.contents, store.facts, store.fleet, self._metrics)
         port = server.bind()
         await server.start()
-        log.info("ads.listening", port=port, auth=self._config.auth.value)
+        memory_mib = server.memory_bytes >> 20
+        log.info("ads.listening", port=port, auth=self._config.auth.value, memory_mib=memory_mib)
         # Only now may a directory arrive: the server is there to take it.
         await asyncio.to_thread(store.start)
         await self._stop.wait()

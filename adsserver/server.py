@@ -13,18 +13,20 @@ import structlog
 from grpc_health.v1 import health, health_pb2
 
 from adsserver.authorities import Authorities
+from adsserver.budgets import Budgets
 from adsserver.callers import Callers
 from adsserver.config import AdsConfig, AdsConfigError, AuthMode, host_and_port
 from adsserver.engine.settings import EngineSettings
 from adsserver.hub import Hub, Pace
-from adsserver.identity import NOBODY, identification
-from adsserver.limits import Admission, DeniedNames, LoopLag, MemoryBound, StreamCounts, resident_bytes
+from adsserver.identity import identification, nobody
+from adsserver.limits import Admission, DeniedNames, LoopLag, MemoryBound, resident_bytes
+from adsserver.memory import allowed_bytes
 from adsserver.metrics import Metrics
 from adsserver.ports import ContentKeeper, Directory, Facts, FleetStatus
 from adsserver.servicers.csds import StatusServicer
 from adsserver.servicers.methods import method_table
 from adsserver.servicers.refusal_log import RefusalLog
-from adsserver.servicers.stream import Shared
+from adsserver.servicers.shared import Shared
 from adsserver.tls import Certificates, server_credentials
 from adsserver.watchdog import Watchdog
 from adsserver.wire import Decoder, Encoder
@@ -58,7 +60,9 @@ class AdsServer:
         self._contents = contents
         self._metrics = metrics
         self._lag = LoopLag(metrics.loop_lag.observe)
-        self._memory = MemoryBound(limits, resident_bytes, self._memory_changed)
+        self.memory_bytes = allowed_bytes(limits, config.workers)
+        self._memory = MemoryBound(self.memory_bytes, resident_bytes, self._memory_changed)
+        self._budgets = Budgets(limits, time.monotonic)
         self._watchdog = Watchdog(metrics.loop_blocks.inc)
         self._hub = Hub(limits.fan_out_slice_ms / 1000)
         client_ca = config.tls.client_ca if config.tls is not None and config.auth is AuthMode.MTLS else None
@@ -73,18 +77,18 @@ class AdsServer:
             metrics=metrics,
             limits=limits,
             settings=EngineSettings(config.repeat_errors, config.public_url, limits),
-            admission=Admission(limits, self._lag, self._memory),
-            counts=StreamCounts(limits),
+            budgets=self._budgets,
+            admission=Admission(limits, self._lag, self._memory, self._budgets),
             denied=DeniedNames(limits),
             parsers=self._parsers,
             refusals=RefusalLog(),
         )
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # grpc-stubs do not know it
-        self._status = StatusServicer(fleet, self._shared.admission, limits)
+        self._status = StatusServicer(fleet, self._memory, limits, metrics)
         identify = identification(config, self._callers, self._callers.admits, time.time)
         # The status is for operators, whose API token the servicer checks itself; where data planes are known by
         # tokens, too, both would travel in the same metadata (protocol.md K2).
-        identify_reader = (lambda _: NOBODY) if config.auth is AuthMode.TOKEN else identify
+        identify_reader = nobody if config.auth is AuthMode.TOKEN else identify
         self.methods = method_table(self._shared, identify, self._health, self._status, identify_reader)
         options = channel_options(limits, shared_port=config.workers > 1)
         self._server = grpc.aio.server(handlers=[self.methods], options=options)
@@ -116,7 +120,7 @@ class AdsServer:
     def idle(self) -> bool:
         """Whether nothing is held for any stream any more."""
         shared = self._shared
-        nobody = not shared.open and not shared.admission.open and not shared.counts
+        nobody = not shared.open and not shared.admission.open and self._budgets.empty
         return nobody and self._hub.empty and self._callers.empty
 
     def bind(self) -> int:
@@ -174,6 +178,7 @@ class AdsServer:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._metrics.settle()
         self._parsers.shutdown(wait=False)
+        self._callers.close()
         self._shared.refusals.tell()
 
     def _certificate_changed(self, ends_at: datetime, usable: bool) -> None:
@@ -207,7 +212,7 @@ class AdsServer:
             self._metrics.unanswered.set(silent)
 
     async def _look_after(self) -> None:
-        """End streams that are as old as they may be (protocol.md J3) or whose clients do not read (reliability F17).
+        """End streams that are as old as they may be (protocol.md J3) or whose clients neither read nor ask (F17).
 
         One look for all: a timer for each stream and for each write would cost more.
         """
@@ -217,6 +222,7 @@ class AdsServer:
             now = loop.time()
             for stream in tuple(self._shared.open):
                 stream.end_if_due(now)
+            self._budgets.forget()
             self._metrics.settle()
 
     async def _report_health(self) -> None:

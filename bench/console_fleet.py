@@ -32,12 +32,14 @@ from controlplane.clients.facts import (
     intern_contents,
     intern_names,
 )
+from controlplane.clients.foreign_text import nack_text
 from controlplane.clients.identity import client_id
 from controlplane.clients.services import facts_write
 from controlplane.incidents.services import digest
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.client_kinds import ClientFamily
+from xdscore.redaction import NO_SECRETS
 from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE
 from xdscore.selectors import ClientFacts, Selector
 
@@ -184,5 +186,20 @@ def _subscriptions(number: int, names: tuple[Interned, Interned]) -> Iterator[Su
 def _nack(number: int, client: int, name: str, contents: str) -> NackFact:
     # Numbers are noise to the fingerprint, so that each incident has letters of its own.
     word = "".join(string.ascii_lowercase[int(digit)] for digit in str(number))
-    text = f"Error adding/updating cluster(s) {name}: Invalid filter {word}: unknown"
-    return NackFact(_id(client), f"{client:032x}", CLUSTER.word, "v2", 13, text, contents, contents, contents, 1, 10.0)
+    said = f"Error adding/updating cluster(s) {name}: Invalid filter {word}: unknown"
+    text = nack_text(said, secret=False, held=NO_SECRETS, max_bytes=len(said))
+    return NackFact(
+        _id(client),
+        f"{client:032x}",
+        CLUSTER.word,
+        "v2",
+        13,
+        text,
+        contents,
+        contents,
+        contents,
+        1,
+        10.0,
+        # No single one may open so many.
+        accountable=f"id client-{client}",
+    )

@@ -74,7 +74,9 @@ def commit() -> str:
     """The sources' commit, marked when they differ from it; empty outside a repository or without git."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     try:
-        asked = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)  # noqa: S603
+        asked = subprocess.run(  # noqa: S603 - our own arguments
+            command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+        )
     except OSError:
         return ""
     return asked.stdout.strip()

@@ -49,7 +49,9 @@ class Whole:
     def _call(self, method: str, path: str, body: object) -> str:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        request = urllib.request.Request(self.web + path, data=data, method=method, headers=headers)  # noqa: S310
+        request = urllib.request.Request(  # noqa: S310 - our own http:// address
+            self.web + path, data=data, method=method, headers=headers
+        )
         deadline = time.monotonic() + _PATIENCE_S
         while True:
             try:
@@ -77,7 +79,9 @@ def whole(home: Path) -> Iterator[Whole]:
     command = [sys.executable, "manage.py", "up"]
     log = home / "up.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=_ROOT, env=environment, stdout=output, stderr=output)  # noqa: S603
+        process = subprocess.Popen(  # noqa: S603 - our own programs
+            command, cwd=_ROOT, env=environment, stdout=output, stderr=output
+        )
     try:
         deadline = time.monotonic() + _START_S
         while not all(is_ready(port) for port in (web, metrics)):

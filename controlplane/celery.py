@@ -50,17 +50,18 @@ class SweeperStep(bootsteps.StartStopStep):
         from controlplane.clients.selectors import sent_before  # noqa: PLC0415
         from controlplane.home import home_create  # noqa: PLC0415
         from controlplane.incidents.services import digest  # noqa: PLC0415
-        from controlplane.notify.services import notify  # noqa: PLC0415
+        from controlplane.notify.services import deliveries_send, notifications_make  # noqa: PLC0415
         from controlplane.process import unknown_variables_tell  # noqa: PLC0415
 
         unknown_variables_tell()
         # Looked at by the container's health check: it says that sweeping goes on, which needs no broker.
         alive = home_create(settings.PARLEY).run / "worker.alive"
         interval_s = settings.PARLEY.limits.reconcile_poll_ms / 1000
-        # A target that does not answer must not hold up builds.
+        # A target that does not answer must hold up neither builds nor what others are told.
         self._sweepers = (
             Sweeper((alive.touch, builds_sweep, digest, Upkeep(sent_before)), interval_s),
-            Sweeper((notify,), interval_s),
+            Sweeper((notifications_make,), interval_s),
+            Sweeper((deliveries_send,), interval_s),
         )
         for sweeper in self._sweepers:
             sweeper.start()

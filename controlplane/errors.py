@@ -7,7 +7,9 @@
     │   ├── Forbidden             403
     │   ├── Conflict              409: held, name taken, base moved
     │   ├── Gone                  410: not kept any more
-    │   └── PreconditionFailed    412: If-Match or If-None-Match does not hold
+    │   ├── PreconditionFailed    412: If-Match or If-None-Match does not hold
+    │   └── Busy                  429: too many at once, or too often
+    │       └── TooManyAttempts   a password was tried too often
     └── DependencyError           try again later                503
 
 Findings are not exceptions: an exception carries all of them when nothing can go on.
@@ -100,6 +102,29 @@ class PreconditionFailed(OperatorError):
     def __init__(self, detail: str, *, etag: str) -> None:
         super().__init__(detail)
         self.etag = etag
+
+
+class Busy(OperatorError):
+    """As many as may do this do it already, or as often as they may; `retry_after_s` is when to ask again."""
+
+    code = "XDS3029"
+    status = 429
+
+    def __init__(self, detail: str, *, retry_after_s: int) -> None:
+        super().__init__(detail)
+        self.retry_after_s = retry_after_s
+
+
+class TooManyAttempts(Busy):
+    """A password was tried too often; `wait` says in words when it may be tried again."""
+
+    def __init__(self, *, wait_s: int) -> None:
+        minutes = wait_s // 60
+        self.wait = f"{wait_s} seconds" if wait_s <= 60 else f"{minutes} minute{'s' if minutes != 1 else ''}"
+        super().__init__(
+            f"Too many attempts with a wrong password. Wait {self.wait}, then try again. Nothing was changed.",
+            retry_after_s=wait_s,
+        )
 
 
 class DependencyError(ControlPlaneError):

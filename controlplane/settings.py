@@ -30,6 +30,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "controlplane.api.middleware.RequestMiddleware",  # first: even a refusal by the next ones has an id
+    "controlplane.console.page_rates.AddressRate",  # before anything that somebody could keep busy
     "controlplane.api.turns.TurnsMiddleware",  # before whatever takes a thread or a connection
     "django.middleware.security.SecurityMiddleware",
     "controlplane.static_files.StaticFilesMiddleware",
@@ -37,6 +38,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "controlplane.console.page_rates.PersonRate",  # as soon as it is known who asks
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -151,9 +153,8 @@ SPECTACULAR_SETTINGS = {
 # --- Mail -----------------------------------------------------------------------------------------------------------
 
 EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
-EMAIL_TIMEOUT = 10
 if PARLEY.mail is not None:
-    EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    EMAIL_BACKEND = "controlplane.notify.mailing.EmailBackend"
     EMAIL_HOST = PARLEY.mail.host
     EMAIL_PORT = PARLEY.mail.port
     EMAIL_HOST_USER = PARLEY.mail.user

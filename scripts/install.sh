@@ -3,7 +3,7 @@
 #
 # The development lock contains the other one, so an environment with it serves `make run` too. uv installs in seconds
 # what takes pip a minute (dependencies.md fact 13); where uv cannot be had or does not know the machine's package
-# index (it does not read pip's configuration), pip does the work.
+# index (it does not read pip's configuration), pip does the work. Whichever does, by hash: uv itself, too.
 set -eu
 
 python=$1
@@ -36,7 +36,8 @@ command -v "$python" >/dev/null 2>&1 || fail "PYTHON '$python' is not a program:
 echo "Installing $lock into $venv ..."
 rm -f "$stamp"
 "$python" -m venv --clear "$venv"
-if "$venv/bin/python" -m pip install --quiet --disable-pip-version-check uv >/dev/null 2>&1 &&
+if "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
+    -r deploy/docker/requirements-uv.txt >/dev/null 2>&1 &&
     "$venv/bin/python" -m uv pip install --quiet --python "$venv/bin/python" --compile-bytecode --require-hashes -r "$lock" 2>/dev/null; then
     :
 else

@@ -48,13 +48,14 @@ del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was not tried for want of a browser or of Node, and how to try it."""
+    """What was not tried for want of a browser, of Node or of bubblewrap, and how to try it."""
     # Loads playwright, which nobody needs before the first test of a page.
     from tests.support.browser import MISSING  # noqa: PLC0415
+    from tests.support.bubblewrap import MISSING as BUBBLEWRAP_MISSING  # noqa: PLC0415
     from tests.support.node_client import MISSING as NODE_MISSING  # noqa: PLC0415
 
     skipped = [str(report.longrepr) for report in terminalreporter.getreports("skipped")]
-    for missing in (MISSING, NODE_MISSING):
+    for missing in (MISSING, NODE_MISSING, BUBBLEWRAP_MISSING):
         count = sum(missing in reason for reason in skipped)
         if count:
             terminalreporter.write_line(f"{count} tests were skipped: {missing}")

@@ -12,10 +12,14 @@ from google.protobuf.message import DecodeError
 from xdsclient.client import XdsClient
 from xdsclient.engine.values import CacheEntry, Resource
 from xdsclient.wire import node_message
+from xdscore.redaction import secrets_of, without_secrets
 from xdscore.resource_types import ResourceType
-from xdscore.schema import redact
+from xdscore.schema import redact, secret_values
 
 _SERVICE = "envoy.service.status.v3.ClientStatusDiscoveryService"
+
+# In place of an error of which nobody can say that it quotes no secret.
+_WITHHELD = "What is wrong is withheld: the content cannot be read, or its secrets cannot be taken out of the error."
 
 # Generated messages; their fields are known by descriptor only.
 ClientConfig = Any
@@ -82,12 +86,24 @@ def _generic(entry: CacheEntry, clock_offset_s: float, *, contents: bool) -> Gen
             config.xds_config.CopyFrom(_shown(kind, entry.resource.raw))
     if not entry.error.ok:
         # CSDS has no place for the code, and gRPC writes the message alone.
-        config.error_state.details = entry.error.message
+        config.error_state.details = _details(entry)
         config.error_state.version_info = entry.error_version
         config.error_state.last_update_attempt.CopyFrom(config.last_updated)
         if contents and entry.rejected:
             config.error_state.failed_configuration.CopyFrom(_shown(kind, entry.rejected))
     return config
+
+
+def _details(entry: CacheEntry) -> str:
+    """The error in its own words, which may quote the content, without the secrets of what is there and was refused."""
+    url = entry.key.kind.url
+    raws = [entry.rejected, entry.resource.raw if isinstance(entry.resource, Resource) else b""]
+    anys = (AnyMessage(type_url=url, value=raw).SerializeToString() for raw in raws if raw)
+    try:
+        secrets = secrets_of(value for each in anys for value in secret_values(each))
+    except (DecodeError, TypeError, ValueError, RecursionError):
+        return _WITHHELD
+    return _WITHHELD if secrets is None else without_secrets(entry.error.message, secrets, names=(entry.key.name,))
 
 
 def _shown(kind: ResourceType, raw: bytes) -> AnyMessage:

@@ -8,8 +8,8 @@ Some rows of part (e) have no variable. Protocol rules and not numbers: one outs
 and rejected content that is never sent again on its stream (N3). Fixed, because replicas and pages must say the same:
 the 300 characters of an error text (architecture.md decision 4). What benchmarks and alerts hold the product to: the
 time in which a name is answered (T1). Connections from one source address: behind a balancer, all of them have one.
-What a connection without a stream costs is bounded by its handshake and its idle time instead, what a caller costs by
-the streams of its identity; a firewall or a balancer sees addresses and can count them.
+What a connection without a call costs is bounded by its handshake and its idle time instead, what a caller costs by the
+budgets of its identity or address (`adsserver.budgets`); a firewall or a balancer can count connections.
 """
 
 from dataclasses import dataclass, field, fields
@@ -55,7 +55,13 @@ class Limits:
     # Streams and connections of one ADS process
     streams_per_replica: int = _limit(5_000, "streams", 1, 1_000_000, "Open streams of one ADS process.", "(e)")
     memory_mib: int = _limit(
-        0, "MiB", 0, 1_000_000, "Memory of one ADS process; at 80 % of it no new stream. 0: no bound.", "F32"
+        0,
+        "MiB",
+        0,
+        1_000_000,
+        "Memory of one ADS process; at 80 % of it no new stream. "
+        "0: a worker's share of what its cgroup or machine has; 1000000: as good as no bound.",
+        "F32",
     )
     streams_admitted_per_s: int = _limit(1_500, "streams/s", 1, 100_000, "Ceiling on new streams.", "(e), C12")
     admission_pause_lag_ms: int = _limit(
@@ -63,10 +69,27 @@ class Limits:
     )
     admission_wait_ms: int = _limit(5_000, "ms", 0, 15_000, "Longest wait for admission before a refusal.", "(e), C12")
     streams_per_node: int = _limit(64, "streams", 1, _MANY, "Streams of one (identity, node id).", "(e), C14")
-    streams_per_identity: int = _limit(2_000, "streams", 1, _MANY, "Streams of one identity.", "(e), C14")
+    streams_per_identity: int = _limit(
+        2_000, "streams", 1, _MANY, "Open calls of one identity, from the moment they arrive.", "(e), C14"
+    )
+    # As many as a process may hold: where nobody has an identity, a balancer or a sidecar in front gives a whole fleet
+    # one address, and a lower default would lock most of it out. Where data planes come from addresses of their own, a
+    # lower number keeps one of them from taking every place.
+    streams_per_address: int = _limit(
+        5_000, "streams", 1, _MANY, "Open calls of one address (IPv6: /64) without an identity.", "threat 10"
+    )
+    first_request_ms: int = _limit(
+        5_000, "ms", 100, 120_000, "Time a call has for its first request; then it ends.", "threat 10"
+    )
     connection_idle_s: int = _limit(60, "s", 1, 3_600, "Age at which a connection without calls is closed.", "(e)")
     handshake_timeout_ms: int = _limit(
         10_000, "ms", 100, 120_000, "Time a new connection has for its handshake.", "(e)"
+    )
+    client_certificates: int = _limit(
+        10, "certificates", 1, 20, "Certificates that a client presents in its handshake, its own among them.", "S2"
+    )
+    client_certificates_bytes: int = _limit(
+        32 * _KIB, "bytes", 4 * _KIB, _MIB, "Size of these certificates (PEM).", "S2"
     )
     concurrent_streams: int = _limit(100, "streams", 1, 10_000, "HTTP/2 streams of one connection.", "(e)")
     keepalive_time_ms: int = _limit(15_000, "ms", 1_000, 3_600_000, "Silence before a keepalive ping.", "(e)")
@@ -87,6 +110,30 @@ class Limits:
     request_burst: int = _limit(300, "requests", 1, 1_000_000, "Requests read at once before that rate applies.", "(e)")
     names_per_type: int = _limit(10_000, "names", 1, 1_000_000, "Names subscribed on one stream and type.", "(e)")
     names_per_request: int = _limit(10_000, "names", 1, 1_000_000, "Names in one request.", "(e)")
+    name_bytes_per_stream: int = _limit(
+        8 * _MIB, "bytes", 64 * _KIB, 1024 * _MIB, "Memory of the names that one stream asks for.", "threat 10"
+    )
+    name_bytes_per_identity: int = _limit(
+        128 * _MIB,
+        "bytes",
+        64 * _KIB,
+        1024 * _MIB,
+        "The same of all streams of one identity, or of one address without an identity.",
+        "threat 10",
+    )
+    # Of callers among others: who is alone may have all of the loop.
+    caller_work_ms_per_s: int = _limit(
+        300, "ms/s", 10, 1_000, "Event loop time that one identity may cost while others are there.", "threat 10"
+    )
+    caller_work_burst_ms: int = _limit(
+        250, "ms", 1, 60_000, "Event loop time of an identity before that rate applies.", "threat 10"
+    )
+    caller_bytes_per_s: int = _limit(
+        8 * _MIB, "bytes/s", 64 * _KIB, 1024 * _MIB, "Bytes read from one identity while others are there.", "threat 10"
+    )
+    caller_bytes_burst: int = _limit(
+        64 * _MIB, "bytes", 64 * _KIB, 4096 * _MIB, "Bytes of an identity before that rate applies.", "threat 10"
+    )
     name_bytes: int = _limit(1_024, "bytes", 16, 1_024, "Length of a resource name; the database's limit too.", "(e)")
 
     # Answers
@@ -106,7 +153,7 @@ class Limits:
     # The status service (CSDS)
     status_entries: int = _limit(50_000, "entries", 1, 10_000_000, "Clients and resources of one CSDS answer.", "K2")
     status_bytes: int = _limit(16 * _MIB, "bytes", _KIB, 1024 * _MIB, "Size of one CSDS answer.", "K2")
-    status_calls: int = _limit(16, "calls", 1, 10_000, "CSDS requests that wait for their answer at once.", "S6")
+    status_calls: int = _limit(16, "calls", 1, 10_000, "CSDS calls of one API token at once.", "S6")
 
     # NACKs and facts
     isolation_resends: int = _limit(
@@ -114,7 +161,38 @@ class Limits:
     )
     nack_text_bytes: int = _limit(4 * _KIB, "bytes", 256, 64 * _KIB, "Stored length of a NACK's text.", "(e)")
     nacks_per_type: int = _limit(20, "rows", 1, 10_000, "Stored NACKs of one client and type.", "(e)")
-    nacks_per_environment: int = _limit(10_000, "rows", 1, 10_000_000, "Stored NACKs of an environment.", "(e)")
+    nacks_per_environment: int = _limit(
+        10_000, "rows", 1, 10_000_000, "Stored NACKs of an environment, those that wait and those digested.", "(e)"
+    )
+    nacks_waiting: int = _limit(
+        10_000, "NACKs", 1, 1_000_000, "NACKs of one process that wait for the database.", "part 7, Facts"
+    )
+    clients_per_environment: int = _limit(
+        50_000, "rows", 1, 10_000_000, "Clients of an environment that are remembered although they left.", "N8"
+    )
+    closed_streams_per_environment: int = _limit(
+        200_000, "rows", 1, 10_000_000, "Ended streams of an environment that are remembered.", "N8"
+    )
+    incidents_per_environment: int = _limit(
+        1_000, "incidents", 1, 100_000, "Unresolved refusals of an environment that are told apart.", "N8"
+    )
+    incidents_per_identity: int = _limit(
+        200, "incidents", 1, 100_000, "Those of them that one identity, else one address, opened.", "N8"
+    )
+    resolved_incidents_per_environment: int = _limit(
+        10_000, "incidents", 1, 1_000_000, "Resolved refusals of an environment that are remembered.", "N8"
+    )
+    messages_per_h: int = _limit(
+        60,
+        "messages/h",
+        1,
+        10_000,
+        "Messages of an environment to channels: so many of what data planes cause, as many of the rest.",
+        "ux.md 6",
+    )
+    messages_per_identity_h: int = _limit(
+        20, "messages/h", 1, 10_000, "Those of them that one identity, else one address, caused.", "ux.md 6"
+    )
     replica_forget_s: int = _limit(
         3_600, "s", 60, 86_400, "How long an ADS process that ended without a goodbye counts as silent.", "U15"
     )
@@ -150,7 +228,38 @@ class Limits:
         8, "requests", 1, 1_000, "Requests that write which one web process works on at once.", "F28"
     )
     writes_waiting: int = _limit(1_000, "requests", 1, 100_000, "Requests that write which may wait for that.", "F28")
-    logins_per_min: int = _limit(5, "attempts/min", 1, 10_000, "Attempts to log in.", "(e)")
+    logins_per_min: int = _limit(
+        5,
+        "attempts/min",
+        1,
+        10_000,
+        "Attempts to log in with one name from one address, or from a known browser.",
+        "(e)",
+    )
+    logins_per_address_per_min: int = _limit(
+        30, "attempts/min", 1, 10_000, "Attempts to log in from one address (IPv6: a /64), any names.", "threat 22"
+    )
+    logins_per_name_per_min: int = _limit(
+        50, "attempts/min", 1, 10_000, "Attempts to log in with one name before newcomers slow down.", "threat 22"
+    )
+    logins_newcomer_wait_s: int = _limit(
+        600, "s", 1, 86_400, "Time between two attempts of one network with such a name.", "threat 22"
+    )
+    logins_at_once: int = _limit(
+        2, "requests", 1, 100, "Sign-ins that one web process works on at once; as many of known browsers.", "threat 22"
+    )
+    logins_waiting: int = _limit(20, "requests", 1, 10_000, "Sign-ins that may wait for that.", "threat 22")
+    page_requests_per_s: int = _limit(20, "requests/s", 1, 100_000, "Pages of one person.", "threat 22")
+    anonymous_pages_per_s: int = _limit(
+        10, "requests/s", 1, 100_000, "Pages of one address (IPv6: a /64) where nobody is signed in.", "threat 22"
+    )
+    page_burst: int = _limit(200, "requests", 1, 1_000_000, "Pages at once before those rates apply.", "threat 22")
+    delivery_timeout_ms: int = _limit(
+        10_000, "ms", 100, 30_000, "One try of a notification, from the look-up of the name to the end.", "U22"
+    )
+    channel_tests_per_min: int = _limit(
+        10, "samples/min", 1, 10_000, "Samples that one web process sends to channels.", "U22"
+    )
     change_wait_s: int = _limit(60, "s", 1, 600, "Longest `?wait=` of a request.", "U25")
     change_waiters: int = _limit(200, "requests", 1, 100_000, "Requests that may wait at once.", "U25")
     rules_per_environment: int = _limit(5_000, "rules", 1, 100_000, "Access rules of an environment.", "(e)")
@@ -196,10 +305,16 @@ ORDERED: Final[tuple[tuple[str, str], ...]] = (
     ("sotw_state_warning_bytes", "sotw_state_bytes"),
     ("requests_per_s", "request_burst"),
     ("names_per_request", "names_per_type"),
+    ("incidents_per_identity", "incidents_per_environment"),
+    ("messages_per_identity_h", "messages_per_h"),
+    ("name_bytes_per_stream", "name_bytes_per_identity"),
+    ("request_bytes", "caller_bytes_burst"),
     ("resource_bytes", "sotw_state_bytes"),
     ("bulk_items", "apply_items"),
     ("body_bytes", "apply_bytes"),
     ("token_requests_per_s", "token_burst"),
+    ("page_requests_per_s", "page_burst"),
+    ("anonymous_pages_per_s", "page_burst"),
     ("task_soft_s", "task_hard_s"),
     ("task_hard_s", "task_visibility_s"),
     ("lock_timeout_ms", "statement_timeout_ms"),

@@ -74,7 +74,7 @@ class WithheldName:
     `content` is what is withheld, where somebody may have it all the same (resolutions C10, reliability N4, as amended
     in docs/reference/protocol.md, F18a). `kinds`: some clients acknowledged it, and it is withheld from these kinds of
     clients alone, which refuse it; without any, from everybody. `refusers` are the marks (`client_mark`) of clients
-    that refused it: another one may probe it. Without `content` both are empty.
+    that refused it: another verified identity may probe it. Without `content` both are empty.
     """
 
     reason: str

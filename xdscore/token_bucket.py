@@ -28,6 +28,21 @@ class TokenBucket:
             return 0.0
         return (1 - self._level) / self._rate
 
+    def spend(self, amount: float, now: float) -> None:
+        """Take as much as something turned out to cost, on credit if need be."""
+        self._fill(now)
+        self._level -= amount
+
+    def debt_s(self, now: float) -> float:
+        """The seconds until nothing is owed any more; 0.0 when nothing is."""
+        self._fill(now)
+        return max(0.0, -self._level / self._rate)
+
+    def is_full(self, now: float) -> bool:
+        """Whether it is as if nothing had ever been taken."""
+        self._fill(now)
+        return self._level >= self._burst
+
     def _fill(self, now: float) -> None:
         self._level = min(self._burst, self._level + (now - self._seen) * self._rate)
         self._seen = now

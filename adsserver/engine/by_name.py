@@ -15,7 +15,7 @@ from adsserver.engine.refusals import Refusals
 from adsserver.engine.rejection import blamed
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.standing import Standing
-from adsserver.engine.subscription import Subscription
+from adsserver.engine.subscription import Subscription, memory_of
 from adsserver.engine.substream import NOTHING, Later, SubStream
 from adsserver.engine.told import ABSENT, UNKNOWN_COPY, Absent, Told, reported, same
 from adsserver.engine.waiting import Waiting
@@ -30,7 +30,7 @@ class ByName(SubStream):
     The variants differ in what a loss and a version look like on the wire.
     """
 
-    __slots__ = ("_keeps", "_more", "_owed", "_refusals", "_standing", "_waiting")
+    __slots__ = ("_keeps", "_more", "_owed", "_refusals", "_reported_bytes", "_standing", "_waiting")
 
     def __init__(self, kind: ResourceType, settings: EngineSettings, *, heals: bool) -> None:
         super().__init__(kind, settings, heals=heals)
@@ -42,6 +42,13 @@ class ByName(SubStream):
         # The wildcard waits for an answer, even an empty one; and an answer goes on in another response.
         self._owed = False
         self._more = False
+        # Of the names that the client said it holds, until it was told of all of them.
+        self._reported_bytes = 0
+
+    @property
+    def name_bytes(self) -> int:
+        """See the base."""
+        return super().name_bytes + (self._reported_bytes if self._standing.behind else 0)
 
     @property
     def dirty(self) -> bool:
@@ -108,9 +115,10 @@ class ByName(SubStream):
             self._standing.behind = {name: ABSENT for name in self.subscription.names if name not in view.named}
             if versions != view.versions:
                 self._standing.behind |= _differing(versions, view)
-            return
-        covered = {name: reported(version) for name, version in versions.items() if self.subscription.covers(name)}
-        self._standing.behind.update(covered)
+        else:
+            covered = {name: reported(version) for name, version in versions.items() if self.subscription.covers(name)}
+            self._standing.behind.update(covered)
+        self._reported_bytes = memory_of(self._standing.behind)
 
     def was_told(self, name: str) -> bool:
         """Whether the client holds something of this name by our knowledge."""

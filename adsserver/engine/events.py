@@ -26,10 +26,13 @@ class Variant(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Nack:
-    """A request's `error_detail`: its presence, and nothing else, makes a NACK (protocol.md B2)."""
+    """A request's `error_detail`: its presence, and nothing else, makes a NACK (protocol.md B2).
+
+    Shown without its message, which may quote secrets: it must not come into a log with whatever holds it.
+    """
 
     code: int
-    message: str
+    message: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,8 +52,11 @@ class Publication:
     ) -> Audience:
         """The audience of a newcomer to a type, which is let probe what of it is withheld and nobody probed yet.
 
-        One newcomer for each name and publication, and none of those who refused it (protocol.md F18a).
+        One newcomer for each name and publication, of another verified identity than those who refused it (protocol.md
+        F18a): whoever proves nothing could be one of them under another node id.
         """
+        if not client.verified:
+            return audience
         granted = set()
         for name, entry in self.snapshot.type_state(kind).partly.items():
             if (

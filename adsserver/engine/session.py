@@ -159,6 +159,11 @@ class Session:
         """When the oldest response was sent that the client has not answered; inf when it answered all."""
         return min((stream.ledger.oldest_sent_s for stream in self._streams.values()), default=inf)
 
+    @property
+    def name_bytes(self) -> int:
+        """The memory of all names that the client made this stream remember, in bytes."""
+        return sum(stream.name_bytes for stream in self._streams.values())
+
     def needed(self) -> Iterator[Content]:
         """Content that this stream may have to be sent again although no snapshot has it any more (F17, F17a)."""
         return (content for stream in self._streams.values() for content in stream.needed())

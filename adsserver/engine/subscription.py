@@ -4,7 +4,7 @@ One value for both variants; only the reading of a request differs.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdscore.resource_types import ResourceType
 from xdscore.xdstp import Glob, glob_of
@@ -18,13 +18,14 @@ class Subscription:
 
     `names` are the explicit ones, `globs` those of them that name a collection (H3); `wildcard` is whether "everything"
     is asked for. `named_once`: a name list of this type was not empty on this stream, after which an empty one means
-    "none" and no longer "everything" (C2).
+    "none" and no longer "everything" (C2). `name_bytes`: the memory of the names, which nobody but this stream has.
     """
 
     wildcard: bool = False
     names: frozenset[str] = frozenset()
     named_once: bool = False
     globs: frozenset[Glob] = frozenset()
+    name_bytes: int = field(default=0, compare=False)
 
     @property
     def empty(self) -> bool:
@@ -50,7 +51,7 @@ def listed(kind: ResourceType, current: Subscription, names: tuple[str, ...]) ->
         # C2: legacy wildcard, only where the type has one and no name was ever given on this stream.
         return Subscription(kind.wildcard and not current.named_once, frozenset(), current.named_once)
     wildcard = kind.wildcard and WILDCARD in names
-    return subscription_to(wildcard, _plain(names), named_once=True)
+    return _changed(current, wildcard, _plain(names), named_once=True)
 
 
 def legacy_wildcard(kind: ResourceType) -> Subscription:
@@ -69,13 +70,24 @@ def edited(
     if WILDCARD in unsubscribe:
         wildcard = False
     names = (current.names | _plain(subscribe)) - frozenset(unsubscribe)
-    return subscription_to(wildcard, names, named_once=current.named_once or bool(subscribe))
+    return _changed(current, wildcard, names, named_once=current.named_once or bool(subscribe))
 
 
 def subscription_to(wildcard: bool, names: frozenset[str], *, named_once: bool) -> Subscription:
     """A subscription to these names, and those of them that are globs."""
+    return _changed(Subscription(), wildcard, names, named_once=named_once)
+
+
+def memory_of(names: Iterable[str]) -> int:
+    """What these names take, in bytes; not what refers to them."""
+    return sum(map(str.__sizeof__, names))
+
+
+def _changed(current: Subscription, wildcard: bool, names: frozenset[str], *, named_once: bool) -> Subscription:
+    # What is counted of 10,000 names is what came and went.
+    name_bytes = current.name_bytes + memory_of(names - current.names) - memory_of(current.names - names)
     globs = frozenset(glob for glob in map(glob_of, names) if glob is not None)
-    return Subscription(wildcard, names, named_once, globs)
+    return Subscription(wildcard, names, named_once, globs, name_bytes)
 
 
 def _plain(names: Iterable[str]) -> frozenset[str]:

@@ -14,7 +14,7 @@ from adsserver.engine.events import Acknowledged, Fact, Nack, NamedContent, Reje
 from adsserver.engine.ledger import Entry, Ledger
 from adsserver.engine.rejection import evidence_of
 from adsserver.engine.settings import EngineSettings
-from adsserver.engine.subscription import Subscription
+from adsserver.engine.subscription import Subscription, memory_of
 from adsserver.engine.told import ABSENT, Absent, Told
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content
@@ -63,6 +63,12 @@ class SubStream(ABC):
         self.view: ClientView | Absent = ABSENT
         self.losing_since_s = inf
         self.too_large_bytes = 0
+
+    @property
+    def name_bytes(self) -> int:
+        """The memory of the names that the client made this stream remember, in bytes."""
+        spelled = memory_of(self.spelled.values()) if self.spelled else 0
+        return self.subscription.name_bytes + spelled
 
     @property
     @abstractmethod

@@ -1,14 +1,16 @@
 """CSDS: what the clients of the whole fleet were sent, for operators and their tools (protocol.md K2, resolutions U16).
 
 It shows configuration, so it asks for an API token in every mode of authentication, also where data planes are
-anonymous, and on every request again (reliability S1, S2, threat 7). Everything that costs time is done by one thread;
-the event loop only waits, and no more calls wait at once than allowed (S6).
+anonymous, and on every request again (reliability S1, S2, threat 7). Whether there is such a token at all is looked up
+in memory, before anything else; what it may read, in the database. Everything that costs time is done by one thread, in
+which tokens take turns; the event loop only waits, and no token has more calls open at once than allowed (S6).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TypeVar
 
@@ -16,10 +18,12 @@ import grpc
 import structlog
 
 from adsserver.identity import Caller, bearer_token
-from adsserver.limits import Admission, RefusedStreamError
+from adsserver.limits import SHORT_OF_MEMORY, MemoryBound
+from adsserver.metrics import Metrics
 from adsserver.ports import FleetStatus, FleetUnavailableError, Reader
-from adsserver.servicers.ends import BROKEN, DRAINING, TOO_SLOW, End, StreamEndError
-from adsserver.servicers.stream import Context
+from adsserver.servicers.ends import BROKEN, DRAINING, TOO_SLOW, End, StreamEndError, no_request
+from adsserver.servicers.shared import Context
+from adsserver.servicers.turns import Turns
 from adsserver.status_wire import BadStatusRequestError, TooMuchStatusError, answer
 from xdscore.limits import Limits
 from xdscore.token_bucket import TokenBucket
@@ -29,70 +33,111 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 # An answer may take the thread some tenths of a second; a flood of questions must not cost the streams a core.
 _ANSWERS_PER_S = 10.0
 _BURST = 20.0
+# So many tokens may have all the calls that one may have; beyond that, each still has its first.
+_FULL_TOKENS = 16
 _HOW = "Send the metadata 'authorization: Bearer TOKEN' with an API token of the role viewer."
 BAD_TOKEN = End(grpc.StatusCode.UNAUTHENTICATED, f"The token is unknown, expired or revoked. {_HOW}")
+NO_REQUEST = End(grpc.StatusCode.INVALID_ARGUMENT, "The call ended without a request.")
 NOTHING_TO_READ = End(grpc.StatusCode.PERMISSION_DENIED, "This token may not read the clients of any environment.")
 
 T = TypeVar("T")
 
 
 class StatusServicer:
-    """Both methods of the service. Made once per server, used on its event loop."""
+    """Both methods of the service. Made once per server, used on its event loop.
 
-    def __init__(self, fleet: FleetStatus, admission: Admission, limits: Limits) -> None:
+    Its places are its own, counted for each token: streams take none of them, a token none of another's, and whoever
+    has no token is turned away from memory, having waited for nothing and nobody for them.
+    """
+
+    def __init__(self, fleet: FleetStatus, memory: MemoryBound, limits: Limits, metrics: Metrics) -> None:
         self._fleet = fleet
-        self._admission = admission
+        self._memory = memory
         self._limits = limits
+        self._refused = metrics.status_refused
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ads-status")
         self._bucket = TokenBucket(_ANSWERS_PER_S, _BURST, 0.0)
-        self._waiting = 0
+        self._turns = Turns()
+        self._calls: Counter[str] = Counter()
         self._closing = asyncio.Event()
+
+    @property
+    def open(self) -> int:
+        """Calls that have a place."""
+        return self._calls.total()
 
     def close(self) -> None:
         """End the open streams, because the server stops; on the event loop."""
         self._closing.set()
         self._thread.shutdown(wait=False)
 
-    async def fetch(self, request: object, context: Context, _: Caller) -> bytes:
-        """FetchClientStatus."""
-        try:
-            async with self._admitted():
-                return await self._answer(_bytes(request), _token(context))
-        except StreamEndError as error:
-            await context.abort(error.end.code, error.end.text)
-            raise
+    async def fetch(self, _: object, context: Context, __: Caller) -> None:
+        """FetchClientStatus: one request, one response."""
+        await self._serve(context, self._once)
 
     async def stream(self, _: object, context: Context, __: Caller) -> None:
         """StreamClientStatus: one response for each request, as of that moment."""
+        await self._serve(context, self._each)
+
+    async def _serve(self, context: Context, answer: Callable[[Context, str], Awaitable[None]]) -> None:
         try:
-            async with self._admitted():
-                token = _token(context)
-                # Nobody unknown is even listened to.
-                await self._in_thread(partial(self._reader, token))
-                while (data := await self._next(context)) is not None:
-                    await self._write(context, await self._answer(data, token))
+            token = _token(context)
+            self._check(token)
+            with self._place(token):
+                await answer(context, token)
         except StreamEndError as error:
+            self._refused[error.end.code.name].inc()
             await context.abort(error.end.code, error.end.text)
 
-    @asynccontextmanager
-    async def _admitted(self) -> AsyncIterator[None]:
+    async def _once(self, context: Context, token: str) -> None:
+        data = await self._next(context, self._limits.first_request_ms / 1000)
+        if data is None:
+            raise StreamEndError(NO_REQUEST)
+        await self._write(context, await self._answer(data, token))
+
+    async def _each(self, context: Context, token: str) -> None:
+        longest_s: float | None = self._limits.first_request_ms / 1000
+        while (data := await self._next(context, longest_s)) is not None:
+            await self._write(context, await self._answer(data, token))
+            longest_s = None
+
+    def _check(self, token: str) -> None:
+        """Turn away whose token is not among those that were read last; what it may read is asked in the thread."""
         try:
-            await self._admission.enter()
-        except RefusedStreamError as error:
-            raise StreamEndError(End(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))) from error
+            known = self._fleet.knows(token)
+        except FleetUnavailableError as error:
+            raise StreamEndError(End(grpc.StatusCode.UNAVAILABLE, str(error))) from error
+        if not known:
+            raise StreamEndError(BAD_TOKEN)
+
+    @contextmanager
+    def _place(self, token: str) -> Iterator[None]:
+        limit = self._limits.status_calls
+        mine = self._calls[token]
+        if mine >= limit:
+            text = f"This token has {limit} status calls open on this server, as many as it may; "
+            raise StreamEndError(End(grpc.StatusCode.RESOURCE_EXHAUSTED, text + "end one, or try again later."))
+        if mine and self.open >= limit * _FULL_TOKENS:
+            text = "Too many status calls are open on this server; this token may have one of them. Try again later."
+            raise StreamEndError(End(grpc.StatusCode.RESOURCE_EXHAUSTED, text))
+        if self._memory.short:
+            raise StreamEndError(End(grpc.StatusCode.RESOURCE_EXHAUSTED, SHORT_OF_MEMORY))
+        self._calls[token] += 1
         try:
             yield
         finally:
-            self._admission.leave()
+            self._calls[token] -= 1
+            if not self._calls[token]:
+                del self._calls[token]
 
-    async def _next(self, context: Context) -> bytes | None:
-        """The next request; None when the client has no more."""
+    async def _next(self, context: Context, longest_s: float | None) -> bytes | None:
+        """The next request, waited for so long; None when the client has no more."""
         read = asyncio.ensure_future(context.read())
         closing = asyncio.ensure_future(self._closing.wait())
         try:
-            await asyncio.wait({read, closing}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({read, closing}, timeout=longest_s, return_when=asyncio.FIRST_COMPLETED)
             if not read.done():
-                raise StreamEndError(DRAINING)
+                raise StreamEndError(DRAINING if closing.done() else no_request(self._limits.first_request_ms))
             data = read.result()
         finally:
             read.cancel()
@@ -107,33 +152,28 @@ class StatusServicer:
             raise StreamEndError(TOO_SLOW) from None
 
     async def _answer(self, request: bytes, token: str) -> bytes:
-        return await self._in_thread(partial(self._work, request, token))
+        self._check(token)
+        return await self._in_thread(token, partial(self._work, request, token))
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        if self._waiting >= self._limits.status_calls:
-            text = f"{self._limits.status_calls} status requests wait for their answer already; try again later."
-            raise StreamEndError(End(grpc.StatusCode.RESOURCE_EXHAUSTED, text))
+    async def _in_thread(self, token: str, work: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
-        self._waiting += 1
+        await self._turns.take(token)
         try:
             await asyncio.sleep(self._bucket.take(loop.time()))
             future = self._thread.submit(work)
         except BaseException as error:
-            self._waiting -= 1
+            self._turns.give()
             if isinstance(error, RuntimeError) and self._closing.is_set():
                 raise StreamEndError(DRAINING) from error
             raise
 
         def left(_: object) -> None:
-            # The caller may have gone away; its work counts until the thread is done with it. The loop may be closed.
+            # The caller may have gone away; its turn lasts until the thread is done with it. The loop may be closed.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._leave)
+                loop.call_soon_threadsafe(self._turns.give)
 
         future.add_done_callback(left)
         return await asyncio.wrap_future(future)
-
-    def _leave(self) -> None:
-        self._waiting -= 1
 
     # In the thread
 

@@ -35,6 +35,16 @@ TOO_SLOW = End(grpc.StatusCode.UNAVAILABLE, "The client took too long to read a 
 BROKEN = End(grpc.StatusCode.INTERNAL, "This server failed to handle the stream; reconnect.")
 
 
+def no_request(limit_ms: int) -> End:
+    """The first request did not come in time. UNAVAILABLE is what every client takes for "later, and not at once":
+    DEADLINE_EXCEEDED is what it says itself when its own time is over, and to some that is the end.
+    """
+    return End(
+        grpc.StatusCode.UNAVAILABLE,
+        f"No request came within {limit_ms} ms (first_request_ms); reconnect when there is one to send.",
+    )
+
+
 def lost(reason: str) -> End:
     """The caller's credential ended; the text is sent."""
     return End(grpc.StatusCode.UNAUTHENTICATED, reason)

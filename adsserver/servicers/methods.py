@@ -1,12 +1,14 @@
 """Every method this server has, in one table; whatever is not in it does not exist (reliability S1).
 
 Each behaviour is called with the verified identity of its caller and never without: the check wraps all of them here,
-so that no shape of call can go past it (reliability threat 1).
+so that no shape of call can go past it (reliability threat 1). In the same way each call counts for its caller and has
+a time for its first request (threat 10): all of them are served as streams of requests, which on the wire is the same,
+for gRPC itself would wait for the one request of a unary call for ever.
 """
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -24,12 +26,16 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
+from adsserver.budgets import OPENING_S, Budget, Budgets, RefusedStreamError
 from adsserver.callers import Callers
 from adsserver.engine.events import Variant
 from adsserver.identity import Caller, Identify, UnauthenticatedError, UndecidedError
-from adsserver.limits import Admission, RefusedStreamError
 from adsserver.servicers.csds import StatusServicer
-from adsserver.servicers.stream import Context, Shared, behaviour
+from adsserver.servicers.ends import End, StreamEndError, no_request
+from adsserver.servicers.shared import Context, Shared
+from adsserver.servicers.stream import behaviour
+from xdscore.callers import caller_key
+from xdscore.limits import Limits
 from xdscore.resource_types import (
     CLUSTER,
     ENDPOINT,
@@ -62,8 +68,10 @@ _VARIANTS = {
     "envoy.service.discovery.v3.DeltaDiscoveryRequest": Variant.DELTA,
 }
 
+NO_REQUEST = End(grpc.StatusCode.INVALID_ARGUMENT, "The call ended without a request.")
+
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-Behaviour = Callable[[object, Context, Caller], Awaitable[object]]
+Behaviour = Callable[[Any, Context, Caller], Awaitable[object]]
 
 
 class MethodTable(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in grpc-stubs only
@@ -100,7 +108,7 @@ def method_table(
     service = csds_pb2.DESCRIPTOR.services_by_name["ClientStatusDiscoveryService"]
     names.append(service.full_name)
     for method in service.methods:
-        methods[f"/{service.full_name}/{method.name}"] = _status(status, identify_reader, method)
+        methods[f"/{service.full_name}/{method.name}"] = _status(shared, status, identify_reader, method)
     collected = _Collector()
     health_pb2_grpc.add_HealthServicer_to_server(servicer, collected)
     names += [health.SERVICE_NAME, reflection.SERVICE_NAME]
@@ -116,15 +124,16 @@ def _discovery(shared: Shared, identify: Identify, method: MethodDescriptor, kin
     # Bytes in, bytes out: without serialisers nothing of grpc touches the messages (performance.md law 1).
     if method.client_streaming:
         serve = behaviour(shared, _VARIANTS[method.input_type.full_name], kind)
-        return grpc.stream_stream_rpc_method_handler(_checked(identify, serve))
-    return grpc.unary_unary_rpc_method_handler(_checked(identify, _no_fetch))
+        return grpc.stream_stream_rpc_method_handler(_checked(shared.budgets, identify, serve))
+    return grpc.stream_stream_rpc_method_handler(_checked(shared.budgets, identify, _counted(shared, _no_fetch)))
 
 
-def _status(status: StatusServicer, identify: Identify, method: MethodDescriptor) -> Handler:
+def _status(shared: Shared, status: StatusServicer, identify: Identify, method: MethodDescriptor) -> Handler:
     # Bytes here, too: what is large is parsed and serialised by the servicer's thread, not by the event loop.
-    if method.client_streaming:
-        return grpc.stream_stream_rpc_method_handler(_checked(identify, status.stream))
-    return grpc.unary_unary_rpc_method_handler(_checked(identify, status.fetch))
+    # As streams of requests, which on the wire is the same: gRPC itself would wait for the one of a unary call for
+    # ever.
+    serve = status.stream if method.client_streaming else status.fetch
+    return grpc.stream_stream_rpc_method_handler(_checked(shared.budgets, identify, serve))
 
 
 async def _no_fetch(_: object, context: Context, __: Caller) -> None:
@@ -134,17 +143,34 @@ async def _no_fetch(_: object, context: Context, __: Caller) -> None:
     )
 
 
-def _checked(identify: Identify, serve: Behaviour) -> Callable[[object, Context], Awaitable[object]]:
+def _checked(budgets: Budgets, identify: Identify, serve: Behaviour) -> Callable[[object, Context], Awaitable[object]]:
     async def checked(request: object, context: Context) -> object:
         try:
-            caller = identify(context)
+            caller = await identify(context)
         except UnauthenticatedError as error:
-            await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
+            end = End(grpc.StatusCode.UNAUTHENTICATED, str(error))
         except UndecidedError as error:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
-        return await serve(request, context, caller)
+            end = End(grpc.StatusCode.UNAVAILABLE, str(error))
+        else:
+            return await serve(request, context, caller)
+        await _turn_away(budgets, context, end)
+        return None
 
     return checked
+
+
+async def _turn_away(budgets: Budgets, context: Context, end: End) -> None:
+    """End the call of nobody we know; that counts for its address, and who tries all the time waits for the answer."""
+    try:
+        budget = await budgets.admit(caller_key("", context.peer()))
+    except RefusedStreamError as error:
+        await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
+    try:
+        budget.spend(OPENING_S)
+        await budget.turn()
+        await context.abort(end.code, end.text)
+    finally:
+        budgets.leave(budget)
 
 
 class _Collector:
@@ -166,35 +192,85 @@ def _guarded(shared: Shared, identify: Identify, handler: Handler) -> Handler:
     place like any stream (reliability S6); a question and its answer do not: who balances load must be told that this
     server is full.
     """
-    shape = {
-        (False, False): (handler.unary_unary, grpc.unary_unary_rpc_method_handler),
-        (False, True): (handler.unary_stream, grpc.unary_stream_rpc_method_handler),
-        (True, True): (handler.stream_stream, grpc.stream_stream_rpc_method_handler),
-    }
-    inner: Any
-    inner, wrap = shape[handler.request_streaming, handler.response_streaming]
-    serve = _while_valid(shared.callers, _plain(inner))
-    return wrap(
-        _checked(identify, _admitted(shared.admission, serve) if handler.response_streaming else serve),
+    inner: Any = handler.unary_unary or handler.unary_stream or handler.stream_stream
+    plain = _plain(inner) if handler.request_streaming else _with_one_request(_plain(inner))
+    serve = _while_valid(shared.callers, plain)
+    placed = _admitted if handler.response_streaming else _counted
+    return grpc.stream_stream_rpc_method_handler(
+        _checked(shared.budgets, identify, placed(shared, serve)),
         request_deserializer=handler.request_deserializer,
         response_serializer=handler.response_serializer,
     )
 
 
-def _admitted(admission: Admission, serve: Behaviour) -> Behaviour:
+def _admitted(shared: Shared, serve: Behaviour) -> Behaviour:
     """A behaviour that waits for its place, and is refused when there is none (reliability F15)."""
 
-    async def admitted(request: object, context: Context, caller: Caller) -> object:
+    async def admitted(_: object, context: Context, caller: Caller) -> object:
         try:
-            await admission.enter()
+            budget = await shared.admission.enter(caller_key(caller.identity, context.peer()))
         except RefusedStreamError as error:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
         try:
-            return await serve(request, context, caller)
+            return await _ended_well(context, serve(_requests(context, budget, shared.limits), context, caller))
         finally:
-            admission.leave()
+            shared.admission.leave(budget)
 
     return admitted
+
+
+def _counted(shared: Shared, serve: Behaviour) -> Behaviour:
+    """A behaviour that takes no place of the server, but one of its caller's (threat 10)."""
+
+    async def counted(_: object, context: Context, caller: Caller) -> object:
+        try:
+            budget = await shared.budgets.admit(caller_key(caller.identity, context.peer()))
+        except RefusedStreamError as error:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
+        try:
+            return await _ended_well(context, serve(_requests(context, budget, shared.limits), context, caller))
+        finally:
+            shared.budgets.leave(budget)
+
+    return counted
+
+
+async def _ended_well(context: Context, work: Awaitable[object]) -> object:
+    try:
+        return await work
+    except StreamEndError as error:
+        return await context.abort(error.end.code, error.end.text)
+
+
+async def _requests(context: Context, budget: Budget, limits: Limits) -> AsyncIterator[object]:
+    """The requests of a call, read at its caller's pace. Raises StreamEndError when the first does not come in time."""
+    longest_s: float | None = limits.first_request_ms / 1000
+    while True:
+        budget.spend(OPENING_S)
+        await budget.turn()
+        try:
+            async with asyncio.timeout(longest_s):
+                request = await context.read()
+        except TimeoutError:
+            raise StreamEndError(no_request(limits.first_request_ms)) from None
+        if request is grpc.aio.EOF:  # type: ignore[attr-defined]  # grpc-stubs do not know it
+            return
+        longest_s = None
+        yield request
+
+
+def _with_one_request(serve: Behaviour) -> Behaviour:
+    """A behaviour that is given the one request of the call, and whose answer is written, where it has one."""
+
+    async def one(requests: AsyncIterator[object], context: Context, caller: Caller) -> None:
+        async for request in requests:
+            answer: Any = await serve(request, context, caller)
+            if answer is not None:
+                await context.write(answer)
+            return
+        raise StreamEndError(NO_REQUEST)
+
+    return one
 
 
 def _while_valid(callers: Callers, serve: Behaviour) -> Behaviour:

@@ -6,6 +6,7 @@ counted.
 """
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,16 +14,19 @@ import structlog
 
 from adsserver.engine.events import Rejected
 from adsserver.ports import StreamInfo
+from xdscore.callers import CallerKey, caller_key
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _PERIOD_S: Final = 10.0
 # What a line shows, and by what two refusals are told apart.
 _SHOWN_NAMES: Final = 3
-# Contents told apart in one period; those beyond it are only counted.
+# Contents told apart in one period, of all callers and of one; those beyond it are only counted. A caller that asks for
+# other names each time refuses another content each time, and must not use up the lines of all others.
 _MAX_CONTENTS: Final = 256
+_MAX_OF_CALLER: Final = 16
 
-# Environment, type, the first suspects with their versions, and how many there are. Nothing that a client can choose.
+# Environment, type, the first suspects with their versions, and how many there are.
 _Content = tuple[str, str, tuple[tuple[str, str], ...], int]
 
 
@@ -39,6 +43,7 @@ class RefusalLog:
 
     def __init__(self) -> None:
         self._repeats: dict[_Content, _Repeats] = {}
+        self._lines: Counter[CallerKey] = Counter()
         self._uncounted = 0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -53,9 +58,11 @@ class RefusalLog:
             repeats.count += 1
             repeats.streams.add(info.id)
             return
-        if len(self._repeats) >= _MAX_CONTENTS:
+        caller = caller_key(info.identity, info.peer)
+        if len(self._repeats) >= _MAX_CONTENTS or self._lines[caller] >= _MAX_OF_CALLER:
             self._uncounted += 1
             return
+        self._lines[caller] += 1
         self._repeats[content] = _Repeats()
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_PERIOD_S, self.tell)
@@ -92,6 +99,7 @@ class RefusalLog:
         if self._uncounted:
             log.warning("stream.nacked_more", times=self._uncounted)
         self._repeats.clear()
+        self._lines.clear()
         self._uncounted = 0
 
 

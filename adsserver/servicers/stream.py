@@ -7,26 +7,22 @@ blocks the event loop.
 
 import asyncio
 import math
-import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar, cast
 
 import grpc
 import structlog
 
-from adsserver.callers import Callers
-from adsserver.engine.events import Acknowledged, Fact, Rejected, Request, Respond, Variant, Violated
+from adsserver.budgets import REQUEST_S, Budget, RefusedStreamError, WriteTurn
+from adsserver.engine.events import Fact, Request, Variant, Violated
 from adsserver.engine.publication import Publication
-from adsserver.engine.session import EngineSettings, Session
-from adsserver.hub import Hub
+from adsserver.engine.session import Session
 from adsserver.identity import Caller, NodeError, first_node, same_node
-from adsserver.limits import Admission, DeniedNames, RefusedStreamError, StreamCounts
-from adsserver.metrics import UNKNOWN_TYPE, Metrics
-from adsserver.ports import Facts, StreamInfo
+from adsserver.metrics import UNKNOWN_TYPE
+from adsserver.ports import StreamInfo
 from adsserver.servicers.ends import (
     BROKEN,
     CLIENT_ENDED,
@@ -39,28 +35,27 @@ from adsserver.servicers.ends import (
     End,
     StreamEndError,
     lost,
+    no_request,
 )
-from adsserver.servicers.refusal_log import RefusalLog
+from adsserver.servicers.reports import Reports
+from adsserver.servicers.shared import Context, Shared, stream_id
 from adsserver.servicers.unsupported import TooManyTypesError, UnsupportedTypes
 from adsserver.wire import (
-    Decoder,
-    Encoder,
+    Incoming,
     MalformedRequestError,
     NodeFacts,
     OversizedRequestError,
     UnknownTypeRequest,
     decode,
 )
+from xdscore.callers import caller_key
 from xdscore.client_kinds import kind_of
-from xdscore.errors import StatusCode
-from xdscore.limits import Limits
 from xdscore.resource_types import ResourceType
 from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Content
 from xdscore.token_bucket import TokenBucket
 
 _Result = TypeVar("_Result")
-Context = grpc.aio.ServicerContext[bytes, bytes]
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -74,26 +69,6 @@ _MOVE_SPREAD_S = 5.0
 TOO_MANY_NAMES = "C11"
 # The session says when to look again; never more often than this, whatever it says.
 _SHORTEST_WAIT_S = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What all streams of a process share."""
-
-    hub: Hub
-    callers: Callers
-    encoder: Encoder
-    decoder: Decoder
-    facts: Facts
-    metrics: Metrics
-    limits: Limits
-    settings: EngineSettings
-    admission: Admission
-    counts: StreamCounts
-    denied: DeniedNames
-    parsers: Executor
-    refusals: RefusalLog
-    open: set["Stream"] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +100,14 @@ class Stream:
         self._silent_until = math.inf
         self._too_old_at = math.inf
         self._release: Callable[[], object] = _nothing
-        self._counted: tuple[str, str] | None = None
+        self._budget: Budget | None = None
+        self._counted: str | None = None
+        self._name_bytes = 0
+        self._first_by = math.inf
+        self._asked = False
         self._unsupported: UnsupportedTypes | None = None
         self._begun: _Begun | None = None
-        self._too_large: dict[ResourceType, int] = {}
+        self._reports = Reports(variant, shared.metrics, shared.limits, shared.denied, shared.refusals)
         self._writer: asyncio.Task[object] | None = None
         self._writing_since = math.inf
         self._cut = False
@@ -139,16 +118,16 @@ class Stream:
         """Serve until either side ends, then end the call with the reason. Raises only when the call was cancelled."""
         end = CLIENT_ENDED
         try:
-            await self._shared.admission.enter()
+            budget = await self._shared.admission.enter(caller_key(self._caller.identity, self._context.peer()))
         except RefusedStreamError as error:
             # Refused before any response, so that the client backs off (reliability F15).
             self._shared.metrics.refused.inc()
             await self._abort(End(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error)))
             return
-        self._open()
-        reader = self._loop.create_task(self._read())
+        self._open(budget)
+        reader = self._loop.create_task(self._read(budget))
         try:
-            end = await self._write()
+            end = await self._write(budget)
         finally:
             reader.cancel()
             self._close(end)
@@ -177,12 +156,16 @@ class Stream:
 
     def move(self) -> None:
         """End soon: the client belongs to another environment now (resolutions U18)."""
-        self._end_after(_jitter(_MOVE_SPREAD_S), MOVED)
+        self._end_after(random.uniform(0.0, _MOVE_SPREAD_S), MOVED)  # noqa: S311 - spreads load, keeps no secret
 
     def end_if_due(self, now: float) -> None:
-        """End if the client has taken nothing of a response for too long (reliability F17), or at the stream's age."""
+        """End if the client has taken nothing of a response for too long (reliability F17), if it never asked for
+        anything (threat 10), or at the stream's age.
+        """
         if now >= self._too_old_at:
             self._finish(TOO_OLD)
+        if now >= self._first_by:
+            self._finish(no_request(self._shared.limits.first_request_ms))
         if self._writer is not None and now - self._writing_since >= self._shared.limits.write_timeout_s:
             self._finish(TOO_SLOW)
             self._writing_since, self._cut = math.inf, True
@@ -194,8 +177,9 @@ class Stream:
 
     # Life
 
-    def _open(self) -> None:
+    def _open(self, budget: Budget) -> None:
         shared = self._shared
+        self._budget = budget
         shared.open.add(self)
         shared.metrics.streams.inc()
         shared.metrics.opened[self._variant.value].inc()
@@ -207,13 +191,17 @@ class Stream:
         self._release = shared.callers.hold(self._caller, lambda reason: self._finish(lost(reason)))
         # With jitter, and long after the first response (protocol.md J3).
         spread = shared.limits.connection_age_jitter_percent / 100
-        age_s = shared.limits.connection_age_s * (1 + random.uniform(-spread, spread))  # noqa: S311
+        age_s = shared.limits.connection_age_s * (1 + random.uniform(-spread, spread))  # noqa: S311 - spreads load
         self._too_old_at = self._loop.time() + age_s
+        self._first_by = self._loop.time() + shared.limits.first_request_ms / 1000
 
     def _leave(self, _: object) -> None:
-        self._shared.admission.leave()
+        if (budget := self._budget) is None:
+            return
         if self._counted is not None:
-            self._shared.counts.leave(*self._counted)
+            budget.leave_node(self._counted)
+        budget.hold_names(-self._name_bytes)
+        self._shared.admission.leave(budget)
 
     def _close(self, end: End) -> None:
         shared = self._shared
@@ -255,10 +243,10 @@ class Stream:
 
     # Reading
 
-    async def _read(self) -> None:
+    async def _read(self, budget: Budget) -> None:
         """Until the client closes or breaks a rule; a failure ends this stream and no other (reliability threat 8)."""
         try:
-            await self._read_all()
+            await self._read_all(budget)
             self._finish(CLIENT_ENDED)
         except StreamEndError as error:
             self._finish(error.end)
@@ -270,48 +258,81 @@ class Stream:
             log.exception("stream.failed", peer=self._context.peer())
             self._finish(BROKEN)
 
-    async def _read_all(self) -> None:
+    async def _read_all(self, budget: Budget) -> None:
         limits = self._shared.limits
         bucket = TokenBucket(limits.requests_per_s, limits.request_burst, self._loop.time())
         while True:
             delay_s = bucket.take(self._loop.time())
             if delay_s > 0:
-                # Not reading is what slows a flood down (reliability threat 10).
+                # Not reading is what slows a flood down (reliability threat 10): of a stream here, of a caller below.
                 await asyncio.sleep(delay_s)
+            await budget.turn()
             data = await self._context.read()
             if data is grpc.aio.EOF:  # type: ignore[attr-defined]  # grpc-stubs do not know it
                 return
-            if len(data) < _LARGE_REQUEST_BYTES:
-                incoming = self._shared.decoder.decode(data, self._variant, self._service)
-            else:
-                incoming = await self._elsewhere(decode, data, self._variant, self._service, limits)
+            self._first_by = math.inf
+            budget.received(len(data))
+            # All streams of a caller may have read something when it has spent what it has.
+            await budget.turn()
+            budget.spend(REQUEST_S)
+            incoming = await self._decoded(data, budget)
             begun = self._begun
             if begun is None:
-                begun = self._begun = await self._begin(first_node(incoming.node))
+                begun = self._begun = await self._begin(first_node(incoming.node), budget)
             else:
                 same_node(begun.node, incoming.node)
             request = incoming.request
             if isinstance(request, UnknownTypeRequest):
-                self._receive_unknown(begun, request)
-                continue
-            make = begun.session.costly_view(request.kind)
-            if make is not None:
-                await self._elsewhere(make)
-            self._receive(begun, request)
+                with budget:
+                    self._receive_unknown(begun, request)
+            else:
+                make = begun.session.costly_view(request.kind)
+                if make is not None:
+                    # For everybody who may see the same: nobody's cost.
+                    await self._elsewhere(make)
+                with budget:
+                    self._receive(begun, request)
+            self._count_names(begun, budget)
+
+    async def _decoded(self, data: bytes, budget: Budget) -> Incoming:
+        shared = self._shared
+        if len(data) < _LARGE_REQUEST_BYTES:
+            with budget:
+                return shared.decoder.decode(data, self._variant, self._service)
+        spent_s: list[float] = []
+
+        def work() -> Incoming:
+            started_s = time.thread_time()
+            try:
+                return decode(data, self._variant, self._service, shared.limits)
+            finally:
+                spent_s.append(time.thread_time() - started_s)
+
+        async with budget.parsing:
+            await budget.turn()
+            try:
+                return await self._elsewhere(work)
+            finally:
+                # The thread holds the loop up almost as long: protobuf reads a message in one piece.
+                budget.spend(sum(spent_s))
 
     def _elsewhere(self, work: Callable[..., _Result], *arguments: object) -> Awaitable[_Result]:
         """Whatever takes long and concerns no stream is done off the loop (reliability F25)."""
         return self._loop.run_in_executor(self._shared.parsers, work, *arguments)
 
-    async def _begin(self, node: NodeFacts) -> _Begun:
+    async def _begin(self, node: NodeFacts, budget: Budget) -> _Begun:
         shared = self._shared
         waits_until = self._loop.time() + shared.limits.first_snapshot_wait_ms / 1000
-        identity = self._caller.identity
-        shared.counts.enter(identity, node.id)
-        self._counted = (identity, node.id)
+        budget.enter_node(node.id)
+        self._counted = node.id
         # Without a directory nobody can say which environment this is: silence, then UNAVAILABLE (resolutions C4).
         if not await shared.hub.wait_loaded(shared.limits.first_snapshot_wait_ms / 1000):
             raise StreamEndError(NOTHING_LOADED)
+        with budget:
+            return self._started(node, waits_until)
+
+    def _started(self, node: NodeFacts, waits_until: float) -> _Begun:
+        shared, identity = self._shared, self._caller.identity
         kind = kind_of(node.user_agent, node.user_agent_version)
         client = ClientFacts(identity, node.id, node.cluster, node.metadata, kind)
         environment = shared.hub.choose(client)
@@ -319,7 +340,7 @@ class Stream:
             raise StreamEndError(NOT_HERE)
         publication = shared.hub.publication(environment)
         info = StreamInfo(
-            id=_stream_id(),
+            id=stream_id(),
             environment=environment,
             identity=identity,
             node_id=node.id,
@@ -343,7 +364,24 @@ class Stream:
             self._learn(begun.info, fact)
         # Most requests are ACKs, after which there is nothing to say.
         if begun.session.dirty:
+            self._asked = True
             self._wake.set()
+
+    def _count_names(self, begun: _Begun, budget: Budget) -> None:
+        """Names cost memory as long as the stream asks for them. Raises RefusedStreamError."""
+        held = begun.session.name_bytes
+        if self._unsupported is not None:
+            held += self._unsupported.name_bytes
+        if held == self._name_bytes:
+            return
+        change, self._name_bytes = held - self._name_bytes, held
+        budget.hold_names(change)
+        limit = self._shared.limits.name_bytes_per_stream
+        if held > limit:
+            raise RefusedStreamError(
+                f"The names that this stream asks for take {held} bytes; "
+                f"at most {limit} are allowed (name_bytes_per_stream)."
+            )
 
     def _receive_unknown(self, begun: _Begun, request: UnknownTypeRequest) -> None:
         self._shared.metrics.requests[self._variant.value, UNKNOWN_TYPE].inc()
@@ -355,36 +393,24 @@ class Stream:
             self._unsupported.receive_sotw(request)
         else:
             self._unsupported.receive_delta(request)
+        self._asked = True
         self._wake.set()
 
     def _learn(self, info: StreamInfo, fact: Fact) -> None:
         self._shared.facts.learnt(info, fact)
-        metrics = self._shared.metrics
-        match fact:
-            case Acknowledged():
-                metrics.acks[fact.kind.word].inc()
-            case Rejected():
-                metrics.nacks[fact.kind.word].inc()
-                if fact.healing:
-                    metrics.heals[fact.kind.word].inc()
-                if not fact.resources:
-                    # reliability T7: no content is to blame, so that nobody but us can have made the mistake.
-                    metrics.nacks_without_content[fact.kind.word].inc()
-                self._shared.refusals.refused(info, fact)
-            case Violated():
-                metrics.violations.inc()
-                log.info("stream.violated", stream=info.id, node_id=info.node_id, rule=fact.rule)
-                if fact.rule == TOO_MANY_NAMES:
-                    raise StreamEndError(End(grpc.StatusCode.RESOURCE_EXHAUSTED, fact.detail))
+        self._reports.learnt(info, fact)
+        if isinstance(fact, Violated) and fact.rule == TOO_MANY_NAMES:
+            raise StreamEndError(End(grpc.StatusCode.RESOURCE_EXHAUSTED, fact.detail))
 
     # Writing
 
-    async def _write(self) -> End:
+    async def _write(self, budget: Budget) -> End:
         """Write what there is to say until the stream ends; the reason it ended for."""
         self._writer = asyncio.current_task()
+        turn = WriteTurn(budget, self._wake.set)
         try:
             while True:
-                while self._end is None and (data := self._next()) is not None:
+                while self._end is None and (data := self._next_in_turn(budget, turn)) is not None:
                     await self._send(data)
                 if self._end is None and self._loop.time() >= self._silent_until:
                     self._end = NOTHING_LOADED
@@ -405,6 +431,19 @@ class Stream:
                 return CLIENT_ENDED
             log.exception("stream.failed", peer=self._context.peer())
             return BROKEN
+        finally:
+            turn.cancel()
+
+    def _next_in_turn(self, budget: Budget, turn: WriteTurn) -> bytes | None:
+        """What to write now. An answer is a cost of who asked, and waits for its turn; a publication is nobody's."""
+        if not self._asked:
+            return self._next()
+        if not turn.has_come():
+            return None
+        with budget:
+            data = self._next()
+        self._asked = data is not None
+        return data
 
     def _next(self) -> bytes | None:
         if self._begun is None:
@@ -414,42 +453,14 @@ class Stream:
                 self._variant, answer.type_url, answer.nonce, answer.version, answer.errors
             )
         response = self._begun.session.compose(self._loop.time())
-        self._tell_too_large(self._begun)
+        info = self._begun.info
+        self._reports.too_large(info, self._begun.session.too_large())
         if response is None:
             return None
-        self._count(self._begun.info, response)
+        self._reports.sent(info, response, self._loop.time())
         # Before the write, so that the record of a response always precedes that of its ACK.
-        self._shared.facts.sent(self._begun.info, response)
+        self._shared.facts.sent(info, response)
         return self._shared.encoder.encode(self._variant, response, wrapped=self._begun.node.takes_wrappers)
-
-    def _tell_too_large(self, begun: _Begun) -> None:
-        """Say of each state that cannot be sent that it is so, once for each size it has (F24)."""
-        now = begun.session.too_large()
-        if not now and not self._too_large:
-            return
-        for kind, size in now.items():
-            if self._too_large.get(kind) != size:
-                self._shared.metrics.too_large[kind.word].inc()
-                limit = self._shared.limits.sotw_state_bytes
-                log.warning("stream.state_too_large", stream=begun.info.id, type=kind.word, bytes=size, limit=limit)
-        self._too_large = now
-
-    def _count(self, info: StreamInfo, response: Respond) -> None:
-        metrics = self._shared.metrics
-        word = response.kind.word
-        metrics.responses[self._variant.value, word].inc()
-        if not response.errors:
-            return
-        codes = [error.code for error in response.errors]
-        for code in set(codes):
-            metrics.errors[word, code].inc(codes.count(code))
-        if StatusCode.PERMISSION_DENIED not in codes:
-            return
-        refused = [(word, error.name) for error in response.errors if error.code is StatusCode.PERMISSION_DENIED]
-        if self._shared.denied.refused(info.identity, info.node_id, refused, self._loop.time()):
-            metrics.probing.inc()
-            limit = self._shared.limits.denied_names_per_h
-            log.warning("client.probing", identity=info.identity, node_id=info.node_id, names_per_h=limit)
 
     async def _send(self, data: bytes) -> None:
         # The write is the back-pressure; `end_if_due` looks at it from time to time.
@@ -482,16 +493,5 @@ def behaviour(
     return serve
 
 
-def _stream_id() -> str:
-    """Unique among all replicas, and after those of a millisecond before, as UUIDv7 is (RFC 9562, section 5.7): what is
-    written of newcomers then belongs into one place of an index, not beside a hundred thousand old ones.
-    """
-    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
-
-
 def _nothing() -> None:
     """Nothing to let go of yet."""
-
-
-def _jitter(spread_s: float) -> float:
-    return random.uniform(0.0, spread_s)  # noqa: S311 - spreads load; nothing secret depends on it

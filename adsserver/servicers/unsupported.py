@@ -6,6 +6,7 @@ per type.
 
 from dataclasses import dataclass, field
 
+from adsserver.engine.subscription import memory_of
 from adsserver.wire import UnknownTypeRequest
 from xdscore.codes import CATALOGUE
 from xdscore.errors import MAX_TEXT_CHARS, ResourceError, StatusCode
@@ -37,6 +38,7 @@ class UnsupportedAnswer:
 class _TypeState:
     told: frozenset[str] = frozenset()
     pending: dict[str, None] = field(default_factory=dict)
+    name_bytes: int = 0
     nonce: str = ""
 
 
@@ -60,6 +62,7 @@ class UnsupportedTypes:
         if names.keys() - state.told:
             state.pending = names
         state.told = frozenset(names)
+        state.name_bytes = memory_of(names)
 
     def receive_delta(self, request: UnknownTypeRequest) -> None:
         """Take the names subscribed to. Each is answered, also when it was answered before (C6)."""
@@ -67,12 +70,19 @@ class UnsupportedTypes:
         state.pending |= _nameable(request.names)
         if len(state.pending) > self._limits.names_per_type:
             raise TooManyTypesError(f"More than {self._limits.names_per_type} names of one type are subscribed.")
+        state.name_bytes = memory_of(state.pending)
+
+    @property
+    def name_bytes(self) -> int:
+        """The memory of the names that are held, in bytes."""
+        return sum(state.name_bytes for state in self._types.values())
 
     def take(self) -> UnsupportedAnswer | None:
         """The next answer to write; it counts as sent."""
         for type_url, state in self._types.items():
             if state.pending:
                 names, state.pending = tuple(state.pending), {}
+                state.name_bytes = memory_of(state.told)
                 self._answers += 1
                 # "u" keeps these nonces apart from the decimal ones of the session (B1).
                 state.nonce = f"u{self._answers}"

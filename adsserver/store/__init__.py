@@ -2,8 +2,8 @@
 knows Django.
 
 `loader` is the thread that follows the published snapshots, `contents` holds their bytes, `last_good` keeps them on
-disk for a start without the database, `facts` writes what streams learnt, `fleet` reads back what those of all servers
-did.
+disk for a start without the database, `facts` writes what streams learnt, `sent_secrets` says what must not stay in it,
+`fleet` reads back what those of all servers did.
 """
 
 from collections.abc import Callable
@@ -66,5 +66,5 @@ def open_store(on_directory: Callable[[Directory], None]) -> Store:
         fleet.observe(directory)
 
     loader = Loader(contents=contents, last_good=last_good, on_directory=hand_over)
-    facts = FactBuffer(serving=loader.serving)
+    facts = FactBuffer(serving=loader.serving, contents=contents)
     return Store(contents, facts, fleet, loader, HintListener(loader.look_now), facts)

@@ -30,6 +30,10 @@ class ContentMemory:
         """Those of the addresses whose bytes are not here."""
         return frozenset(address for address in addresses if address not in self._plain and address not in self._sealed)
 
+    def sealed(self, addresses: Iterable[bytes]) -> frozenset[bytes]:
+        """Those of the addresses whose bytes are kept sealed: they hold secrets."""
+        return frozenset(address for address in addresses if address in self._sealed)
+
     def unreadable(self, addresses: Iterable[bytes]) -> dict[bytes, str]:
         """Those of the addresses whose seal cannot be opened, with the reason (P10)."""
         found: dict[bytes, str] = {}

@@ -3,18 +3,19 @@
 Used by the fact thread alone, but for the values it is handed.
 
 Everything here is bounded, so that a database that is away costs memory for open streams and no more: states are kept
-one per (stream, type), NACKs and streams that came and went meanwhile give way, the oldest first.
+one per (stream, type), streams that came and went meanwhile give way, the oldest first, and of NACKs the oldest of whom
+sent most.
 """
 
-from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
 from adsserver.engine.events import NamedContent
-from adsserver.ports import StreamInfo
+from adsserver.store.opened import Opened
+from adsserver.store.refusals import Heard, Refusal, Refusals
+from adsserver.store.sent_secrets import Hearing, SentContents
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.facts import (
     NO_NAMES,
@@ -32,17 +33,14 @@ from controlplane.clients.facts import (
     intern_contents,
     intern_names,
 )
-from controlplane.clients.foreign_text import nack_text, one_line
-from controlplane.clients.identity import client_id
+from controlplane.clients.foreign_text import one_line
 from xdscore.client_kinds import family_of
-from xdscore.evidence import Evidence
-from xdscore.resource_types import RESOURCE_TYPES, ResourceType
+from xdscore.resource_types import RESOURCE_TYPES
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 # resolutions part 7, "Facts".
-MAX_NACKS = 10_000
 # Streams that opened and ended while nothing could be written.
 MAX_GONE = 10_000
 # Two contents for each name of the largest environment.
@@ -68,48 +66,11 @@ class Substream(NamedTuple):
     acked_at: float | None
 
 
-@dataclass(frozen=True)
-class Opened:
-    """A stream that is open since `at`."""
-
-    stream: StreamInfo
-    at: float
-
-    @cached_property
-    def client(self) -> str:
-        """The id of its client. Found where it is written: the event loop has better to do than to hash."""
-        stream = self.stream
-        return client_id(environment=stream.environment, identity=stream.identity, node_id=stream.node_id)
-
-
 class Ended(NamedTuple):
     """A stream ended at `at`."""
 
     cause: str
     at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A NACK: what the client said, already cut to a size we chose, and of what."""
-
-    opened: Opened
-    kind: ResourceType
-    version: str
-    code: int
-    message: str
-    resources: tuple[NamedContent, ...]
-    suspects: tuple[NamedContent, ...]
-    at: float
-    evidence: Evidence
-    kept: tuple[NamedContent, ...] = ()
-    healing: bool = False
-    repeats: int = 1
-
-    @property
-    def key(self) -> tuple[str, str, str, int, str]:
-        """What makes two NACKs repeats of one."""
-        return (self.opened.stream.id, self.kind.word, self.version, self.code, self.message)
 
 
 class Acknowledgement(NamedTuple):
@@ -124,10 +85,10 @@ class Acknowledgement(NamedTuple):
 class Learnt:
     """What the event loop collected since the fact thread last took it."""
 
+    refusals: Refusals[Refusal]
     opened: dict[str, Opened] = field(default_factory=dict)
     ended: dict[str, Ended] = field(default_factory=dict)
     substreams: dict[tuple[str, str], Substream] = field(default_factory=dict)
-    refusals: deque[Refusal] = field(default_factory=lambda: deque(maxlen=MAX_NACKS))
     acknowledged: list[Acknowledgement] = field(default_factory=list)
     probed: list[tuple[Opened, str, NamedContent]] = field(default_factory=list)
 
@@ -135,15 +96,17 @@ class Learnt:
 class Pending:
     """What waits to be written, with the newest state of everything.
 
-    `max_nack_bytes` is the stored length of a NACK's text.
+    `max_nack_bytes` is the stored length of a NACK's text, `max_nacks` how many of them may wait, `contents` says what
+    must not stay in their texts.
     """
 
-    def __init__(self, *, max_nack_bytes: int) -> None:
+    def __init__(self, *, max_nack_bytes: int, max_nacks: int, contents: SentContents) -> None:
         self._max_nack_bytes = max_nack_bytes
+        self._held = contents
         self._opened: dict[str, Opened] = {}
         self._ended: dict[str, Ended] = {}
         self._substreams: dict[tuple[str, str], Substream] = {}
-        self._refusals: dict[tuple[str, str, str, int, str], Refusal] = {}
+        self._refusals: Refusals[Heard] = Refusals(max_nacks)
         self._proven: dict[ProvenContent, None] = {}
         self._probes: dict[ProbeFact, Opened] = {}
         self._reported: _Recent[tuple[str, str, str], str] = _Recent(MAX_PROVEN)
@@ -161,9 +124,11 @@ class Pending:
         self._opened.update(learnt.opened)
         self._ended.update(learnt.ended)
         self._substreams.update(learnt.substreams)
+        hearing = Hearing(self._held, max_bytes=self._max_nack_bytes)
         for refusal in learnt.refusals:
-            known = self._refusals.pop(refusal.key, None)
-            self._refusals[refusal.key] = refusal if known is None else replace(refusal, repeats=known.repeats + 1)
+            # Now, while what was sent is at hand: a database that is away may be so for longer.
+            text = hearing.kept(refusal.opened.accountable, refusal.message, refusal.kind, refusal.resources)
+            self.nacks_dropped += self._refusals.add(Heard(replace(refusal, message=""), text))
         for acknowledgement in learnt.acknowledged:
             self._add_proven(acknowledgement)
         for opened, word, member in learnt.probed:
@@ -178,7 +143,7 @@ class Pending:
         room -= len(substreams)
         ended = list(islice(self._ended.items(), room))
         room -= len(ended)
-        refusals = list(islice(self._refusals.values(), room))
+        refusals = list(islice(self._refusals, room))
         room -= len(refusals)
         proven = tuple(islice(self._proven, room))
         room -= len(proven)
@@ -186,9 +151,9 @@ class Pending:
         name_sets = {names: self._names(names) for names in {substream.names for _, substream in substreams}}
         refused = [
             tuple(self._contents(contents) for contents in (refusal.resources, refusal.suspects, refusal.kept))
-            for refusal in refusals
+            for refusal in (heard.refusal for heard in refusals)
         ]
-        named = (*opened, *(refusal.opened for refusal in refusals), *(self._probes[probe] for probe in probes))
+        named = (*opened, *(heard.opened for heard in refusals), *(self._probes[probe] for probe in probes))
         clients = {each.client: _client(each, now) for each in named}
         return FactBatch(
             replica=replica,
@@ -200,10 +165,7 @@ class Pending:
             name_sets=_once(name_sets.values()),
             subscriptions=tuple(_subscriptions(substreams, name_sets, now)),
             content_lists=_once(each for lists in refused for each in lists),
-            nacks=tuple(
-                _nack(refusal, lists, self._max_nack_bytes, now)
-                for refusal, lists in zip(refusals, refused, strict=True)
-            ),
+            nacks=tuple(_nack(heard, lists, now) for heard, lists in zip(refusals, refused, strict=True)),
             proven=proven,
             probes=probes,
         )
@@ -216,8 +178,7 @@ class Pending:
             del self._substreams[(subscription.stream, subscription.says.word)]
         for end in batch.ends:
             del self._ended[end.id]
-        for key in list(islice(self._refusals, len(batch.nacks))):
-            del self._refusals[key]
+        self._refusals.forget(len(batch.nacks))
         for content in batch.proven:
             del self._proven[content]
         for probe in batch.probes:
@@ -236,10 +197,6 @@ class Pending:
                 self._proven[ProvenContent(environment, word, member.name, version)] = None
 
     def _bound(self) -> None:
-        over = len(self._refusals) - MAX_NACKS
-        for key in list(islice(self._refusals, max(over, 0))):
-            del self._refusals[key]
-            self.nacks_dropped += 1
         for content in list(islice(self._proven, max(len(self._proven) - MAX_PROVEN, 0))):
             del self._proven[content]
         for probe in list(islice(self._probes, max(len(self._probes) - MAX_PROBES, 0))):
@@ -301,6 +258,7 @@ def _client(opened: Opened, now: float) -> ClientFact:
         environment=stream.environment,
         identity=one_line(stream.identity, max_chars=2_048),
         node_id=one_line(stream.node_id, max_chars=1_024),
+        accountable=opened.accountable,
         node_cluster=one_line(stream.node_cluster, max_chars=255),
         family=family_of(user_agent),
         user_agent=user_agent,
@@ -309,16 +267,18 @@ def _client(opened: Opened, now: float) -> ClientFact:
     )
 
 
-def _nack(refusal: Refusal, lists: Sequence[Interned], max_text_bytes: int, now: float) -> NackFact:
+def _nack(heard: Heard, lists: Sequence[Interned], now: float) -> NackFact:
     """The fact of a NACK; `lists` are what its response held, the suspects, and what the client had of these."""
+    refusal = heard.refusal
     resources, suspects, kept = (each.id for each in lists)
     return NackFact(
         client=refusal.opened.client,
+        accountable=refusal.opened.accountable,
         stream=refusal.opened.stream.id,
         word=refusal.kind.word,
         version=refusal.version,
         code=refusal.code,
-        text=nack_text(refusal.message, secret=refusal.kind.secret, max_bytes=max_text_bytes),
+        text=heard.text,
         resources=resources,
         suspects=suspects,
         kept=kept,

@@ -2,8 +2,8 @@
 
 The event loop puts facts into `FactBuffer`; one thread takes them each second, or up to half a second later while
 clients are busy, and writes them in batches over its own connection. A call never waits for the database, raises
-nothing and costs the same however much there is. While the database is away states are kept and the oldest NACKs give
-way; no stream is slowed.
+nothing and costs the same however much there is. While the database is away states are kept, and of NACKs the oldest of
+whoever sent most give way; no stream is slowed.
 """
 
 import math
@@ -24,7 +24,11 @@ from django.db import DataError, IntegrityError, connection
 
 from adsserver.engine.events import Acknowledged, Fact, NamedContent, Rejected, Respond, Subscribed, Violated
 from adsserver.ports import StreamInfo
-from adsserver.store.fact_batches import Acknowledgement, Ended, Learnt, Opened, Pending, Refusal, Substream
+from adsserver.store.contents import ContentMemory
+from adsserver.store.fact_batches import Acknowledgement, Ended, Learnt, Pending, Substream
+from adsserver.store.opened import Opened
+from adsserver.store.refusals import Refusal, Refusals
+from adsserver.store.sent_secrets import SentContents
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, ReplicaFact, Serving, SubscriptionState
 from controlplane.clients.services import SILENT_S, facts_write
 from xdscore.limits import Limits
@@ -117,7 +121,8 @@ class _OpenStream:
 
 class FactBuffer:
     """Implements ports.Facts. `write` stores one batch, or raises; `clock` is monotonic; `serving` says from any thread
-    what each environment is served from.
+    what each environment is served from; `contents` are what streams were sent: their secrets must not stay in the text
+    of a NACK, and of what is not among them no text is kept.
     """
 
     def __init__(
@@ -127,6 +132,7 @@ class FactBuffer:
         clock: Callable[[], float] = time.monotonic,
         limits: Limits | None = None,
         serving: Callable[[], Mapping[str, Serving] | None] = lambda: None,
+        contents: SentContents | None = None,
     ) -> None:
         bounds = limits if limits is not None else settings.PARLEY.limits
         self._write = write if write is not None else write_to_database
@@ -137,7 +143,8 @@ class FactBuffer:
         # Held by the event loop and the thread for the time of a few assignments, or of a slice of copies; guards the
         # next five.
         self._lock = threading.Lock()
-        self._learnt = Learnt()
+        self._max_nacks: int = bounds.nacks_waiting
+        self._learnt = Learnt(Refusals(self._max_nacks))
         # What changed since the thread last looked, in order: each has one place, however often it changes.
         self._changed: dict[_OpenSubstream, None] = {}
         self._streams: dict[str, _OpenStream] = {}
@@ -149,7 +156,9 @@ class FactBuffer:
         # From here on: the thread's own.
         self._id = uuid.uuid4().hex
         self._started_at = clock()
-        self._pending = Pending(max_nack_bytes=self._max_nack_bytes)
+        self._pending = Pending(
+            max_nack_bytes=self._max_nack_bytes, max_nacks=self._max_nacks, contents=contents or ContentMemory()
+        )
         self._written_at = self._started_at
         self._told_to_serve: Mapping[str, Serving] | None = None
         self._retry_s = 0.0
@@ -232,12 +241,9 @@ class FactBuffer:
         if fact.nonce == each.nonce:
             each.state = SubscriptionState.NACKED
             self._changed[each] = None
-        refusals = self._learnt.refusals
-        if len(refusals) == refusals.maxlen:
-            self._nacks_dropped += 1
         # Of a text of any size only what can be stored is held on to; one character more shows that it was cut.
         message = fact.nack.message[: 2 * self._max_nack_bytes + 1]
-        refusals.append(
+        self._nacks_dropped += self._learnt.refusals.add(
             Refusal(
                 known.opened,
                 fact.kind,
@@ -306,11 +312,11 @@ class FactBuffer:
 
     def _take(self, *, everything: bool = False) -> None:
         with self._lock:
-            taken, self._learnt = self._learnt, Learnt()
+            taken, self._learnt = self._learnt, Learnt(Refusals(self._max_nacks))
             # Together with the streams they are of, which were opened before.
             changed, self._changed = self._changed, {}
         # Where somebody refused, it counts at once who else was sent the same.
-        everything = everything or bool(taken.refusals) or len(changed) >= MAX_BATCH_KEYS
+        everything = everything or len(taken.refusals) > 0 or len(changed) >= MAX_BATCH_KEYS
         answers_soon = math.inf if everything else self._clock() - _ANSWERS_WITHIN_S
         looked_at = iter(changed)
         while some := tuple(islice(looked_at, _SLICE)):

@@ -12,6 +12,7 @@ from dataclasses import fields
 from django.db import connection
 from django.db.utils import Error as DatabaseFailure
 
+from adsserver.identity import token_hash
 from adsserver.ports import Contents, Directory, FleetClient, FleetUnavailableError, Reader, ResourceStatus
 from adsserver.store.display import Display
 from adsserver.store.fleet_past import Past
@@ -37,13 +38,17 @@ class Fleet:
     `observe` only replaces references, so that neither waits for the other.
     """
 
-    def __init__(self, contents: Contents, *, public_url: str, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self, contents: Contents, *, public_url: str, clock: Clock = time.monotonic, now: Clock = time.time
+    ) -> None:
         self._display = Display(contents)
         self._public_url = public_url
         self._clock = clock
+        self._now = now
         # Replaced whole by `observe`; None: nothing is loaded yet.
         self._pasts: Mapping[str, Past] = {}
         self._environments: tuple[str, ...] | None = None
+        self._api_tokens: Mapping[str, float] | None = None
         self._published: dict[str, Published] = {}
         self._clients: tuple[FleetClient, ...] = ()
         self._clients_until = -1.0
@@ -62,6 +67,13 @@ class Fleet:
         # What was computed from earlier snapshots keeps them alive: not longer than needed.
         self._published = {}
         self._environments = tuple(environment.key for environment in directory.environments)
+        self._api_tokens = directory.api_tokens
+
+    def knows(self, token: str) -> bool:
+        """See the port."""
+        if self._api_tokens is None:
+            raise FleetUnavailableError("This server has not read the API tokens yet; try again.")
+        return self._api_tokens.get(token_hash(token), 0.0) > self._now()
 
     def reader(self, token: str) -> Reader | None:
         """See the port. Asked anew each time: a token that is revoked reads nothing more (reliability S2)."""
@@ -73,7 +85,7 @@ class Fleet:
             principal = token_principal(token)
         if principal is None:
             return None
-        return Reader(principal.name, frozenset(principal.sees(self._environments)))
+        return Reader(f"{principal.name} ({principal.id})", frozenset(principal.sees(self._environments)))
 
     def clients(self) -> Sequence[FleetClient]:
         """See the port."""

@@ -26,7 +26,13 @@ from adsserver.store.blobs import Blobs, DatabaseBlobs, SnapshotUnreadable, read
 from adsserver.store.contents import ContentMemory
 from adsserver.store.disk_format import CacheRefused, Part, SavedDirectory, SavedSnapshot
 from adsserver.store.last_good import LastGood
-from controlplane.accounts.selectors import ClientTokenRow, client_tokens_valid, client_tokens_version
+from controlplane.accounts.selectors import (
+    ClientTokenRow,
+    api_tokens_valid,
+    api_tokens_version,
+    client_tokens_valid,
+    client_tokens_version,
+)
 from controlplane.catalog.selectors import environment_list
 from controlplane.clients.facts import Serving
 from controlplane.snapshots.lineages import lineage_check
@@ -95,6 +101,8 @@ class Loader:
         self._directory = Directory()
         self._tokens_version: tuple[int, int] | None = None
         self._tokens: Mapping[str, ClientToken] = {}
+        self._api_tokens_version: tuple[int, int] | None = None
+        self._api_tokens: Mapping[str, float] | None = None
         self._chunks: dict[bytes, Chunk] = {}
         # The stored bytes of roots, access tables and chunks, for the disk.
         self._parts: dict[bytes, bytes] = {}
@@ -197,6 +205,10 @@ class Loader:
         if version != self._tokens_version:
             self._tokens = {row.digest: _token(row) for row in client_tokens_valid()}
             self._tokens_version = version
+        version = api_tokens_version()
+        if version != self._api_tokens_version:
+            self._api_tokens = {digest: _unix(ends) for digest, ends in api_tokens_valid().items()}
+            self._api_tokens_version = version
 
     def _restore(self) -> None:
         """Serve from disk what can be verified there, as long as the database never answered."""
@@ -257,7 +269,7 @@ class Loader:
                 self._complete = self._complete and key in self._loaded
         snapshots = {key: loaded.snapshot for key, loaded in self._loaded.items()}
         self._let_go(snapshots)
-        return Directory(environments, snapshots, self._tokens)
+        return Directory(environments, snapshots, self._tokens, self._api_tokens)
 
     def _time_to_reread(self) -> frozenset[str]:
         """The environments in which something could not be opened, each time that it is time to look again."""
@@ -370,8 +382,11 @@ class Loader:
 
 
 def _token(row: ClientTokenRow) -> ClientToken:
-    expires_at = row.expires_at.timestamp() if row.expires_at is not None else math.inf
-    return ClientToken(row.subject, row.environment, expires_at)
+    return ClientToken(row.subject, row.environment, _unix(row.expires_at))
+
+
+def _unix(ends: datetime | None) -> float:
+    return ends.timestamp() if ends is not None else math.inf
 
 
 def _is_newer(head: SnapshotHead, loaded: _Loaded | None) -> bool:

@@ -148,7 +148,10 @@ def rules_of_upgrade() -> tuple[tuple[str, int], ...]:
     name.
     """
     rows = AccessEdit.objects.filter(
-        change__author=SYSTEM.name, subject=EditSubject.RULE.value, action=EditAction.CREATED.value
+        change__author=SYSTEM.name,
+        change__principal__in=("", str(SYSTEM.id)),  # migrations write none; somebody of that name has another
+        subject=EditSubject.RULE.value,
+        action=EditAction.CREATED.value,
     ).order_by("pk")
     return tuple(rows.values_list("change__environment__key", "subject_id"))
 
@@ -192,6 +195,7 @@ def edit_done(row: AccessEdit) -> EditDone:
     return EditDone(
         change_id=str(row.change.public_id),
         author=row.change.author,
+        principal=row.change.principal,
         at=row.at,
         subject=EditSubject(row.subject),
         subject_id=row.subject_id,

@@ -357,7 +357,7 @@ class _Writing:
                 after=other_after,
             )
         audit_record(
-            actor=self._actor.name,
+            actor=self._actor,
             verb=verb,
             subject=f"{subject.value}/{subject_id}",
             environment=self.environment.key,
@@ -476,7 +476,7 @@ def _rule_columns(draft: RuleDraft) -> dict[str, object]:
 
 def _audit_case(verb: str, case_id: int, case: Case, environment_key: str, actor: Principal, request_id: str) -> None:
     audit_record(
-        actor=actor.name,
+        actor=actor,
         verb=verb,
         subject=f"case/{case_id}",
         environment=environment_key,

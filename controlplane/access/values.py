@@ -132,6 +132,7 @@ class EditDone:
 
     change_id: str
     author: str
+    principal: str
     at: datetime
     subject: EditSubject
     subject_id: int

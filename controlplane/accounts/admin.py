@@ -3,6 +3,7 @@
 Every change is in Parley's audit log, too: which fields, never their values, of which a password would be one.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin
@@ -12,6 +13,8 @@ from django.db import models
 from django.http import HttpRequest
 
 from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
+from controlplane.accounts.selectors import user_actor
+from controlplane.accounts.services import person_tokens_revoke
 from controlplane.journal.services import audit_record
 
 
@@ -46,6 +49,27 @@ class PeopleAdmin(_Audited, UserAdmin):  # type: ignore[type-arg]  # as above
 
     inlines = (_RoleGrants,)
 
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        """An account that is turned off takes its tokens along, as everywhere else."""
+        super().save_model(request, obj, form, change)
+        if not obj.is_active:
+            _tokens_end(request, [obj])
+
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        """Tokens end with the person, and the log says so."""
+        _tokens_end(request, [obj])
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: models.QuerySet[User]) -> None:
+        """As one by one."""
+        _tokens_end(request, queryset)
+        super().delete_queryset(request, queryset)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """A person's tokens are no reason to keep the person, although nobody deletes tokens for themselves."""
+        shown, counted, missing, kept = super().get_deleted_objects(objs, request)
+        return shown, counted, missing - {ApiToken._meta.verbose_name}, kept  # noqa: SLF001 - Django's documented way
+
 
 class GroupsAdmin(_Audited, GroupAdmin):
     """Groups of people, and their roles."""
@@ -73,7 +97,17 @@ class _ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the s
 class ApiTokenAdmin(_ReadOnly):
     """Tokens of the API."""
 
-    list_display = ("name", "prefix", "created_at", "expires_at", "revoked_at", "last_used_on")
+    list_display = (
+        "name",
+        "prefix",
+        "kind",
+        "owner",
+        "created_by",
+        "created_at",
+        "expires_at",
+        "revoked_at",
+        "last_used_on",
+    )
     exclude = ("digest",)
 
 
@@ -91,9 +125,14 @@ admin.site.register(User, PeopleAdmin)
 admin.site.register(Group, GroupsAdmin)
 
 
+def _tokens_end(request: HttpRequest, people: Iterable[User]) -> None:
+    for user in people:
+        person_tokens_revoke(user=user, actor=user_actor(request.user))  # type: ignore[arg-type]  # as in `_record`
+
+
 def _record(request: HttpRequest, done: str, obj: models.Model, message: object) -> None:
     audit_record(
-        actor=request.user.get_username(),
+        actor=user_actor(request.user),  # type: ignore[arg-type]  # nobody else gets in here
         verb=f"{obj._meta.model_name}.{done}",  # noqa: SLF001 - Django's documented way
         subject=str(obj),
         detail={} if message is None else {"fields": message},

@@ -1,54 +1,179 @@
-"""Attempts to sign in: few a minute from one address or for one name, and each in the audit log (threat 22)."""
+"""The one door through which passwords are checked: each attempt is counted before a hash is worked on (threat 22).
+
+Who guesses has many names, addresses or sessions to do it with, and who is kept out is somebody else. So there are
+several counts, and each bounds what one kind of guessing can reach:
+
+* one name from one caller (`logins_per_min`). The only count that a success clears, and only of that name;
+* one caller, whatever the names (`logins_per_address_per_min`);
+* one name, whoever tries (`logins_per_name_per_min`). Many can reach it on purpose, so it locks nobody out: above it,
+  networks that did not try this name lately still may, once in a while (`logins_newcomer_wait_s`);
+* a browser in which that person signed in before (`browsers`) has a count of its own and none of these;
+* the old password on the account page is counted by session: who has stolen one must not keep its owner from changing
+  the password in another.
+
+A caller is an address of IPv4 or a /64 of IPv6 (`callers`). Names that nobody has are counted like others, in the form
+in which they are looked up.
+"""
 
 import hashlib
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
+from django.contrib.auth import authenticate, get_user_model
+from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Count, Q
+from django.http import HttpRequest
 from django.utils import timezone
 
+from controlplane.accounts.browsers import browser_knows, browser_read
 from controlplane.accounts.models import LoginAttempt
+from controlplane.accounts.selectors import user_actor
+from controlplane.callers import caller_of, neighbours_of
+from controlplane.errors import TooManyAttempts
 from controlplane.journal.services import audit_record
+from controlplane.principal_ids import Named
+from xdscore.limits import Limits
 
-_WINDOW = timedelta(minutes=1)
-# From many addresses at once one name is still tried no more often than this; one address alone locks nobody out.
-_NAME_FACTOR = 10
-_UNKNOWN = "unknown user"
+_WINDOW_S: Final = 60
+_UNKNOWN: Final = Named("unknown user", None)
 
 
-def login_attempt(*, address: str, username: str) -> bool:
-    """Count an attempt that is about to be made; whether it may be."""
-    limit: int = settings.PARLEY.limits.logins_per_min
-    now = timezone.now()
-    by_address, by_name = _key("address", address), _key("name", username.casefold())
-    with transaction.atomic():
-        LoginAttempt.objects.filter(at__lte=now - _WINDOW).delete()
-        counted = {key: LoginAttempt.objects.filter(key=key).count() for key in (by_address, by_name)}
-        if counted[by_address] >= limit or counted[by_name] >= limit * _NAME_FACTOR:
-            return False
-        LoginAttempt.objects.bulk_create([LoginAttempt(key=key, at=now) for key in (by_address, by_name)])
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who tries: the address as our proxies report it, what the browser keeps of us, and the id of the request."""
+
+    address: str
+    browser: str = ""
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """At most so many rows of `key` in so many seconds. `unless`: another bound, which has to be reached, too."""
+
+    key: str
+    most: int
+    seconds: int = _WINDOW_S
+    unless: "_Bound | None" = None
+
+
+def password_sign_in(request: HttpRequest, *, username: str, password: str, caller: Caller) -> User | None:
+    """Whoever has this name and password and may sign in; None for anybody else. Raises TooManyAttempts.
+
+    `username` is in the form in which it is looked up, as Django's form reads it.
+    """
+    bounds = _bounds(username, caller)
+    _count(bounds, username, caller)
+    user = authenticate(request, username=username, password=password)
+    if not isinstance(user, User):
+        login_record(username=username, outcome="failed", caller=caller)
+        return None
+    # Of the attempts at this name from here: the others are of whoever guesses beside its owner.
+    own = [bounds[0].key, *([each.unless.key for each in bounds if each.unless is not None])]
+    LoginAttempt.objects.filter(key__in=own).delete()
+    login_record(username=user.get_username(), outcome="succeeded", caller=caller)
+    return user
+
+
+def password_confirm(user: User, password: str, *, session: str, caller: Caller) -> bool:
+    """Whether somebody who is signed in knows their own password. Not within a transaction that a mistake would take
+    back, and the count with it. Raises TooManyAttempts.
+    """
+    username = user.get_username()
+    bound = _Bound(_key("session", str(user.pk), session), _limits().logins_per_min)
+    _count((bound,), username, caller)
+    if not user.check_password(password):
+        login_record(username=username, outcome="failed", caller=caller)
+        return False
+    LoginAttempt.objects.filter(key=bound.key).delete()
     return True
 
 
-def login_record(*, username: str, address: str, outcome: str, request_id: str) -> None:
+def login_record(*, username: str, outcome: str, caller: Caller) -> None:
     """Keep who signed in, was refused, or asked too often. A name nobody has may be a password: it is not kept."""
-    known = get_user_model().objects.filter(username=username).exists()
+    user = get_user_model().objects.filter(username=username).first()
+    who = user_actor(user) if user is not None else _UNKNOWN
     with transaction.atomic():
         audit_record(
-            actor=username if known else _UNKNOWN,
+            actor=who,
             verb=f"login.{outcome}",
-            subject=username if known else _UNKNOWN,
-            request_id=request_id,
-            detail={"address": address},
+            subject=who.name,
+            request_id=caller.request_id,
+            detail={"address": caller.address},
         )
 
 
-def login_succeeded(*, address: str) -> None:
-    """Forget the attempts of an address whose owner turned out to be who they said."""
-    LoginAttempt.objects.filter(key=_key("address", address)).delete()
+def _bounds(username: str, caller: Caller) -> tuple[_Bound, ...]:
+    """What an attempt at a name counts against; the count of this very caller comes first."""
+    limits, name, address = _limits(), username.casefold(), caller_of(caller.address)
+    browser = browser_read(caller.browser)
+    if browser is not None and browser_knows(browser, username):
+        return (_Bound(_key("browser", browser.number), limits.logins_per_min),)
+    newcomer = _Bound(_key("network", name, neighbours_of(caller.address)), 1, limits.logins_newcomer_wait_s)
+    return (
+        _Bound(_key("pair", name, address), limits.logins_per_min),
+        _Bound(_key("address", address), limits.logins_per_address_per_min),
+        _Bound(_key("name", name), limits.logins_per_name_per_min, unless=newcomer),
+    )
 
 
-def _key(kind: str, value: str) -> str:
+def _count(bounds: tuple[_Bound, ...], username: str, caller: Caller) -> None:
+    """Count an attempt that is about to be made. Raises TooManyAttempts, and leaves nothing of it then.
+
+    A row is there before it is looked whether there are too many: of several at the same moment the last one to write
+    sees them all, so that never more go on than may, and nobody holds a lock meanwhile.
+    """
+    now = timezone.now()
+    refused = _refused(bounds, now, own=0)  # without a write: whoever is refused again and again costs no more
+    if refused is None:
+        oldest = now - timedelta(seconds=max(_WINDOW_S, _limits().logins_newcomer_wait_s))
+        LoginAttempt.objects.filter(at__lte=oldest).delete()
+        rows = [LoginAttempt(key=each.key, at=now) for each in _all(bounds)]
+        LoginAttempt.objects.bulk_create(rows)
+        refused = _refused(bounds, now, own=1)
+        if refused is None:
+            return
+        LoginAttempt.objects.filter(pk__in=[each.pk for each in rows]).delete()
+    _tell_once(refused, username, caller, now)
+    raise TooManyAttempts(wait_s=(refused.unless or refused).seconds)
+
+
+def _refused(bounds: tuple[_Bound, ...], now: datetime, *, own: int) -> _Bound | None:
+    """The first bound that is reached, leaving out `own` rows of this attempt."""
+    every = _all(bounds)
+    counted = LoginAttempt.objects.filter(key__in=[each.key for each in every]).aggregate(
+        **{
+            f"of_{number}": Count("pk", filter=Q(key=each.key, at__gt=now - timedelta(seconds=each.seconds)))
+            for number, each in enumerate(every)
+        }
+    )
+    reached = {each.key: counted[f"of_{number}"] - own >= each.most for number, each in enumerate(every)}
+    for bound in bounds:
+        if reached[bound.key] and (bound.unless is None or reached[bound.unless.key]):
+            return bound
+    return None
+
+
+def _all(bounds: tuple[_Bound, ...]) -> list[_Bound]:
+    return [each for bound in bounds for each in (bound, bound.unless) if each is not None]
+
+
+def _tell_once(bound: _Bound, username: str, caller: Caller, now: datetime) -> None:
+    """In the audit log once a minute for each bound: nobody fills it by being refused."""
+    told = _key("told", bound.key)
+    if not LoginAttempt.objects.filter(key=told, at__gt=now - timedelta(seconds=_WINDOW_S)).exists():
+        LoginAttempt.objects.create(key=told, at=now)
+        login_record(username=username, outcome="throttled", caller=caller)
+
+
+def _key(*parts: str) -> str:
     # A hash: what was typed as a name is not kept.
-    return hashlib.sha256(f"{kind}\0{value}".encode()).hexdigest()
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
+
+
+def _limits() -> Limits:
+    limits: Limits = settings.PARLEY.limits
+    return limits

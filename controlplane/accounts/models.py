@@ -6,13 +6,32 @@ from django.db import models
 from django.utils import timezone
 
 from controlplane.accounts.principal import Role
+from controlplane.accounts.token_rules import TokenKind
+from controlplane.principal_ids import MAX_PRINCIPAL_CHARS
 
 
 class ApiToken(models.Model):
-    """A bearer token of the REST API. Only its hash is stored; the plaintext is shown once."""
+    """A bearer token of the REST API. Only its hash is stored; the plaintext is shown once.
+
+    `owner` is the person it belongs to, who bounds what it may do and with whom it ends; null of a service's. `maker`
+    is the token it was made with, with which it ends, too; null where it was made by somebody signed in, or by the
+    installation. `created_by` and `creator` are the name and the id (`principal_ids.PrincipalId`) of who made it; empty
+    of tokens that are older than them. Names are unique within `name_space` (`token_rules.name_space`), among tokens
+    that are not revoked; where that is empty (the installation's), they are not.
+    """
 
     name = models.CharField(max_length=150)
+    name_space = models.CharField(max_length=64, blank=True, default="", db_default="")
+    kind = models.CharField(
+        max_length=16,
+        choices=[(kind.value, kind.value) for kind in TokenKind],
+        default=TokenKind.SERVICE.value,
+        db_default=TokenKind.SERVICE.value,
+    )
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True)
+    maker = models.ForeignKey("self", on_delete=models.CASCADE, null=True, blank=True, related_name="made")
+    created_by = models.CharField(max_length=150, blank=True, default="", db_default="")
+    creator = models.CharField(max_length=MAX_PRINCIPAL_CHARS, blank=True, default="", db_default="")
     prefix = models.CharField(max_length=16, unique=True)
     digest = models.CharField(max_length=64, unique=True)
     scopes = models.JSONField(default=list)
@@ -20,6 +39,22 @@ class ApiToken(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_on = models.DateField(null=True, blank=True)
+
+    class Meta:
+        """A person's token has a person; a name says which token, among those of one owner."""
+
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(kind=TokenKind.PERSONAL.value, owner__isnull=False)
+                | (~models.Q(kind=TokenKind.PERSONAL.value) & models.Q(owner__isnull=True)),
+                name="token_personal_has_owner",
+            ),
+            models.UniqueConstraint(
+                fields=("name_space", "name"),
+                condition=models.Q(revoked_at=None) & ~models.Q(name_space=""),
+                name="token_name_once",
+            ),
+        )
 
     def __str__(self) -> str:
         """The name and the part that may be shown."""
@@ -31,6 +66,8 @@ class ClientToken(models.Model):
 
     `environment` is the only one it is good for; empty: any. Nothing but `revoked_at` ever changes, so that the number
     of tokens that are not revoked and the highest id say whether there is anything new (`client_tokens_version`).
+    `created_by` and `creator` are the name and the id (`principal_ids.PrincipalId`) of who made it; it stays when they
+    go, for data planes are not theirs.
     """
 
     subject = models.CharField(max_length=255)
@@ -38,6 +75,7 @@ class ClientToken(models.Model):
     hint = models.CharField(max_length=8)
     digest = models.CharField(max_length=64, unique=True)
     created_by = models.CharField(max_length=150)
+    creator = models.CharField(max_length=MAX_PRINCIPAL_CHARS, blank=True, default="", db_default="")
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)

@@ -16,8 +16,11 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
+from controlplane.accounts.logins import Caller, password_confirm
 from controlplane.accounts.models import RoleGrant
 from controlplane.accounts.principal import Principal, Role, roles_with
+from controlplane.accounts.selectors import id_of_user, user_actor
+from controlplane.accounts.services import person_tokens_revoke
 from controlplane.errors import Conflict, Forbidden, InputInvalid, NotFound
 from controlplane.journal.services import audit_record
 
@@ -113,17 +116,19 @@ def person_create(*, username: str, actor: Principal, reason: str, request_id: s
 def person_enable(
     *, user_id: int, enabled: bool, actor: Principal, by_superuser: bool, reason: str, request_id: str = ""
 ) -> Person:
-    """Let somebody sign in, or not any more: their sessions end with their next request. A second call changes nothing.
-    Raises NotFound, Forbidden or Conflict.
+    """Let somebody sign in, or not any more: their sessions end with their next request, and their tokens for good. A
+    second call changes nothing. Raises NotFound, Forbidden or Conflict.
     """
     user = _user(user_id)
     _check(user, actor, by_superuser)
-    if not enabled and user.get_username() == actor.name:
+    if not enabled and id_of_user(user) == actor.id:
         raise Conflict("Nobody turns off themselves: somebody else has to. Nothing was changed.")
     if user.is_active != enabled:
         user.is_active = enabled
         user.save(update_fields=["is_active"])
         _record("user.enabled" if enabled else "user.disabled", user, actor, reason, request_id)
+    if not enabled:
+        person_tokens_revoke(user=user, actor=actor, reason=reason, request_id=request_id)
     return person_of(user)
 
 
@@ -141,11 +146,16 @@ def person_password_renew(
     return person_of(user), password
 
 
-@transaction.atomic
-def password_change(*, user_id: int, old: str, new: str, again: str, request_id: str = "") -> User:
-    """Somebody's own password; the account as it is now. Raises InputInvalid with everything that is wrong with it."""
+def password_change(*, user_id: int, old: str, new: str, again: str, session: str, caller: Caller) -> User:
+    """Somebody's own password, which they have to know; the account as it is now. `session`: the one in which they are
+    signed in, by which their mistakes are counted. Raises TooManyAttempts, and InputInvalid with everything that is
+    wrong with it.
+    """
     user = _user(user_id)
-    problems = [] if user.check_password(old) else ["The old password is another one."]
+    # Before the transaction: a mistake counts, and what is refused below must not take the count back.
+    problems = (
+        [] if password_confirm(user, old, session=session, caller=caller) else ["The old password is another one."]
+    )
     if new != again:
         problems.append("The two new passwords differ.")
     try:
@@ -155,8 +165,11 @@ def password_change(*, user_id: int, old: str, new: str, again: str, request_id:
     if problems:
         raise InputInvalid(f"{' '.join(problems)} Nothing was changed.")
     user.set_password(new)
-    user.save(update_fields=["password"])
-    audit_record(actor=user.get_username(), verb="user.password-changed", subject=str(user), request_id=request_id)
+    with transaction.atomic():
+        user.save(update_fields=["password"])
+        audit_record(
+            actor=user_actor(user), verb="user.password-changed", subject=str(user), request_id=caller.request_id
+        )
     return user
 
 
@@ -191,7 +204,7 @@ def role_take(
     _check(user, actor, by_superuser)
     grant = RoleGrant.objects.filter(pk=grant_id, user=user).first() if grant_id < _MAX_ID else None
     if grant is not None:
-        if user.get_username() == actor.name and grant.role == Role.ADMIN.value:
+        if id_of_user(user) == actor.id and grant.role == Role.ADMIN.value:
             raise Conflict("Nobody takes their own right to administer: somebody else has to. Nothing was changed.")
         _record("role.taken", user, actor, reason, request_id, environment=grant.environment, role=grant.role)
         grant.delete()
@@ -224,7 +237,7 @@ def _record(
 ) -> None:
     detail = {"reason": reason, **({"role": role} if role else {})}
     audit_record(
-        actor=actor.name,
+        actor=actor,
         verb=verb,
         subject=user.get_username(),
         environment=environment,

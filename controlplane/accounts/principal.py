@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from controlplane.principal_ids import PrincipalId, PrincipalKind
+
 
 class Role(Enum):
     """The roles, which are also the scopes of a token (resolutions U7)."""
@@ -42,10 +44,13 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody or something that acts: a name for the audit log and the scopes it holds. No scope, no right."""
+    """Somebody or something that acts: a name for people to read, the scopes it holds, and who it is for good. No
+    scope, no right.
+    """
 
     name: str
     scopes: tuple[Scope, ...]
+    id: PrincipalId
 
     def may(self, role: Role, environment: str | None) -> bool:
         """Whether this principal may act in `role` in this environment; None asks for all environments at once."""
@@ -59,7 +64,26 @@ class Principal:
         return tuple(key for key in environments if self.may(Role.VIEWER, key))
 
 
+def scopes_within(wanted: Iterable[Scope], bound: Principal) -> tuple[Scope, ...]:
+    """What of `wanted` lies within the rights of `bound`: a token's rights, cut to those of whoever it belongs to.
+
+    A role in all environments is cut to those in which the bound has it, and a role that the bound lacks to the roles
+    that both imply.
+    """
+    kept: dict[Scope, None] = {}
+    for scope in wanted:
+        if bound.may(scope.role, scope.environment):
+            kept[scope] = None
+            continue
+        for held in bound.scopes:
+            if None in (scope.environment, held.environment) or scope.environment == held.environment:
+                where = held.environment if scope.environment is None else scope.environment
+                both = _IMPLIES[scope.role] & _IMPLIES[held.role]
+                kept.update(dict.fromkeys(Scope(role, where) for role in Role if role in both))
+    return tuple(kept)
+
+
 ADMIN_SCOPES = tuple(Scope(role, None) for role in Role)
-SYSTEM = Principal("parley", ADMIN_SCOPES)
-INSTALLATION = Principal("token:admin.token", ADMIN_SCOPES)
+SYSTEM = Principal("parley", ADMIN_SCOPES, PrincipalId(PrincipalKind.SYSTEM))
+INSTALLATION = Principal("token:admin.token", ADMIN_SCOPES, PrincipalId(PrincipalKind.INSTALLATION))
 """Whoever can read `admin.token` in the home: the machine's own operator, who sets the rates and has none."""

@@ -4,31 +4,45 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from django.db.models import Max, Q, QuerySet
+from django.db.models import Count, Max, Q, QuerySet
 from django.utils import timezone
 
 from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal, Role, Scope
+from controlplane.accounts.principal import ADMIN_SCOPES, INSTALLATION, Principal, Role, Scope, scopes_within
+from controlplane.accounts.token_rules import TokenKind
 from controlplane.accounts.token_text import token_digest
+from controlplane.principal_ids import Named, PrincipalId, PrincipalKind
 
 _LAST_USED_RESOLUTION = timedelta(days=1)
 
 
 def token_principal(plaintext: str) -> Principal | None:
-    """Whoever this token speaks for; None when it is unknown, expired or revoked. One indexed read, by hash."""
+    """Whoever this token speaks for; None when it is unknown, expired or revoked, or belongs to somebody who may not
+    sign in. A person's token never may more than that person may at this moment, whatever it was given.
+
+    One indexed read, by hash; of a person's token, one more for what they may.
+    """
     now = timezone.now()
     token = (
-        ApiToken.objects.filter(digest=token_digest(plaintext), revoked_at=None)
+        ApiToken.objects.select_related("owner")
+        .filter(digest=token_digest(plaintext), revoked_at=None)
         .filter(Q(expires_at=None) | Q(expires_at__gt=now))
         .first()
     )
     if token is None:
         return None
+    scopes = tuple(Scope(Role(scope["role"]), scope["environment"]) for scope in token.scopes)
+    if token.owner is not None:
+        owner = user_principal(token.owner)
+        if owner is None:
+            return None
+        scopes = scopes_within(scopes, owner)
     # A day's resolution keeps reads from writing.
     if token.last_used_on is None or now.date() - token.last_used_on >= _LAST_USED_RESOLUTION:
         ApiToken.objects.filter(pk=token.pk).update(last_used_on=now.date())
-    scopes = tuple(Scope(Role(scope["role"]), scope["environment"]) for scope in token.scopes)
-    return Principal(f"token:{token.name}", scopes)
+    if token.kind == TokenKind.INSTALLATION:
+        return INSTALLATION
+    return Principal(f"token:{token.name}", scopes, PrincipalId(PrincipalKind.TOKEN, token.pk))
 
 
 def user_principal(user: AbstractBaseUser | AnonymousUser) -> Principal | None:
@@ -36,10 +50,20 @@ def user_principal(user: AbstractBaseUser | AnonymousUser) -> Principal | None:
     if not user.is_authenticated or not user.is_active:
         return None
     if getattr(user, "is_superuser", False):
-        return Principal(user.get_username(), ADMIN_SCOPES)
+        return Principal(user.get_username(), ADMIN_SCOPES, id_of_user(user))
     grants = RoleGrant.objects.filter(Q(user_id=user.pk) | Q(group__user=user.pk)).distinct()
     scopes = {Scope(Role(role), environment or None) for role, environment in grants.values_list("role", "environment")}
-    return Principal(user.get_username(), tuple(sorted(scopes, key=_scope_order)))
+    return Principal(user.get_username(), tuple(sorted(scopes, key=_scope_order)), id_of_user(user))
+
+
+def id_of_user(user: AbstractBaseUser) -> PrincipalId:
+    """Who somebody is, for good."""
+    return PrincipalId(PrincipalKind.USER, user.pk)
+
+
+def user_actor(user: AbstractBaseUser) -> Named:
+    """Somebody as the audit log names them."""
+    return Named(user.get_username(), id_of_user(user))
 
 
 def _scope_order(scope: Scope) -> tuple[str, str]:
@@ -47,8 +71,8 @@ def _scope_order(scope: Scope) -> tuple[str, str]:
 
 
 def api_token_list() -> QuerySet[ApiToken]:
-    """Every token, newest first."""
-    return ApiToken.objects.order_by("-id")
+    """Every token, newest first, with its owner."""
+    return ApiToken.objects.select_related("owner").order_by("-id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +100,22 @@ def client_tokens_valid() -> tuple[ClientTokenRow, ...]:
     """Every token of a data plane that is neither revoked nor expired."""
     rows = ClientToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None)
     return tuple(ClientTokenRow(*row) for row in rows.values_list("digest", "subject", "environment", "expires_at"))
+
+
+def api_tokens_version() -> tuple[int, int]:
+    """Differs whenever `api_tokens_valid` could have changed but for the passing of time. One cheap read: of what that
+    tells of a token nothing ever changes but that it is revoked, or deleted with its owner.
+    """
+    found = ApiToken.objects.filter(revoked_at=None).aggregate(count=Count("id"), last=Max("id"))
+    return found["count"], found["last"] or 0
+
+
+def api_tokens_valid() -> dict[str, datetime | None]:
+    """When each API token that is neither revoked nor expired ends (None: never), by its hash. What one may do is said
+    by `token_principal`.
+    """
+    rows = ApiToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None)
+    return dict(rows.values_list("digest", "expires_at"))
 
 
 @dataclass(frozen=True, slots=True)

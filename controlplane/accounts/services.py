@@ -4,15 +4,20 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
 from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
 from controlplane.accounts.principal import ADMIN_SCOPES, INSTALLATION, SYSTEM, Principal, Scope
 from controlplane.accounts.selectors import client_token_is_valid, token_principal
+from controlplane.accounts.token_rules import TokenKind, end_within, name_space
 from controlplane.accounts.token_text import api_token_text, client_token_text, token_digest
+from controlplane.errors import Conflict, Forbidden, InputInvalid
 from controlplane.hints import hint_published
 from controlplane.journal.services import audit_record
+from controlplane.principal_ids import Actor, PrincipalKind
+from xdscore.codes import shown
 
 ADMINISTRATOR = "admin"
 _PREFIX_CHARS = 15
@@ -21,40 +26,104 @@ _HINT_CHARS = 6
 
 @transaction.atomic
 def api_token_create(
-    *, name: str, scopes: Sequence[Scope], actor: Principal, expires_at: datetime | None = None, request_id: str = ""
+    *,
+    name: str,
+    scopes: Sequence[Scope],
+    actor: Principal,
+    kind: TokenKind | None = None,
+    expires_at: datetime | None = None,
+    request_id: str = "",
 ) -> tuple[ApiToken, str]:
-    """A new token and its plaintext, which is stored nowhere."""
+    """A new token and its plaintext, which is stored nowhere.
+
+    It belongs to the person who makes it, or whose token makes it, unless it is to be a service's; `kind` None: a
+    person's where there is one. Made with a token that ends, it ends no later: then at the latest where `expires_at` is
+    None. That it may do no more than its maker is for the caller to see to (`catalog.token_rights`); what it may do
+    beyond its owner is cut when it is used. Raises InputInvalid, Conflict for a name that is taken, and Forbidden for a
+    service's token made with a person's, and when its maker ended meanwhile.
+    """
+    maker = _maker(actor)
+    owner = _owner(actor, maker)
+    kind = kind or (TokenKind.SERVICE if owner is None else TokenKind.PERSONAL)
+    if kind is TokenKind.PERSONAL and owner is None:
+        raise InputInvalid(f"{actor.name} is no person, so it can make tokens of services only. Nothing was changed.")
+    if kind is not TokenKind.PERSONAL:
+        if owner is not None and maker is not None:
+            # It would keep what its maker loses together with that person's rights.
+            raise Forbidden(
+                f"{actor.name} belongs to {owner.get_username()}, so it makes tokens of theirs only. A token of a "
+                "service is made by an administrator who is signed in, or with a service's token. Nothing was changed."
+            )
+        owner = None
+    installation = kind is TokenKind.INSTALLATION
+    owner_id = owner.pk if owner is not None else None
+    space = "" if installation else name_space(owner_id=owner_id, environments=[each.environment for each in scopes])
+    if space and ApiToken.objects.filter(name_space=space, name=name, revoked_at=None).exists():
+        whose = "You have" if owner is not None else "A service has"
+        raise Conflict(
+            f"{whose} a token '{shown(name)}' for this already. Choose another name, or revoke that one first. "
+            "Nothing was changed."
+        )
     plaintext = api_token_text()
     token = ApiToken.objects.create(
         name=name,
+        name_space=space,
+        kind=kind.value,
+        owner=owner,
+        maker=maker,
+        created_by=actor.name,
+        creator=str(actor.id),
         prefix=plaintext[:_PREFIX_CHARS],
         digest=token_digest(plaintext),
         scopes=[{"role": scope.role.value, "environment": scope.environment} for scope in scopes],
-        expires_at=expires_at,
+        expires_at=_end_within(expires_at, maker),
     )
     audit_record(
-        actor=actor.name,
+        actor=actor,
         verb="token.created",
         subject=token.prefix,
         request_id=request_id,
-        detail={"name": name, "scopes": token.scopes},
+        detail={
+            "id": token.pk,
+            "name": name,
+            "scopes": token.scopes,
+            "kind": token.kind,
+            "owner": owner.get_username() if owner is not None else "",
+        },
     )
     return token, plaintext
 
 
 @transaction.atomic
-def api_token_revoke(*, token: ApiToken, actor: Principal, reason: str = "", request_id: str = "") -> None:
-    """End a token now; a second call changes nothing."""
-    if token.revoked_at is None:
-        token.revoked_at = timezone.now()
-        token.save(update_fields=["revoked_at"])
-        audit_record(
-            actor=actor.name,
-            verb="token.revoked",
-            subject=token.prefix,
-            request_id=request_id,
-            detail={"name": token.name, "reason": reason},
-        )
+def api_token_revoke(*, token: ApiToken, actor: Actor, reason: str = "", request_id: str = "") -> None:
+    """End a token now, and every token that was made with it: whoever stole one cannot keep another. A second call
+    changes nothing.
+    """
+    waiting = [(token, reason)]
+    while waiting:
+        ended, why = waiting.pop()
+        # Locked, as `_maker` does: what is being made with it is there already, or is refused.
+        now = ApiToken.objects.select_for_update().get(pk=ended.pk)
+        if now.revoked_at is None:
+            ended.revoked_at = timezone.now()
+            ended.save(update_fields=["revoked_at"])
+            audit_record(
+                actor=actor,
+                verb="token.revoked",
+                subject=ended.prefix,
+                request_id=request_id,
+                detail={"id": ended.pk, "name": ended.name, "reason": why},
+            )
+        said = f"It was made with token {ended.prefix}…, which was revoked. {reason}".strip()
+        waiting += [(made, said) for made in ApiToken.objects.filter(maker=ended).order_by("-pk")]
+
+
+@transaction.atomic
+def person_tokens_revoke(*, user: User, actor: Actor, reason: str = "", request_id: str = "") -> None:
+    """End every token of somebody, and what was made with them: their account was turned off."""
+    for token in ApiToken.objects.filter(owner=user, revoked_at=None).order_by("pk"):
+        why = f"The account of {user.get_username()} was turned off. {reason}".strip()
+        api_token_revoke(token=token, actor=actor, reason=why, request_id=request_id)
 
 
 @transaction.atomic
@@ -62,8 +131,11 @@ def client_token_create(
     *, subject: str, environment: str, actor: Principal, expires_at: datetime | None = None, request_id: str = ""
 ) -> tuple[ClientToken, str]:
     """A new token of a data plane and its plaintext, which is stored nowhere. `environment`: the only one it is good
-    for; empty: any.
+    for; empty: any. Made with a token of the API that ends, it ends no later (as `api_token_create`); it stays when
+    that token is revoked or its maker goes, for the data planes that have it are not theirs. Raises InputInvalid and
+    Forbidden.
     """
+    expires_at = _end_within(expires_at, _maker(actor))
     plaintext = client_token_text(expires_at=expires_at)
     token = ClientToken.objects.create(
         subject=subject,
@@ -71,6 +143,7 @@ def client_token_create(
         hint=plaintext[-_HINT_CHARS:],
         digest=token_digest(plaintext),
         created_by=actor.name,
+        creator=str(actor.id),
         expires_at=expires_at,
     )
     _client_token_changed("client-token.created", token, actor, request_id)
@@ -106,7 +179,7 @@ def environment_forget(*, environment: str, actor: Principal, request_id: str = 
 
 def _client_token_changed(verb: str, token: ClientToken, actor: Principal, request_id: str, reason: str = "") -> None:
     audit_record(
-        actor=actor.name,
+        actor=actor,
         verb=verb,
         subject=str(token.pk),
         environment=token.environment,
@@ -129,10 +202,15 @@ def administrator_ensure(*, password: str) -> bool:
 def admin_token_ensure(*, known: str) -> str:
     """A valid token with every scope, `INSTALLATION`'s: `known` while it still is one, else a new one."""
     principal = token_principal(known)
-    if principal is not None and set(ADMIN_SCOPES) <= set(principal.scopes):
-        return known
     name = INSTALLATION.name.removeprefix("token:")
-    return api_token_create(name=name, scopes=ADMIN_SCOPES, actor=SYSTEM)[1]
+    if principal == INSTALLATION:
+        return known
+    if principal is not None and set(ADMIN_SCOPES) <= set(principal.scopes):
+        # Made before there were kinds: nobody but whoever has the file can know which token it is.
+        found = ApiToken.objects.filter(digest=token_digest(known), kind=TokenKind.SERVICE.value, maker=None)
+        if found.update(kind=TokenKind.INSTALLATION.value, name_space="", name=name):
+            return known
+    return api_token_create(name=name, scopes=ADMIN_SCOPES, actor=SYSTEM, kind=TokenKind.INSTALLATION)[1]
 
 
 def client_token_ensure(*, known: str, subject: str) -> str:
@@ -140,3 +218,31 @@ def client_token_ensure(*, known: str, subject: str) -> str:
     if client_token_is_valid(known):
         return known
     return client_token_create(subject=subject, environment="", actor=SYSTEM)[1]
+
+
+def _maker(actor: Principal) -> ApiToken | None:
+    """The token that makes another one, locked until that is made; None where none does. Raises Forbidden."""
+    if actor.id.kind is not PrincipalKind.TOKEN:
+        return None
+    maker = ApiToken.objects.select_for_update().filter(pk=actor.id.number, revoked_at=None).first()
+    if maker is None:
+        raise Forbidden("The token that asks was revoked meanwhile. Nothing was changed.")
+    return maker
+
+
+def _owner(actor: Principal, maker: ApiToken | None) -> User | None:
+    """The person behind the actor, locked as a maker is; None where there is none. Raises Forbidden."""
+    number = actor.id.number if actor.id.kind is PrincipalKind.USER else maker.owner_id if maker is not None else None
+    if number is None:
+        return None
+    owner = User.objects.select_for_update().filter(pk=number, is_active=True).first()
+    if owner is None:
+        raise Forbidden(f"The account behind {actor.name} was turned off meanwhile. Nothing was changed.")
+    return owner
+
+
+def _end_within(expires_at: datetime | None, maker: ApiToken | None) -> datetime | None:
+    try:
+        return end_within(expires_at, maker.expires_at if maker is not None else None)
+    except ValueError as error:
+        raise InputInvalid(f"{error} Nothing was changed.") from None

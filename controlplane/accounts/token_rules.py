@@ -1,12 +1,35 @@
 """What a token may be called, whom it may name and until when: rules that REST and the pages share. Pure."""
 
+import json
 import re
+from collections.abc import Iterable
 from datetime import datetime
+from enum import StrEnum
+from hashlib import blake2b
 from typing import Final
 
 MAX_TOKEN_NAME_CHARS: Final = 143  # the audit log's column, less "token:"
 MAX_SCOPES: Final = 100
 _SUBJECT: Final = r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}"
+
+
+class TokenKind(StrEnum):
+    """Whose a token of the API is."""
+
+    PERSONAL = "personal"  # a person's: does no more than they may, and ends with them
+    SERVICE = "service"  # nobody's: made by who administers, and stays when they go
+    INSTALLATION = "installation"  # `admin.token` in the home: the machine's own operator
+
+
+def name_space(*, owner_id: int | None, environments: Iterable[str | None]) -> str:
+    """Within what a token's name is unique: the tokens of one person, or those of services that are for the same
+    environments (None: all). Whoever may make one of these sees all of them, so that a name that is taken tells nothing
+    of somebody else's.
+    """
+    if owner_id is not None:
+        return f"user:{owner_id}"
+    keys = json.dumps(sorted({"" if key is None else key for key in environments}))
+    return f"service:{blake2b(keys.encode(), digest_size=16).hexdigest()}"
 
 
 def token_name_problem(name: str) -> str:
@@ -26,6 +49,19 @@ def subject_problem(subject: str) -> str:
         "A subject has 1 to 255 letters, digits and the characters . _ : / @ -, begins with a letter or digit, "
         "and is no SPIFFE ID."
     )
+
+
+def end_within(expires_at: datetime | None, maker_ends: datetime | None) -> datetime | None:
+    """When a token ends that is made with one that ends at `maker_ends` (None: never); None: never. Raises ValueError
+    with a sentence when it would outlive the one it is made with.
+    """
+    if maker_ends is None:
+        return expires_at
+    if expires_at is not None and expires_at > maker_ends:
+        raise ValueError(
+            f"expires_at is later than {maker_ends:%Y-%m-%d %H:%M:%S} UTC, when the token it is made with ends."
+        )
+    return maker_ends if expires_at is None else expires_at
 
 
 def expiry_problem(expires_at: datetime | None, *, now: datetime) -> str:

@@ -8,7 +8,6 @@ from rest_framework.request import Request
 
 from controlplane.accounts.principal import INSTALLATION, Principal
 from controlplane.accounts.selectors import token_principal, user_principal
-from controlplane.accounts.token_text import token_digest
 from controlplane.api.errors import Unauthenticated
 from controlplane.api.rates import token_admit, user_admit
 
@@ -33,7 +32,7 @@ class BearerToken(BaseAuthentication):
         if principal is None:
             raise Unauthenticated(f"The token is unknown, expired or revoked. {_HINT}")
         if principal != INSTALLATION:
-            token_admit(request._request, token_digest(token))  # noqa: SLF001  what outlives DRF's own request
+            token_admit(request._request, principal)  # noqa: SLF001  what outlives DRF's own request
         return AnonymousUser(), principal
 
 
@@ -49,7 +48,7 @@ class SignedIn(SessionAuthentication):
         principal = user_principal(user)
         if principal is None:
             return None
-        user_admit(request._request, principal.name)  # noqa: SLF001  as above
+        user_admit(request._request, principal)  # noqa: SLF001  as above
         return user, principal
 
     def enforce_csrf(self, request: Request) -> None:

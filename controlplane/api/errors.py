@@ -4,8 +4,8 @@ OperatorError
 ├── Unauthenticated        401: nobody is known to be asking
 ├── MethodRefused          405: the path exists, not for this verb
 ├── MediaRefused           415: the body is written in something else than JSON or YAML
-├── ConditionMissing       428: the environment wants to know which revision a write was made from
-└── Busy                   429: too many at once, or too often; the same request may be sent again later
+├── ToldOnce               409: it was done under this key, and answered with a secret that is told once
+└── ConditionMissing       428: the environment wants to know which revision a write was made from
 ControlPlaneError
 └── InternalError          500: a fault of Parley's own
 """
@@ -38,22 +38,28 @@ class MediaRefused(OperatorError):
     status = 415
 
 
+class ToldOnce(OperatorError):
+    """The request was carried out under its Idempotency-Key before, and what it was answered told a secret. `location`
+    is the path of what was made then.
+    """
+
+    code = "XDS3032"
+    status = 409
+
+    def __init__(self, location: str) -> None:
+        super().__init__(
+            f"This was done under the same Idempotency-Key before, and made {location}. Its secret was told then, and "
+            "is told only once. If you do not have it, end that one and make another under a new key. Nothing was "
+            "changed."
+        )
+        self.location = location
+
+
 class ConditionMissing(OperatorError):
     """A write of one resource that does not say which revision it was made from, where that is demanded."""
 
     code = "XDS3028"
     status = 428
-
-
-class Busy(OperatorError):
-    """As many as may do this do it already, or as often as they may; `retry_after_s` is when to ask again."""
-
-    code = "XDS3029"
-    status = 429
-
-    def __init__(self, detail: str, *, retry_after_s: int) -> None:
-        super().__init__(detail)
-        self.retry_after_s = retry_after_s
 
 
 class InternalError(ControlPlaneError):

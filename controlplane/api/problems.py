@@ -18,10 +18,11 @@ from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, 
 from django.http import Http404, HttpResponse
 from rest_framework import exceptions as drf
 
-from controlplane.api.errors import Busy, InternalError, MethodRefused, Unauthenticated
+from controlplane.api.errors import InternalError, MethodRefused, ToldOnce, Unauthenticated
 from controlplane.api.requests import request_id
 from controlplane.catalog.guarding import LossRefused
 from controlplane.errors import (
+    Busy,
     Conflict,
     ControlPlaneError,
     DependencyError,
@@ -170,7 +171,7 @@ def _refusing(findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.severity is Severity.ERROR]
 
 
-def _headers(error: ControlPlaneError) -> Mapping[str, str]:
+def _headers(error: ControlPlaneError) -> Mapping[str, str]:  # noqa: PLR0911 - one of each
     match error:
         case Unauthenticated():
             return {"WWW-Authenticate": 'Bearer realm="parley"'}  # RFC 9110 section 11.6.1, RFC 6750 section 3
@@ -178,6 +179,8 @@ def _headers(error: ControlPlaneError) -> Mapping[str, str]:
             return {"Allow": ", ".join(error.allowed)}
         case PreconditionFailed(etag=etag) if etag:
             return {"ETag": etag}
+        case ToldOnce(location=location) if location:
+            return {"Location": location}
         case Busy():
             return {"Retry-After": str(error.retry_after_s)}
         case DependencyError():

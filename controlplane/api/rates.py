@@ -6,9 +6,7 @@ taking all of a process, and that it does.
 """
 
 import math
-import threading
 import time
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,12 +14,12 @@ from django.conf import settings
 from django.http import HttpRequest
 from prometheus_client import Counter
 
-from controlplane.api.errors import Busy
+from controlplane.accounts.principal import Principal
+from controlplane.callers import Callers
+from controlplane.errors import Busy
+from controlplane.principal_ids import PrincipalId
 from xdscore.limits import Limits
-from xdscore.token_bucket import TokenBucket
 
-# A caller beyond these is forgotten, the one that was silent longest first, and begins with a full burst again.
-_MAX_CALLERS: Final = 10_000
 _ADMITTED: Final = "parley.admitted"
 
 _PIPELINES: Final = "token_requests_per_s"
@@ -53,48 +51,28 @@ class Rate:
         )
 
 
-class Callers:
-    """A bucket for each caller that was heard lately. For threads."""
-
-    def __init__(self, most: int = _MAX_CALLERS) -> None:
-        self._most = most
-        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def wait_s(self, caller: str, rate: Rate, now: float) -> float:
-        """0 if this caller's request may go on, else the seconds after which the next one may."""
-        with self._lock:
-            bucket = self._buckets.get(caller)
-            if bucket is None:
-                bucket = self._buckets[caller] = TokenBucket(rate.per_s, rate.burst, now)
-                if len(self._buckets) > self._most:
-                    self._buckets.popitem(last=False)
-            self._buckets.move_to_end(caller)
-            return bucket.try_take(now)
-
-
-_callers = Callers()
+_callers: Callers[PrincipalId] = Callers()
 _clock = time.monotonic
 
 
-def token_admit(request: HttpRequest, digest: str) -> None:
-    """Count a request of the token with this digest. Raises Busy."""
+def token_admit(request: HttpRequest, token: Principal) -> None:
+    """Count a request of this token. Raises Busy."""
     limits = _limits()
     rate = Rate(_PIPELINES, limits.token_requests_per_s, limits.token_burst, "This token", "token_burst")
-    _admit(request, f"token {digest}", rate)
+    _admit(request, token.id, rate)
 
 
-def user_admit(request: HttpRequest, username: str) -> None:
+def user_admit(request: HttpRequest, user: Principal) -> None:
     """Count a request of somebody who is signed in. Raises Busy. A second's worth may come at once."""
     rate = _limits().user_requests_per_s
-    _admit(request, f"user {username}", Rate(_PEOPLE, rate, rate, f"'{username}'"))
+    _admit(request, user.id, Rate(_PEOPLE, rate, rate, f"'{user.name}'"))
 
 
-def _admit(request: HttpRequest, caller: str, rate: Rate) -> None:
+def _admit(request: HttpRequest, caller: PrincipalId, rate: Rate) -> None:
     """Once for each request: one that waits for a change is answered twice (`waiting`)."""
     if request.META.get(_ADMITTED):
         return
-    wait_s = _callers.wait_s(caller, rate, _clock())
+    wait_s = _callers.wait_s(caller, per_s=rate.per_s, burst=rate.burst, now=_clock())
     if wait_s:
         REFUSED.labels(rate.limit).inc()
         raise rate.refusal(wait_s)

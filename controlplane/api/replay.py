@@ -1,18 +1,22 @@
 """`Idempotency-Key`: the same POST under the same key is carried out once and answered twice alike.
 
-What is answered may hold a secret (a token at the only moment when it is told), so answers are kept sealed.
+A key belongs to a principal, by its id. Answers are kept sealed; one that told a secret is not kept at all, so that it
+can be told once only: of that one, all that is known later is that it was given.
 """
 
 from hashlib import blake2b
+from http import HTTPStatus
 from typing import Final
 
 from django.http import HttpResponse
 from rest_framework.request import Request
 
 from controlplane.api.bodies import body_of
+from controlplane.api.errors import ToldOnce
 from controlplane.catalog.sealing import SealError, key_ring
 from controlplane.errors import Conflict, InputInvalid
 from controlplane.journal.answers import Claim, Kept, answer_claim, answer_forget, answer_keep
+from controlplane.principal_ids import PrincipalId
 from xdscore.snapshot import content_hash
 
 HEADER: Final = "Idempotency-Key"
@@ -21,20 +25,23 @@ _MAX_CHARS: Final = 255
 _KEPT_HEADERS: Final = ("Content-Type", "Location", "ETag")
 
 
-def claim(request: Request, actor: str) -> Claim | HttpResponse | None:
-    """The key this request takes, or the answer it had before; None when it names no key. Raises InputInvalid, Conflict
-    and what reading the body raises.
+def claim(request: Request, principal: PrincipalId, *, told_once: bool) -> Claim | HttpResponse | None:
+    """The key this request takes, or the answer it had before; None when it names no key. Called when this request is
+    known to be allowed. `told_once`: what it is answered tells a secret. Raises InputInvalid, Conflict, ToldOnce and
+    what reading the body raises.
     """
     key = request.headers.get(HEADER)
     if key is None or request.method != "POST":
         return None
     if not key or len(key) > _MAX_CHARS or not key.isascii() or not key.isprintable():
         raise InputInvalid(f"{HEADER} must be 1 to {_MAX_CHARS} printable ASCII characters. Nothing was changed.")
-    found = answer_claim(actor=actor, key=key, digest=_digest(request))
+    found = answer_claim(principal=principal, key=key, digest=_digest(request))
     if isinstance(found, Claim):
         return found
+    if told_once and found.status < HTTPStatus.BAD_REQUEST:
+        raise ToldOnce(found.headers.get("Location", ""))
     try:
-        body = key_ring().open(found.body, _address(actor, key))
+        body = key_ring().open(found.body, _address(principal, key))
     except SealError as error:
         raise Conflict(
             f"The answer under this {HEADER} cannot be told again: the encryption key it was kept under was dropped. "
@@ -43,12 +50,14 @@ def claim(request: Request, actor: str) -> Claim | HttpResponse | None:
     return HttpResponse(body, status=found.status, headers={**found.headers, REPLAYED_HEADER: "true"})
 
 
-def settle(taken: Claim, response: HttpResponse) -> None:
-    """Keep the answer, or give the key back when the request failed through no fault of its own."""
+def settle(taken: Claim, response: HttpResponse, *, told_once: bool) -> None:
+    """Keep the answer, or give the key back when the request failed through no fault of its own. `told_once`: keep no
+    more of it than that it was given, and where what was made is found.
+    """
     if response.status_code in _SENT_AGAIN:
         answer_forget(claim=taken)
         return
-    body = key_ring().seal(response.content, _address(taken.actor, taken.key))
+    body = b"" if told_once else key_ring().seal(response.content, _address(taken.principal, taken.key))
     headers = {name: response[name] for name in _KEPT_HEADERS if name in response}
     answer_keep(claim=taken, answer=Kept(response.status_code, headers, body))
 
@@ -65,5 +74,5 @@ def _digest(request: Request) -> str:
     return seen.hexdigest()
 
 
-def _address(actor: str, key: str) -> bytes:
-    return content_hash(f"{actor}\0{key}".encode())
+def _address(principal: PrincipalId, key: str) -> bytes:
+    return content_hash(f"{principal}\0{key}".encode())

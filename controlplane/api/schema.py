@@ -143,7 +143,8 @@ ACCESS_HISTORY_FILTERS: Final = [
 ]
 AUDIT_FILTERS: Final = [
     _ENVIRONMENT,
-    _query("actor", OpenApiTypes.STR, "Exactly this actor."),
+    _query("actor", OpenApiTypes.STR, "Exactly this actor, by the name of then."),
+    _query("actor_id", OpenApiTypes.STR, "Exactly this actor, by id, e.g. `token:34`."),
     _query("verb", OpenApiTypes.STR, "Exactly this verb, e.g. `change.saved`."),
     _query("request_id", OpenApiTypes.STR, "Exactly this request."),
 ]
@@ -264,7 +265,10 @@ def idempotency_described(result: dict[str, Any], **_: object) -> dict[str, Any]
         "name": "Idempotency-Key",
         "in": "header",
         "schema": {"type": "string", "maxLength": 255},
-        "description": "Sent again under the same key within a day, the request is answered alike and not done again.",
+        "description": (
+            "Sent again under the same key within a day, the request is answered alike and not done again. A secret is "
+            "told once: of what told one, 409 (XDS3032) says that it was done. A key is its principal's alone."
+        ),
     }
     for path in result["paths"].values():
         for verb, operation in path.items():

@@ -3,11 +3,17 @@
 Django gives every request a thread at once. Two hundred that write would all wait for the same lock: SQLite lets
 whoever asks at the right moment go first, so that some wait until their time is up, and PostgreSQL's pool runs out. In
 turns, none of the database's own bounds is ever reached because of a crowd (F7, F28). Who waits holds no thread and no
-connection, and its body is there already: a slow sender keeps nobody waiting.
+connection, and its body is there already: a slow sender keeps nobody waiting. Nor does who waits for somebody outside:
+they give their turn back first (`controlplane.waiting_outside`).
+
+Sign-ins have lanes of their own, for anybody may send one and each costs as much as a thousand other requests: they
+neither take the turns of those who write, nor more threads and processors than they have turns. Browsers in which
+somebody signed in before do not wait behind those in which nobody did.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum
 from typing import Final, Self, cast
 from weakref import WeakKeyDictionary
 
@@ -16,9 +22,11 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from controlplane.api.errors import Busy
+from controlplane.accounts.browsers import browser_read, cookie_name
 from controlplane.api.paths import PREFIX
 from controlplane.api.problems import problem
+from controlplane.errors import Busy
+from controlplane.waiting_outside import turn_give_back
 from xdscore.limits import Limits
 
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})  # RFC 9110 section 9.2.1
@@ -27,31 +35,60 @@ _RETRY_AFTER_S: Final = 2
 Respond = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]
 
 
-class Turns:
-    """At most `at_once` hold a turn; at most `waiting` wait for one, first come first served. Of one event loop."""
+class _Turn:
+    """One request's turn. Begins and ends on its event loop; any thread may give it back."""
 
-    def __init__(self, *, at_once: int, waiting: int) -> None:
+    def __init__(self, turns: asyncio.Semaphore) -> None:
+        self._turns = turns
+        self._loop = asyncio.get_running_loop()
+        self._held = True
+
+    def give_back(self) -> None:
+        self._loop.call_soon_threadsafe(self._release)
+
+    def _release(self) -> None:
+        if self._held:
+            self._held = False
+            self._turns.release()
+
+
+class Lane(Enum):
+    """Requests that wait for each other; the words are those of a refusal."""
+
+    WRITES = "requests that write"
+    SIGN_INS = "sign-ins"
+    KNOWN_SIGN_INS = "sign-ins of known browsers"
+
+
+class Turns:
+    """At most `at_once` hold a turn; at most `waiting` wait for one, first come first served. Of one event loop.
+    `waiters` and `limit` name who waits, and the limit on how many may, in a refusal.
+    """
+
+    def __init__(self, *, at_once: int, waiting: int, waiters: str, limit: str) -> None:
         self._turns = asyncio.Semaphore(at_once)
         self._most = waiting
         self._waiting = 0
+        self._refusal = f"{waiting:,} {waiters} wait for their turn, as many as may ({limit}). Nothing was changed."
 
     async def __aenter__(self) -> Self:
         """Wait for a turn. Raises Busy where too many wait already."""
         if self._turns.locked() and self._waiting >= self._most:
-            raise Busy(
-                f"{self._most:,} requests that write wait for their turn, as many as may. Nothing was changed.",
-                retry_after_s=_RETRY_AFTER_S,
-            )
+            raise Busy(self._refusal, retry_after_s=_RETRY_AFTER_S)
         self._waiting += 1
         try:
             await self._turns.acquire()
         finally:
             self._waiting -= 1
+        turn_give_back.set(_Turn(self._turns).give_back)
         return self
 
     async def __aexit__(self, *_exception: object) -> None:
-        """Let the next one go."""
-        self._turns.release()
+        """Let the next one go, unless that was done before."""
+        give_back = turn_give_back.get()
+        if give_back is not None:
+            give_back()
+        turn_give_back.set(None)
 
 
 class TurnsMiddleware:
@@ -62,7 +99,7 @@ class TurnsMiddleware:
 
     def __init__(self, get_response: Respond) -> None:
         self._respond = get_response
-        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Mapping[Lane, Turns]] = WeakKeyDictionary()
         self._asynchronous = iscoroutinefunction(get_response)
         if self._asynchronous:
             markcoroutinefunction(self)
@@ -75,7 +112,7 @@ class TurnsMiddleware:
         if request.method in _READS:
             return await cast(Awaitable[HttpResponseBase], self._respond(request))
         try:
-            async with self._here():
+            async with self._here()[_lane(request)]:
                 return await cast(Awaitable[HttpResponseBase], self._respond(request))
         except Busy as error:
             if request.path.startswith(PREFIX):
@@ -83,10 +120,27 @@ class TurnsMiddleware:
             headers = {"Retry-After": str(error.retry_after_s)}
             return HttpResponse(error.detail, status=error.status, content_type="text/plain", headers=headers)
 
-    def _here(self) -> Turns:
+    def _here(self) -> Mapping[Lane, Turns]:
         loop = asyncio.get_running_loop()
         turns = self._turns.get(loop)
         if turns is None:
-            limits: Limits = settings.PARLEY.limits
-            turns = self._turns[loop] = Turns(at_once=limits.writes_at_once, waiting=limits.writes_waiting)
+            turns = self._turns[loop] = {lane: _turns(lane, settings.PARLEY.limits) for lane in Lane}
         return turns
+
+
+def _lane(request: HttpRequest) -> Lane:
+    if request.path != settings.LOGIN_URL:
+        return Lane.WRITES
+    # What a browser keeps is signed, so that nobody who never signed in gets among those who did.
+    known = browser_read(request.COOKIES.get(cookie_name(), "")) is not None
+    return Lane.KNOWN_SIGN_INS if known else Lane.SIGN_INS
+
+
+def _turns(lane: Lane, limits: Limits) -> Turns:
+    writes = lane is Lane.WRITES
+    return Turns(
+        at_once=limits.writes_at_once if writes else limits.logins_at_once,
+        waiting=limits.writes_waiting if writes else limits.logins_waiting,
+        waiters=lane.value,
+        limit="writes_waiting" if writes else "logins_waiting",
+    )

@@ -19,10 +19,10 @@ from django.http.response import HttpResponseBase
 from django.views import View
 from rest_framework.request import Request
 
-from controlplane.api.errors import Busy
 from controlplane.api.problems import answer_for
 from controlplane.api.query import Query
 from controlplane.builder.selectors import changes_unfinished
+from controlplane.errors import Busy
 from controlplane.incidents.settling import changes_undecided, changes_unsettled
 
 WAIT_PARAMETERS: Final = ("wait", "for")

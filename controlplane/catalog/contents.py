@@ -1,18 +1,25 @@
 """Reads of whole contents by what a snapshot knows of them: the address of a resource's bytes."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 
 from django.db import models
 from django.utils import timezone
+from google.protobuf.message import DecodeError
 
+from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.expiry import findings_at
-from controlplane.catalog.models import Change, Resource, Revision
+from controlplane.catalog.models import Blob, Change, Resource, Revision
 from controlplane.catalog.selectors import blob_plaintext
 from controlplane.catalog.values import ResourceContent
+from xdscore.redaction import Secrets, secrets_of
 from xdscore.resource_types import ResourceType, by_word
+from xdscore.schema import secret_values
 from xdscore.snapshot import EntryKey
 
 _BATCH = 300
+# Of one name. What a client says now, it says of what it was sent lately.
+_MOST_SEALED = 10
 
 
 def addresses_now(*, environment_key: str) -> Mapping[EntryKey, str]:
@@ -42,6 +49,34 @@ def contents_at(
             row = newest.get((*key, addresses[key]))
             if row is not None:
                 yield key, _content(row, environment_key)
+
+
+def secrets_held(*, environment_key: str, keys: Collection[EntryKey]) -> Mapping[EntryKey, Secrets | None]:
+    """By type and name, the secrets of the newest revisions of those that hold any: for taking them out of what a
+    client says of the name. None: they cannot be told, so that nothing it says may be kept.
+    """
+    found: dict[EntryKey, Secrets | None] = {}
+    wanted = sorted(keys)
+    for start in range(0, len(wanted), _BATCH):
+        rows = Revision.objects.filter(
+            resource__environment__key=environment_key,
+            resource__name__in={name for _, name in wanted[start : start + _BATCH]},
+            blob__kind=BlobKind.SECRET.value,
+        ).order_by("-number")
+        sealed: dict[EntryKey, dict[str, None]] = {}
+        for word, name, address in rows.values_list("resource__type", "resource__name", "blob_id"):
+            if (word, name) in keys:
+                sealed.setdefault((word, name), {})[address] = None
+        for key, addresses in sealed.items():
+            found[key] = _secrets_in(Blob.objects.filter(pk__in=list(islice(addresses, _MOST_SEALED))))
+    return found
+
+
+def _secrets_in(blobs: Iterable[Blob]) -> Secrets | None:
+    try:
+        return secrets_of(value for blob in blobs for value in secret_values(blob_plaintext(blob)))
+    except (DecodeError, TypeError, ValueError, RecursionError):  # SealError is a ValueError
+        return None
 
 
 def contents_of_revisions(

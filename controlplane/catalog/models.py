@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from controlplane.append_only import AppendOnly
 from controlplane.catalog.choices import BlobKind, ChangeKind, QuarantineCause, QuarantinePolicy
+from controlplane.principal_ids import MAX_PRINCIPAL_CHARS
 from xdscore.access import Effect
 
 ENVIRONMENT_KEY_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
@@ -103,8 +104,9 @@ class Change(AppendOnly):
 
     `back_to`, of a rollback: the generation as which it made the resources again; it took back the changes in between
     (`catalog.rollbacks`). `loss`: what connected clients lost by it (`catalog.guarding.Loss`), null where they lost
-    nothing. `undo`: what takes it back, where that is not told by its revisions or access edits. `undoes`: the public
-    id of the change that this one took back.
+    nothing. `author` is what whoever made it was called then, `principal` their id (`principal_ids.PrincipalId`), empty
+    of changes older than ids. `undo`: what takes it back, where that is not told by its revisions or access edits.
+    `undoes`: the public id of the change that this one took back.
     """
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True)
@@ -112,6 +114,7 @@ class Change(AppendOnly):
     generation = models.PositiveBigIntegerField()
     kind = models.CharField(max_length=16, choices=_choices(ChangeKind))
     author = models.CharField(max_length=150)
+    principal = models.CharField(max_length=MAX_PRINCIPAL_CHARS, blank=True, default="", db_default="")
     message = models.CharField(max_length=1000, blank=True, default="")
     owner = models.CharField(max_length=150, blank=True, default="")
     request_id = models.CharField(max_length=64, blank=True, default="")

@@ -5,7 +5,7 @@ that is good in any environment is for administrators of all: who may choose the
 client of somebody else's environment (resolutions U6).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from django.db.models import QuerySet
@@ -15,7 +15,7 @@ from controlplane.accounts.models import ApiToken, ClientToken
 from controlplane.accounts.principal import Principal, Role, Scope
 from controlplane.accounts.selectors import api_token_list, client_token_list
 from controlplane.accounts.services import api_token_create, client_token_create
-from controlplane.accounts.token_rules import expiry_problem
+from controlplane.accounts.token_rules import TokenKind, expiry_problem
 from controlplane.catalog.selectors import environment_list
 from controlplane.errors import Forbidden, InputInvalid, NotFound
 from xdscore.selectors import ClientFacts, EnvironmentChoice, choose_environment
@@ -28,7 +28,13 @@ def api_tokens_of(principal: Principal) -> QuerySet[ApiToken]:
     tokens = api_token_list()
     if principal.may(Role.ADMIN, None):
         return tokens
-    return tokens.filter(pk__in=[token.pk for token in tokens.only("pk", "scopes") if _administers(principal, token)])
+    return tokens.filter(
+        pk__in=[
+            token.pk
+            for token in api_token_list().select_related(None).only("pk", "scopes")
+            if _administers(principal, token)
+        ]
+    )
 
 
 def api_token_of(principal: Principal, token_id: int) -> ApiToken:
@@ -40,18 +46,31 @@ def api_token_of(principal: Principal, token_id: int) -> ApiToken:
 
 
 def api_token_issue(
-    *, name: str, scopes: Sequence[Scope], actor: Principal, expires_at: datetime | None, request_id: str
+    *,
+    name: str,
+    scopes: Sequence[Scope],
+    actor: Principal,
+    kind: TokenKind | None,
+    expires_at: datetime | None,
+    request_id: str,
 ) -> tuple[ApiToken, str]:
     """A new token and its plaintext. Raises Forbidden for a scope that the actor does not administer, InputInvalid for
-    an environment that does not exist or an end that has passed.
+    an environment that does not exist or an end that has passed, and what `api_token_create` raises.
     """
-    for scope in scopes:
-        if not actor.may(Role.ADMIN, scope.environment):
-            where = f"environment '{scope.environment}'" if scope.environment is not None else "all environments"
-            raise Forbidden(f"A token for {where} needs the role admin there; {actor.name} does not have it.")
+    api_token_allow(actor, [scope.environment for scope in scopes])
     _environments_check([scope.environment for scope in scopes if scope.environment is not None])
     _expiry_check(expires_at)
-    return api_token_create(name=name, scopes=scopes, actor=actor, expires_at=expires_at, request_id=request_id)
+    return api_token_create(
+        name=name, scopes=scopes, actor=actor, kind=kind, expires_at=expires_at, request_id=request_id
+    )
+
+
+def api_token_allow(actor: Principal, environments: Iterable[str | None]) -> None:
+    """Raises Forbidden unless the actor may make tokens for all of these (None: all environments at once)."""
+    for key in environments:
+        if not actor.may(Role.ADMIN, key):
+            where = f"environment '{key}'" if key is not None else "all environments"
+            raise Forbidden(f"A token for {where} needs the role admin there; {actor.name} does not have it.")
 
 
 def client_tokens_of(principal: Principal) -> QuerySet[ClientToken]:
@@ -75,14 +94,19 @@ def client_token_issue(
     *, subject: str, environment: str, actor: Principal, expires_at: datetime | None, request_id: str
 ) -> tuple[ClientToken, str]:
     """A new token of a data plane and its plaintext; `environment` empty: good in any. Raises as `api_token_issue`."""
-    if not actor.may(Role.ADMIN, environment or None):
-        where = f"environment '{environment}'" if environment else "any environment"
-        raise Forbidden(f"A token for {where} needs the role admin there; {actor.name} does not have it.")
+    client_token_allow(actor, environment)
     _environments_check([environment] if environment else [])
     _expiry_check(expires_at)
     return client_token_create(
         subject=subject, environment=environment, actor=actor, expires_at=expires_at, request_id=request_id
     )
+
+
+def client_token_allow(actor: Principal, environment: str) -> None:
+    """Raises Forbidden unless the actor may make data planes' tokens for this environment (empty: any)."""
+    if not actor.may(Role.ADMIN, environment or None):
+        where = f"environment '{environment}'" if environment else "any environment"
+        raise Forbidden(f"A token for {where} needs the role admin there; {actor.name} does not have it.")
 
 
 def environment_choices() -> tuple[EnvironmentChoice, ...]:

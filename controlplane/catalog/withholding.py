@@ -2,8 +2,8 @@
 
 What some clients acknowledged is not taken from them because others refuse it: it is withheld from the kinds of clients
 that refuse it (docs/reference/protocol.md, F18a; resolutions C10 and reliability N4 as amended there). A kind is a
-family and version, as clients say; who refused is told by `client_mark`. A client that did not refuse may try it, and
-where as many of a kind took it as refused it, the kind gets it again.
+family and version, as clients say; who refused is told by `client_mark`. Another verified identity may try it, and the
+kind of whoever took it gets it again: two that refuse must not keep something from all that come later.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,9 +33,9 @@ class Withholding:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds that do not get it: more clients of them refused it than took it."""
+        """The kinds that do not get it: clients of them refused it, and none that was let try took it."""
         return tuple(
-            sorted(kind for kind, marks in self.refused_by.items() if len(marks) > len(self.accepted_by.get(kind, ())))
+            sorted(kind for kind, marks in self.refused_by.items() if marks and not self.accepted_by.get(kind))
         )
 
     @property

@@ -1,7 +1,8 @@
 """What an ADS process reports: values only. `services.facts_write` stores a batch of them.
 
 Times are ages in seconds at the moment the batch was made, because the clocks of machines differ: the database's own
-clock turns them into moments. Every text is already bounded and harmless (`foreign_text`).
+clock turns them into moments. Every text is already bounded and harmless (`foreign_text`), and what a client said
+without secrets: its type says so.
 """
 
 import json
@@ -13,6 +14,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from controlplane.catalog.values import ProvenContent
+from controlplane.clients.foreign_text import KeptText
 from xdscore.client_kinds import ClientFamily
 from xdscore.evidence import Evidence
 
@@ -59,7 +61,10 @@ class ReplicaFact:
 
 
 class ClientFact(NamedTuple):
-    """A client that was seen `age_s` ago. `id` is `identity.client_id` of environment, identity and node id."""
+    """A client that was seen `age_s` ago. `id` is `identity.client_id` of environment, identity and node id.
+
+    `accountable`: on whose share its row counts (`xdscore.shares`).
+    """
 
     id: str
     environment: str
@@ -70,6 +75,7 @@ class ClientFact(NamedTuple):
     user_agent: str
     user_agent_version: str
     age_s: float
+    accountable: str = ""
 
 
 class StreamFact(NamedTuple):
@@ -127,8 +133,8 @@ class SubscriptionFact(NamedTuple):
 class NackFact:
     """A NACK: the version of the response, the words of the client, the hashes of what it held and of the suspects.
 
-    `evidence`: on which ground they are suspected. `kept`: the hash of what the client had acknowledged of the
-    suspects; `healing`: it is sent that again.
+    `accountable`: on whose share it counts. `evidence`: on which ground they are suspected. `kept`: the hash of what
+    the client had acknowledged of the suspects; `healing`: it is sent that again.
     """
 
     client: str
@@ -136,7 +142,7 @@ class NackFact:
     word: str
     version: str
     code: int
-    text: str
+    text: KeptText
     resources: str
     suspects: str
     kept: str
@@ -144,6 +150,7 @@ class NackFact:
     age_s: float
     evidence: Evidence = Evidence.TEXT
     healing: bool = False
+    accountable: str = ""
 
 
 class ProbeFact(NamedTuple):

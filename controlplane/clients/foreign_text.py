@@ -4,24 +4,44 @@ Pure; linear time.
 
 Control characters, the line and paragraph separators and everything that turns the direction of a text are written as
 escapes (`\x00`, `\u202e`), so that a log line stays one line, a terminal is not driven, and PostgreSQL, which has no
-NUL, takes the text. HTML stays as it is: whoever renders escapes it. Values that may be secret are taken out: Envoy
-dumps the resource it rejects.
+NUL, takes the text. HTML stays as it is: whoever renders escapes it. Secrets are taken out, because Envoy dumps the
+resource it rejects: those of what the client was sent in every spelling (`xdscore.redaction`), and whatever stands
+where the API holds key material, for a client may quote what it was sent before, or has from elsewhere.
 """
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from typing import Final, NewType
+
+from xdscore.redaction import REDACTED, Secrets, without_secrets
+
+KeptText = NewType("KeptText", str)
+"""What a client said, without secrets, harmless and bounded. `nack_text` alone makes one (a test says so),
+and whatever stores the words of a client asks for one: so its raw words are refused by the type checker.
+"""
+
+WITHHELD: Final = KeptText(
+    "What the client said is withheld: it was sent secrets that cannot be taken out of its words, or what it was sent "
+    "is not at hand any more to tell."
+)
+"""What is kept in place of a text of which nobody can say that it quotes no secret."""
 
 # Envoy's own mark of a cut text (clients.md section 3), so that readers of the text know that it is not whole.
 TRUNCATED_SUFFIX = "...(truncated)"
 
-_REDACTED = '"<redacted>"'
-# The inside of a literal of protobuf's text format, possibly without its end. Possessive: tried once.
-_LITERAL = r'"(?:[^"\\]|\\.)*+"?'
-_ANY_LITERAL = re.compile(_LITERAL, re.DOTALL)
-# Where configuration holds key material in line, in any type (envoy.config.core.v3.DataSource; Secret; BasicAuth).
-_SENSITIVE_FIELD = re.compile(
-    rf"\b(inline_string|inline_bytes|inline|password|secret|token|private_key|value)(\s*:\s*){_LITERAL}", re.DOTALL
-)
+_QUOTED: Final = f'"{REDACTED}"'
+# A literal, possibly without its end. Possessive: tried once.
+_LITERAL = r"(?:\"(?:[^\"\\]|\\.)*+\"?|'(?:[^'\\]|\\.)*+'?)"
+_ANY_LITERAL = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+# What a client may quote from elsewhere: fields that are called so hold key material in line in any type. The API's own
+# are among them, in both spellings (tests/unit/schema reads them off it); `value` is what a dump calls an Any's bytes.
+SECRET_FIELDS: Final = (
+    "backend_token", "backendToken", "inline", "inline_bytes", "inlineBytes", "inline_string", "inlineString",
+    "password", "private_key", "secret", "secret_access_key", "secretAccessKey", "session_token", "sessionToken",
+    "token", "value",
+)  # fmt: skip
+_SECRET_FIELD = re.compile(rf"\b({'|'.join(SECRET_FIELDS)})([\"']?\s*:\s*){_LITERAL}", re.DOTALL)
 _PEM_KEY = re.compile(
     r"-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,32}PRIVATE KEY-----|\Z)", re.DOTALL
 )
@@ -36,23 +56,30 @@ def one_line(text: str, *, max_chars: int) -> str:
     return escape(text[:max_chars], keep="")[:max_chars]
 
 
-def nack_text(message: str, *, secret: bool, max_bytes: int) -> str:
+def nack_text(
+    message: str, *, secret: bool, held: Secrets | None, max_bytes: int, names: Sequence[str] = ()
+) -> KeptText:
     """The text of a NACK as it is kept: redacted, escaped, at most `max_bytes` of UTF-8.
 
-    Line feeds and tabs stay: they separate what a text says of one resource from what it says of the next. Of a
-    `secret` resource no quoted value stays.
+    `held` are the secrets of what the client was sent; None: they cannot be told, and WITHHELD is kept in its place.
+    `names` are those of the resources, which stay readable (`without_secrets`). Line feeds and tabs stay: they separate
+    what a text says of one resource from what it says of the next. Of a `secret` resource no quoted value stays.
     """
+    if not message:
+        return KeptText("")
+    if held is None:
+        return WITHHELD
     # What is cut off is not read: every step below shortens or bounds, none may see a text of a size a client chose.
-    kept = message[: 2 * max_bytes]
+    kept = without_secrets(message[: 2 * max_bytes], held, names=names)
     if secret:
-        kept = _ANY_LITERAL.sub(_REDACTED, kept)
-    kept = _SENSITIVE_FIELD.sub(rf"\1\2{_REDACTED}", kept)
-    kept = _PEM_KEY.sub("<redacted>", kept)
+        kept = _ANY_LITERAL.sub(_QUOTED, kept)
+    kept = _SECRET_FIELD.sub(rf"\1\2{_QUOTED}", kept)
+    kept = _PEM_KEY.sub(REDACTED, kept)
     kept = escape(kept, keep="\n\t")
     if len(message) <= 2 * max_bytes and len(kept.encode()) <= max_bytes:
-        return kept
+        return KeptText(kept)
     room = max_bytes - len(TRUNCATED_SUFFIX)
-    return kept.encode()[:room].decode(errors="ignore") + TRUNCATED_SUFFIX
+    return KeptText(kept.encode()[:room].decode(errors="ignore") + TRUNCATED_SUFFIX)
 
 
 def escape(text: str, *, keep: str) -> str:

@@ -16,6 +16,7 @@ from xdscore.client_kinds import ClientFamily
 from xdscore.evidence import Evidence
 from xdscore.resource_types import RESOURCE_TYPES
 from xdscore.said import SaidSource, SaidState
+from xdscore.shares import ACCOUNTABLE_CHARS
 
 STREAM_ID_CHARS = 32
 VERSION_CHARS = 64
@@ -53,7 +54,8 @@ class Replica(models.Model):
 class Client(models.Model):
     """One (environment, identity, node id).
 
-    The id is a function of them, so that no index over long texts is needed.
+    The id is a function of them, so that no index over long texts is needed. `accountable`: on whose share its row
+    counts; empty where an ADS process of the version before wrote it last.
     """
 
     id = models.CharField(max_length=CLIENT_ID_CHARS, primary_key=True)
@@ -66,6 +68,7 @@ class Client(models.Model):
     user_agent_version = models.CharField(max_length=100, blank=True)
     first_seen = models.DateTimeField()
     last_seen = models.DateTimeField(db_index=True)
+    accountable = models.CharField(max_length=ACCOUNTABLE_CHARS, blank=True, db_default="")
 
     class Meta:
         """Found by node id within an environment."""
@@ -162,8 +165,9 @@ class ContentList(models.Model):
 class Nack(models.Model):
     """A NACK: what was refused, in the client's own words. `digested_at` is null until incidents have taken it in.
 
-    `kept`: what the client had acknowledged, on the same stream, of the suspects; null where an ADS process of the
-    version before wrote it. `healing`: it was sent that again, because it may have dropped it (protocol.md F17a).
+    `accountable`: on whose share it counts; empty where an ADS process of the version before wrote it. `kept`: what the
+    client had acknowledged, on the same stream, of the suspects; null where one before that wrote it. `healing`: it was
+    sent that again, because it may have dropped it (protocol.md F17a).
     """
 
     client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="nacks", db_index=False)
@@ -178,6 +182,7 @@ class Nack(models.Model):
     healing = models.BooleanField(db_default=False)
     evidence = models.CharField(max_length=16, db_default=Evidence.TEXT.value)
     repeats = models.PositiveIntegerField(default=1)
+    accountable = models.CharField(max_length=ACCOUNTABLE_CHARS, blank=True, db_default="")
     at = models.DateTimeField(db_index=True)
     digested_at = models.DateTimeField(null=True)
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from django.db import models
 from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models.functions import RowNumber
 
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.clock import database_now
@@ -24,6 +25,7 @@ from xdscore.client_kinds import UNKNOWN_KIND, ClientFamily, kind_of
 from xdscore.evidence import Evidence
 from xdscore.names import name_problem
 from xdscore.selectors import ClientFacts
+from xdscore.shares import accountable
 from xdscore.snapshot import client_mark
 
 _OPEN = Q(closed_at=None)
@@ -295,7 +297,7 @@ class NackView:
     """A stored NACK: `resources` and `suspects` are (name, version) in the order of the response; `text` is escaped.
 
     `kept` is the (name, version) of what the client had acknowledged of the suspects, None where that was not written
-    down; `healing`: it was sent that again.
+    down; `healing`: it was sent that again. `accountable`: on whose share counts what it makes (`xdscore.shares`).
     """
 
     id: int
@@ -315,11 +317,19 @@ class NackView:
     at: datetime
     kept: tuple[tuple[str, str], ...] | None = None
     healing: bool = False
+    accountable: str = ""
 
 
 def nacks_pending(*, limit: int) -> tuple[NackView, ...]:
-    """The oldest NACKs that nobody has digested."""
-    return _nacks(Nack.objects.filter(digested_at=None).order_by("id")[:limit])
+    """NACKs that nobody has digested, oldest first. Where more wait, as many of each who is accountable for some, the
+    oldest of each, so that nobody waits for another's flood.
+    """
+    waiting = Nack.objects.filter(digested_at=None)
+    oldest = list(waiting.order_by("id").values_list("id", flat=True)[: limit + 1])
+    if len(oldest) > limit:
+        turn = models.Window(RowNumber(), partition_by=["client__environment_id", "accountable"], order_by=["id"])
+        oldest = list(waiting.annotate(turn=turn).order_by("turn", "id").values_list("id", flat=True)[:limit])
+    return _nacks(Nack.objects.filter(pk__in=oldest).order_by("id")) if oldest else ()
 
 
 def nacks_get(*, ids: Collection[int]) -> tuple[NackView, ...]:
@@ -352,12 +362,16 @@ def proofs_pending(*, limit: int) -> tuple[PendingProof, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PendingProbe:
-    """A client of this kind, with this mark, took a content that it was let try; nobody has told the catalogue yet."""
+    """A client of this kind, with this mark, took a content that it was let try; nobody has told the catalogue yet.
+
+    `verified`: it proved who it is. Others invent node ids, so that theirs says nothing.
+    """
 
     id: int
     content: ProvenContent
     kind: str
     mark: str
+    verified: bool
 
 
 def probes_pending(*, limit: int) -> tuple[PendingProbe, ...]:
@@ -368,7 +382,8 @@ def probes_pending(*, limit: int) -> tuple[PendingProbe, ...]:
             row.pk,
             ProvenContent(row.client.environment.key, row.type, row.name, row.version),
             str(kind_of(row.client.user_agent, row.client.user_agent_version)),
-            client_mark(ClientFacts(row.client.identity, row.client.node_id)),
+            client_mark(facts := ClientFacts(row.client.identity, row.client.node_id)),
+            facts.verified,
         )
         for row in rows
     )
@@ -462,6 +477,8 @@ def _nacks(rows: models.QuerySet[Nack]) -> tuple[NackView, ...]:
             at=row.at,
             kept=contents(row.kept.pk, bytes(row.kept.contents)) if row.kept is not None else None,
             healing=row.healing,
+            # A process of the version before wrote none.
+            accountable=row.accountable or accountable(identity=row.client.identity, peer=""),
         )
         for row in rows.select_related("client__environment", "resources", "suspects", "kept")
     )

@@ -22,3 +22,7 @@ class ParleyAdminSite(AdminSite):
         if request.user.is_authenticated:
             return redirect("home")
         return redirect(f"{reverse('login')}?{urlencode({'next': request.GET.get('next', reverse('admin:index'))})}")
+
+    def password_change(self, request: HttpRequest, extra_context: object = None) -> HttpResponse:  # type: ignore[override]  # noqa: ARG002
+        """Lead to the page of one's own account, where the old password is counted."""
+        return redirect("account")

@@ -24,13 +24,14 @@ _AS_WORDS: Final = str.maketrans("._-", "   ")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One event. `url`: the page about its subject, if there is one; `reason` is what whoever did it
-    said of it; `detail` the rest, as it is kept.
+    """One event. `url`: the page about its subject, if there is one; `principal` is the id of who did it; `reason` is
+    what they said of it; `detail` the rest, as it is kept.
     """
 
     id: int
     at: datetime
     actor: str
+    principal: str
     what: str
     subject: str
     environment: str
@@ -55,6 +56,7 @@ class AuditPage(Page):
             environments=environments,
             before=int(before) if before.isascii() and before.isdigit() and len(before) <= 18 else None,
             actor=asked["actor"],
+            principal=asked["actor_id"],
             verb=asked["verb"],
             request_id=asked["request_id"],
             limit=_SIZE + 1,
@@ -77,7 +79,7 @@ class AuditPage(Page):
         return (*keys, "") if self.principal.may(Role.ADMIN, None) else keys
 
 
-_FILTERS: Final = ("environment", "actor", "verb", "request_id")
+_FILTERS: Final = ("environment", "actor", "actor_id", "verb", "request_id")
 
 
 def _line(event: AuditEvent) -> Line:
@@ -87,6 +89,7 @@ def _line(event: AuditEvent) -> Line:
         event.pk,
         event.at,
         event.actor,
+        event.principal,
         event.verb.translate(_AS_WORDS),
         event.subject,
         event.environment,

@@ -38,12 +38,13 @@ Choice = TypeVar("Choice", bound=Enum)
 
 _MAX_HOLD_CHARS: Final = 500  # the column
 _MAX_NODE_IDS: Final = 100  # as over REST
-_CONTENT_TITLES: Final = {
+CONTENT_TITLES: Final = {
     "lua": "Lua code in filters",
     "modules": "Wasm and dynamic modules",
     "files": "Files on the data plane's disk",
     "pipes": "Unix sockets on the data plane",
     "loopback": "Addresses of the data plane itself",
+    "link_local": "Link-local addresses and metadata services of clouds",
     "variables": "Environment variables of the data plane",
 }
 
@@ -112,7 +113,7 @@ class EnvironmentPage(Page):
             "counts": [(each.value, count) for each, count in status.counts.items()],
             "effects": DEFAULT_EFFECTS,
             "quarantines": [each.value for each in QuarantinePolicy],
-            "content": [(kind, _CONTENT_TITLES[kind], stances[kind]) for kind in KINDS],
+            "content": [(kind, CONTENT_TITLES[kind], stances[kind]) for kind in KINDS],
             "stances": [each.value for each in Stance],
             "selectors": [each.as_json() for each in policy.selectors],
             "selector_text": "\n".join(map(matcher_line, policy.selectors)),

@@ -22,6 +22,7 @@ from controlplane.console.resources import kind_of
 from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.filtering import IncidentFilter
+from controlplane.incidents.fingerprint import PROVEN_ALGORITHM
 from controlplane.incidents.selectors import IncidentDetail, incident_get
 from controlplane.incidents.services import incident_quarantine, incident_release, incident_set_state
 from controlplane.incidents.triage import (
@@ -30,7 +31,7 @@ from controlplane.incidents.triage import (
     incident_page,
     incident_state_counts,
 )
-from controlplane.incidents.values import TRANSITIONS, UNRESOLVED, IncidentCause, IncidentState
+from controlplane.incidents.values import CROWDED, TRANSITIONS, UNRESOLVED, IncidentCause, IncidentState
 from controlplane.journal.models import AuditEvent
 from controlplane.moments import moment_or_age
 from xdscore.codes import shown
@@ -50,6 +51,7 @@ _CAUSES: Final = {cause.value: cause for cause in IncidentCause}
 # How lately somebody refused it, or lost something, by the word in the address.
 _AGES: Final = {"1h": "the last hour", "24h": "the last day", "7d": "the last week"}
 
+_SUSPECTS_SHOWN: Final = 100
 _BECAUSE: Final = {
     Confidence.ISOLATED: "Proven: it was sent to a client alone, and refused.",
     Confidence.ONLY_CHANGE: "Sure: it was the only thing new to the client since its last acknowledgement.",
@@ -224,6 +226,10 @@ def _refusal(detail: IncidentDetail) -> dict[str, object]:
     return {
         "kind": by_word[incident.type],
         "because": _BECAUSE[incident.confidence],
+        "crowded": detail.normalised == CROWDED,
+        "by_revision": detail.algorithm == PROVEN_ALGORITHM,
+        "suspects": detail.suspects[:_SUSPECTS_SHOWN],
+        "more_suspects": max(len(detail.suspects) - _SUSPECTS_SHOWN, 0),
         "difference": difference,
         "changed_line": first_changed(difference.text) if difference is not None else 0,
         "suspect": change_get(public_id=incident.change) if incident.change else None,

@@ -25,7 +25,9 @@ from controlplane.catalog.selectors import environment_list
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.posted import number_of, reason_of
-from controlplane.errors import ControlPlaneError, InputInvalid
+from controlplane.console.sign_in import browser_keep, caller_of_request
+from controlplane.errors import ControlPlaneError, InputInvalid, TooManyAttempts
+from controlplane.principal_ids import PrincipalId, PrincipalKind
 
 ROLES: Final = (
     (Role.VIEWER, "reads everything but secrets"),
@@ -152,7 +154,10 @@ class AccountPage(Page):
         """The page."""
         person = person_get(user_id=int(request.user.pk or 0))
         context = {"person": person, "roles": _roles(), "error": error}
-        return self.page(context, status=error.status if error else 200)
+        answer = self.page(context, status=error.status if error else 200)
+        if isinstance(error, TooManyAttempts):
+            answer.headers["Retry-After"] = str(error.retry_after_s)
+        return answer
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """Change one's password; this session stays, all others end."""
@@ -163,13 +168,16 @@ class AccountPage(Page):
                 old=given.get("old", ""),
                 new=given.get("new", ""),
                 again=given.get("again", ""),
-                request_id=self.request_id,
+                session=request.session.session_key or "",
+                caller=caller_of_request(request),
             )
         except ControlPlaneError as error:
             return self.get(request, error)
         update_session_auth_hash(request, user)
         messages.success(request, "Your password is another one now; you are signed in here and nowhere else.")
-        return redirect("account")
+        answer = redirect("account")
+        browser_keep(answer, user)
+        return answer
 
 
 def user_page(
@@ -178,7 +186,7 @@ def user_page(
     """The page of one person."""
     context = {
         "person": person,
-        "own": person.username == page.principal.name,
+        "own": page.principal.id == PrincipalId(PrincipalKind.USER, person.id),
         "told": told,
         "roles": _roles(),
         "keys": [state.key for state in environment_list()],

@@ -1,52 +1,82 @@
-"""Signing in. The one door for people: Django's admin sends them here, too."""
+"""Signing in. The one page for people: Django's admin sends them here, too. `accounts.logins` checks the passwords."""
 
-from typing import Any
+from typing import Any, Final
 
+from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
 from structlog.contextvars import get_contextvars
 
-from controlplane.accounts.logins import login_attempt, login_record, login_succeeded
+from controlplane.accounts.browsers import KEPT_S, browser_write, cookie_name
+from controlplane.accounts.logins import Caller, password_sign_in
+from controlplane.errors import TooManyAttempts
 
-_RETRY_AFTER_S = 60
+_MAX_NAME_CHARS: Final = 150  # the column
+
+
+class SignInForm(AuthenticationForm):
+    """Name and password, counted. `clean` raises TooManyAttempts."""
+
+    def clean(self) -> dict[str, Any]:
+        """Who they belong to."""
+        username, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
+        if username and password:
+            request = self.request or HttpRequest()
+            self.user_cache = password_sign_in(
+                request, username=username, password=password, caller=caller_of_request(request)
+            )
+            if self.user_cache is None:
+                raise self.get_invalid_login_error()
+            self.confirm_login_allowed(self.user_cache)
+        return self.cleaned_data
 
 
 class SignInView(LoginView):
     """Name and password, a few times a minute."""
 
     template_name = "console/login.html"
+    authentication_form = SignInForm
     redirect_authenticated_user = True
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Let in, refuse, or say to wait."""
-        username = request.POST.get("username", "")[:150]
-        if login_attempt(address=_address(request), username=username):
+        """Let in, refuse in words that do not say which of the two was wrong, or say to wait."""
+        try:
             answer: HttpResponse = super().post(request, *args, **kwargs)
-            return answer
-        self._record(username, "throttled")
-        form = self.get_form()
-        form.errors.clear()
-        context = self.get_context_data(form=form, wait_s=_RETRY_AFTER_S)
-        return self.render_to_response(context, status=429, headers={"Retry-After": str(_RETRY_AFTER_S)})
-
-    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        """Sign in, under a new session key."""
-        answer = super().form_valid(form)
-        login_succeeded(address=_address(self.request))
-        self._record(form.get_user().get_username(), "succeeded")
+        except TooManyAttempts as error:
+            typed = request.POST.get("username", "")[:_MAX_NAME_CHARS]
+            context = self.get_context_data(form=SignInForm(request, initial={"username": typed}), wait=error.wait)
+            return self.render_to_response(
+                context, status=error.status, headers={"Retry-After": str(error.retry_after_s)}
+            )
         return answer
 
-    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
-        """Refuse, in words that do not say which of the two was wrong."""
-        self._record(self.request.POST.get("username", "")[:150], "failed")
-        return super().form_invalid(form)
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        """Sign in, under a new session key, and let this browser know that it did."""
+        answer = super().form_valid(form)
+        user = form.get_user()
+        if isinstance(user, User):
+            browser_keep(answer, user)
+        return answer
 
-    def _record(self, username: str, outcome: str) -> None:
-        request_id = str(get_contextvars().get("request_id", ""))
-        login_record(username=username, address=_address(self.request), outcome=outcome, request_id=request_id)
+
+def browser_keep(answer: HttpResponse, user: User) -> None:
+    """Have the browser keep that this person signed in with it, by the password they have now."""
+    answer.set_cookie(
+        cookie_name(),
+        browser_write(user),
+        max_age=KEPT_S,
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
 
 
-def _address(request: HttpRequest) -> str:
-    # What a proxy reports counts only when it is one we were told of: asgi.py has put it here then.
-    return str(request.META.get("REMOTE_ADDR", ""))
+def caller_of_request(request: HttpRequest) -> Caller:
+    """Who sent it. What a proxy reports counts only when it is one we were told of: asgi.py has put it here then."""
+    return Caller(
+        address=str(request.META.get("REMOTE_ADDR", "")),
+        browser=request.COOKIES.get(cookie_name(), ""),
+        request_id=str(get_contextvars().get("request_id", "")),
+    )

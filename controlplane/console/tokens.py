@@ -14,7 +14,7 @@ from django.utils.timezone import make_aware
 from controlplane.accounts.models import ApiToken, ClientToken
 from controlplane.accounts.principal import Role, Scope
 from controlplane.accounts.services import api_token_revoke, client_token_revoke
-from controlplane.accounts.token_rules import subject_problem, token_name_problem
+from controlplane.accounts.token_rules import TokenKind, subject_problem, token_name_problem
 from controlplane.catalog.selectors import environment_list
 from controlplane.catalog.token_rights import (
     api_token_issue,
@@ -45,7 +45,9 @@ _STATES: Final = {"good": "that are good", "ended": "that have ended"}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One token of the list. `name` is whose it is; `mark` the part of it that may be shown; `state` for the badge."""
+    """One token of the list. `name` is what it is called or names; `mark` the part of it that may be shown; `state` for
+    the badge; `owner` says whose it is, and is empty of a data plane's.
+    """
 
     id: int
     name: str
@@ -54,6 +56,7 @@ class Line:
     scopes: tuple[str, ...]
     created_at: datetime
     created_by: str
+    owner: str
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_on: date | None
@@ -145,6 +148,7 @@ class TokensPage(Page):
             name=name,
             scopes=_scopes_of(given),
             actor=self.principal,
+            kind=_kind_of(given),
             expires_at=_end_of(given),
             request_id=self.request_id,
         )[1]
@@ -167,7 +171,7 @@ class TokensPage(Page):
         reason = reason_of(request)
         token = api_token_of(self.principal, number_of(request.POST, "id"))
         api_token_revoke(token=token, actor=self.principal, reason=reason, request_id=self.request_id)
-        return f"Token {token.prefix}… has ended: whoever sends it is refused from now on."
+        return f"Token {token.prefix}… has ended, and so has what was made with it: whoever sends one is refused."
 
     def _end_client(self, request: HttpRequest) -> str:
         reason = reason_of(request)
@@ -200,7 +204,8 @@ def _api_line(token: ApiToken) -> Line:
         _state_of(token.expires_at, token.revoked_at),
         scopes,
         token.created_at,
-        "",
+        token.created_by,
+        _owner_of(token),
         token.expires_at,
         token.revoked_at,
         token.last_used_on,
@@ -219,10 +224,26 @@ def _client_line(token: ClientToken, choices: tuple[EnvironmentChoice, ...]) -> 
         (token.environment or "any environment",),
         token.created_at,
         token.created_by,
+        "",
         token.expires_at,
         token.revoked_at,
         None,
     )
+
+
+def _owner_of(token: ApiToken) -> str:
+    """Whose a token is, in words."""
+    if token.owner is not None:
+        return f"of {token.owner.get_username()}"
+    return "of the installation" if token.kind == TokenKind.INSTALLATION else "of a service"
+
+
+def _kind_of(given: QueryDict) -> TokenKind:
+    """A person's own, unless the form says that it is a service's. Raises InputInvalid."""
+    chosen = given.get("kind", TokenKind.PERSONAL.value)
+    if chosen not in (TokenKind.PERSONAL, TokenKind.SERVICE):
+        raise InputInvalid("Say whether the token is yours or a service's. Nothing was changed.")
+    return TokenKind(chosen)
 
 
 def _state_of(expires_at: datetime | None, revoked_at: datetime | None) -> str:

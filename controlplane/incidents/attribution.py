@@ -23,6 +23,11 @@ class Confidence(StrEnum):
     ONE_OF = "one_of"
     UNKNOWN = "unknown"
 
+    @property
+    def proven(self) -> bool:
+        """Whether the server knows it by itself, whatever the text says."""
+        return self in (Confidence.ISOLATED, Confidence.ONLY_CHANGE)
+
     def or_surer(self, other: "Confidence") -> "Confidence":
         """The surer of the two: what was proven once stays proven."""
         order = tuple(Confidence)

@@ -1,7 +1,9 @@
 """Says which NACKs are one incident. Pure.
 
-A fingerprint is a function of type, resource, client family and the text without its noise (ux.md 9.5). The algorithm
-is part of it and stored with the incident: a later algorithm opens new incidents and leaves the old ones as they are.
+Where the server knows whom a NACK blames, the fingerprint is a function of type, resource and revision: the words are
+the client's own, and one that invents words, or refuses on behalf of another family, is still at the same fault. Where
+only words tell, it is one of type, resource, client family and the text without its noise (ux.md 9.5). The algorithm is
+part of it and stored with the incident: another algorithm opens new incidents and leaves the old ones as they are.
 """
 
 import re
@@ -13,6 +15,7 @@ from xdscore.nacktext.normalise import ALGORITHM as TEXT_ALGORITHM
 from xdscore.nacktext.normalise import normalise
 
 ALGORITHM = f"v{TEXT_ALGORITHM}"
+PROVEN_ALGORITHM = "r1"
 FINGERPRINT_CHARS = 32
 
 # Stands for the resource where nobody is named. No resource is called so: its name and this differ in the separator
@@ -46,4 +49,10 @@ def fingerprint(*, word: str, name: str, family: ClientFamily, normalised: str) 
     """The fingerprint of a NACK that blames `name`, or nobody (empty), in 32 hexadecimal digits."""
     resource = f"={name}" if name else NOBODY
     parts = f"{ALGORITHM}\0{word}\0{resource}\0{family.value}\0{normalised}"
+    return blake2b(parts.encode(), digest_size=FINGERPRINT_CHARS // 2).hexdigest()
+
+
+def proven_fingerprint(*, word: str, name: str, revision: int) -> str:
+    """The fingerprint of the refusals of one revision that is proven to be the cause, whatever their words."""
+    parts = f"{PROVEN_ALGORITHM}\0{word}\0{name}\0{revision}"
     return blake2b(parts.encode(), digest_size=FINGERPRINT_CHARS // 2).hexdigest()

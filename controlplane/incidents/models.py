@@ -11,6 +11,7 @@ from controlplane.incidents.fingerprint import FINGERPRINT_CHARS
 from controlplane.incidents.values import IncidentCause, IncidentState
 from xdscore.client_kinds import ClientFamily
 from xdscore.resource_types import RESOURCE_TYPES
+from xdscore.shares import ACCOUNTABLE_CHARS
 
 TYPE_WORDS = tuple(kind.word for kind in RESOURCE_TYPES)
 
@@ -25,9 +26,10 @@ class Incident(models.Model):
     `revision` and `version` are the newest refused ones of `name`; `since` is when that revision was written, from when
     on sending counts. `change` and `author` made the first one refused since the incident opened. `suspects` ([name,
     version] each) stand in for `name` where nobody is named. `nacked` and `sent` are the impact when it was judged
-    last, at `judged_at`, and `verdict` is what that means for the fleet; until `settles_at` it is judged again, because
-    sending goes on while refusals come in. `told_nacked`: how many refused when people were told of it last.
-    `assignee`: who said last that they look after it.
+    last, at `judged_at`, and `verdict` is what that means for the fleet, `verdict_asks` whether it is worth a person's
+    decision; until `settles_at` it is judged again, because sending goes on while refusals come in. `told_nacked`: how
+    many refused when people were told of it last. `assignee`: who said last that they look after it. `opened_by`: on
+    whose share of incidents it counts (`xdscore.shares`); empty where a version before opened it.
 
     Of a loss: `loss` is what the change keeps of it (`catalog.guarding.Loss`), `type` and `name` are what most clients
     lost, `nacked` and `sent` the clients that lost something and those that were connected; there is no revision and
@@ -55,6 +57,7 @@ class Incident(models.Model):
         max_length=16, choices=[(value, value) for value in _values(IncidentState)], default=IncidentState.OPEN.value
     )
     assignee = models.CharField(max_length=150, blank=True, db_default="")
+    opened_by = models.CharField(max_length=ACCOUNTABLE_CHARS, blank=True, db_default="")
     change = models.CharField(max_length=36, blank=True)
     author = models.CharField(max_length=150, blank=True)
     revision = models.PositiveIntegerField(default=0)
@@ -72,6 +75,7 @@ class Incident(models.Model):
     told_nacked = models.PositiveIntegerField(db_default=0)
     verdict = models.CharField(max_length=16, blank=True, db_default="")
     verdict_reason = models.CharField(max_length=300, blank=True, db_default="")
+    verdict_asks = models.BooleanField(db_default=False)
     quarantined_revision = models.PositiveIntegerField(default=0)
     forced_revision = models.PositiveIntegerField(default=0)
     loss = models.JSONField(null=True)

@@ -80,7 +80,7 @@ class RefusingClient:
 
 @dataclass(frozen=True, slots=True)
 class VerdictView:
-    """The outcome, why, and whether the environment's policy leaves it to an operator to act on it."""
+    """The outcome, why, and whether an operator is to decide: the policy says so, or clients cannot."""
 
     outcome: Outcome
     reason: str
@@ -215,9 +215,10 @@ def _verdict(row: Incident) -> VerdictView | None:
     if not row.verdict:
         return None
     outcome = Outcome(row.verdict)
-    waits = outcome is Outcome.FAIL and row.revision > 0 and IncidentState(row.state) in UNRESOLVED
-    suggested = waits and row.environment.quarantine == QuarantinePolicy.SUGGEST.value and not _quarantined(row)
-    return VerdictView(outcome, row.verdict_reason, suggested)
+    # What clients do not decide, or have decided both ways, is a person's to decide also where the policy is automatic.
+    asked = row.environment.quarantine != QuarantinePolicy.OFF.value and (outcome is Outcome.FAIL or row.verdict_asks)
+    waits = asked and row.revision > 0 and IncidentState(row.state) in UNRESOLVED
+    return VerdictView(outcome, row.verdict_reason, suggested=waits and not _quarantined(row))
 
 
 def incidents_of_change(*, change_id: str) -> tuple[IncidentValue, ...]:

@@ -1,7 +1,7 @@
 """Answers which incidents there are, the most urgent first, and what happened to one. Values only, never rows.
 
 For the pages: a list is ranked over the newest 2,000 incidents, of which at most 1,000 per environment are unresolved
-refusals (`recording.MAX_UNRESOLVED`), and read by pages.
+refusals that are told apart (`incidents_per_environment`), and read by pages.
 """
 
 from collections.abc import Collection, Mapping, Sequence

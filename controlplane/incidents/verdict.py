@@ -1,8 +1,11 @@
 """Decides whether what clients refuse may be taken out of service for all of them (architecture.md decision 7). Pure.
 
-One client must never roll back a fleet (reliability N4, threat 14), so refusals are counted over distinct clients, and
-over distinct identities where several were served; and against everybody who was sent the content, because NACKs come
-in milliseconds and ACKs of warming clusters in up to 15 seconds (resolutions D25).
+One client must never roll back a fleet (reliability N4, threat 14). Whoever holds a credential can invent as many node
+ids as it likes, so that refusals weigh by verified identity and acknowledgements by client: what acts by itself needs
+several identities that were verified, takes nothing from as many clients as acknowledged it, and, where identities are
+shared, nothing that anybody acknowledged. NACKs come in milliseconds and ACKs of warming clusters in up to 15 seconds
+(resolutions D25), so that it waits for those whose ACKs could still outweigh. What does not suffice to act may suffice
+to ask a person.
 """
 
 from collections.abc import Mapping
@@ -12,16 +15,16 @@ from enum import Enum
 MIN_CLIENTS = 2
 MIN_IDENTITIES = 2
 MIN_SHARE = 0.10
-# A client that seems to be the only one may be the first of many: after a restart they come back over some seconds, and
-# what was sent is known a second later.
-SOLE_CLIENT_WAIT_S = 5.0
+# An ACK may take 15 seconds (resolutions D25), because Envoy answers for a cluster once that has warmed, and two more
+# until it is known here.
+ANSWER_WAIT_S = 17.0
 
 ClientKey = tuple[str, str]
-"""(identity, node id): what makes two clients distinct."""
+"""(identity, node id): what makes two clients distinct. The identity is empty where none was verified."""
 
 
 class Outcome(Enum):
-    """PASS: nobody refuses it. FAIL: take it out of service. INCONCLUSIVE: too few to say; a person may."""
+    """PASS: nobody refuses it. FAIL: take it out of service. INCONCLUSIVE: not for clients to say; a person may."""
 
     PASS = "pass"  # noqa: S105 - a verdict, not a password
     FAIL = "fail"
@@ -29,39 +32,115 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Answers:
+    """What clients said to one revision, by client id.
+
+    `refused`: who refuses it; that counts, whatever else they acknowledged since. `acknowledged`: who acknowledged this
+    very revision; `proven`: somebody did, known by name or not. `served`: who was sent it or is about to be; whoever
+    answered was, whether or not that was recorded. `age_s`: so long at least somebody refuses it.
+    """
+
+    revision: int
+    refused: Mapping[str, ClientKey]
+    acknowledged: Mapping[str, ClientKey]
+    served: Mapping[str, ClientKey]
+    proven: bool
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome and the sentence that says why."""
+    """The outcome and the sentence that says why, without a full stop. `asks`: so many refuse it that a person is to be
+    asked, where clients do not decide.
+    """
 
     outcome: Outcome
     reason: str
+    asks: bool = False
 
 
-def judge(*, nacked: Mapping[str, ClientKey], served: Mapping[str, ClientKey], age_s: float) -> Verdict:
-    """The verdict over one revision, by client id: who refuses it, and who was sent it or is about to be.
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """Distinct clients: those that refuse it, those that took it, and all that count."""
 
-    Whoever refused it was sent it, whether or not that was recorded. `age_s` is the time since it was refused first.
-    """
-    everybody = set(served.values()) | set(nacked.values())
-    refusing = set(nacked.values())
-    counts = f"{len(refusing)} of {len(everybody)} clients refused it"
+    refusing: frozenset[ClientKey]
+    taking: frozenset[ClientKey]
+    everybody: frozenset[ClientKey]
+
+    @property
+    def identities(self) -> int:
+        """How many verified identities refuse it."""
+        return len({identity for identity, _ in self.refusing if identity})
+
+    @property
+    def parties(self) -> int:
+        """How many different ones there are of all: an identity that was verified is one, whatever it calls itself."""
+        return len({identity or (identity, node_id) for identity, node_id in self.everybody})
+
+    @property
+    def shared(self) -> bool:
+        """Whether clients cannot be counted: some have one identity together, or could prove none."""
+        return len({identity for identity, _ in self.everybody if identity}) < len(self.everybody)
+
+    @property
+    def counts(self) -> str:
+        return f"{len(self.refusing)} of {len(self.everybody)} clients refused it"
+
+
+def judge(answers: Answers) -> Verdict:
+    """The verdict over one revision. Neither the order nor the number of reports changes it."""
+    refusing = frozenset(answers.refused.values())
+    taking = frozenset(answers.acknowledged.values()) - refusing
+    sides = _Sides(refusing, taking, frozenset(answers.served.values()) | refusing | taking)
     if not refusing:
-        return Verdict(Outcome.PASS, f"0 of {len(everybody)} clients refused it")
-    doubt = _doubt(refusing, everybody, age_s)
-    return Verdict(Outcome.INCONCLUSIVE, f"{counts}; {doubt}") if doubt else Verdict(Outcome.FAIL, counts)
+        return Verdict(Outcome.PASS, sides.counts)
+    if few := _too_few(sides):
+        return Verdict(Outcome.INCONCLUSIVE, f"{sides.counts}; {few}")
+    if doubt := _doubt(sides, answers):
+        return Verdict(Outcome.INCONCLUSIVE, f"{doubt}, so that a person decides", asks=True)
+    silent = sides.everybody - refusing - taking
+    if silent and answers.age_s < ANSWER_WAIT_S and _doubt(_Sides(refusing, taking | silent, sides.everybody), answers):
+        return Verdict(
+            Outcome.INCONCLUSIVE, f"{sides.counts}; {len(silent)} that were sent it may still acknowledge it"
+        )
+    return Verdict(Outcome.FAIL, sides.counts, asks=True)
 
 
-def _doubt(refusing: set[ClientKey], everybody: set[ClientKey], age_s: float) -> str:
-    """Why these refusals do not decide for everybody; empty when they do."""
-    if len(everybody) == 1:
-        return "" if age_s >= SOLE_CLIENT_WAIT_S else "others may be about to connect"
-    if len(refusing) < MIN_CLIENTS:
+def _too_few(sides: _Sides) -> str:
+    """Why these refusals are not worth a question; empty when they are. A client that is alone is asked about."""
+    refusing, everybody = len(sides.refusing), len(sides.everybody)
+    if everybody > 1 and refusing < MIN_CLIENTS:
         return f"at least {MIN_CLIENTS} must"
-    if len(_identities(everybody)) > 1 and len(_identities(refusing)) < MIN_IDENTITIES:
-        return f"all of them with one identity, and at least {MIN_IDENTITIES} must"
-    if len(refusing) < MIN_SHARE * len(everybody):
+    if refusing < MIN_SHARE * everybody:
         return f"at least {MIN_SHARE:.0%} must"
     return ""
 
 
-def _identities(clients: set[ClientKey]) -> set[str]:
-    return {identity for identity, _ in clients}
+def _doubt(sides: _Sides, answers: Answers) -> str:
+    """Why these refusals do not decide for everybody, counts first; empty when they do."""
+    proven = answers.proven or bool(sides.taking)
+    who = ""
+    if sides.identities == 0:
+        who = "no identity is verified"
+    elif sides.identities < MIN_IDENTITIES:
+        who = "only one verified identity refuses it"
+    elif proven and sides.shared:
+        who = "some clients share an identity or can prove none"
+    # Where nobody's identity is shared, a client is an identity.
+    if proven and (who or len(sides.taking) >= len(sides.refusing)):
+        return _outweighed(sides, answers.revision, who)
+    if len(sides.everybody) == 1:
+        return f"{sides.counts}; it is the only client"
+    if who:
+        return f"{sides.counts}; {who}"
+    if sides.identities < MIN_SHARE * sides.parties:
+        return f"{sides.counts}, with {sides.identities} of {sides.parties} identities; at least {MIN_SHARE:.0%} must"
+    return ""
+
+
+def _outweighed(sides: _Sides, revision: int, who: str) -> str:
+    """That it is not taken from those that acknowledged it, and, where they are fewer than refuse it, why not."""
+    taking, refusing = len(sides.taking), len(sides.refusing)
+    who_took = "clients" if not taking else "1 client" if taking == 1 else f"{taking} clients"
+    said = f"{who_took} acknowledged r{revision}; {refusing} {'refuses' if refusing == 1 else 'refuse'} it"
+    return said if taking >= refusing else f"{said}, but {who}"

@@ -1,7 +1,7 @@
 """Answers that are kept, so that a request sent twice is not carried out twice (ux.md section 4, "Conventions").
 
-A key belongs to one actor and one request. While the request is being answered the key is taken; the database decides
-who has it, so that two processes never both carry it out.
+A key belongs to one principal, by its id and never by a name, and to one request. While the request is being answered
+the key is taken; the database decides who has it, so that two processes never both carry it out.
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from controlplane.errors import Conflict
 from controlplane.journal.models import KeptAnswer
+from controlplane.principal_ids import PrincipalId
 
 KEPT_FOR: Final = timedelta(hours=24)
 # Longer than any request takes: whoever had the key is dead, and the same request may be tried again.
@@ -25,33 +26,36 @@ _SWEPT_AT_ONCE: Final = 100
 class Claim:
     """A key that this request has taken."""
 
-    actor: str
+    principal: PrincipalId
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The answer that the same request was given before. `body` is sealed by whoever kept it."""
+    """The answer that the same request was given before. `body` is sealed by whoever kept it; empty: it is not kept."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
 
 
-def answer_claim(*, actor: str, key: str, digest: str) -> Claim | Kept:
+def answer_claim(*, principal: PrincipalId, key: str, digest: str) -> Claim | Kept:
     """Take the key for the request with this digest, or read what the request was answered before.
 
-    Raises Conflict when the key stands for another request, or this one is being answered at this moment.
+    Raises Conflict when the key stands for another request, or this one is being answered at this moment; TypeError for
+    somebody who is named and not identified.
     """
+    if not isinstance(principal, PrincipalId):
+        raise TypeError("a key belongs to a principal's id")
     now = timezone.now()
     old = KeptAnswer.objects.filter(at__lt=now - KEPT_FOR).values_list("pk", flat=True)[:_SWEPT_AT_ONCE]
     KeptAnswer.objects.filter(pk__in=list(old)).delete()
     try:
         with transaction.atomic():
-            KeptAnswer.objects.create(actor=actor, key=key, digest=digest, at=now)
-        return Claim(actor, key)
+            KeptAnswer.objects.create(actor=str(principal), key=key, digest=digest, at=now)
+        return Claim(principal, key)
     except IntegrityError:
-        return _taken(actor, key, digest)
+        return _taken(principal, key, digest)
 
 
 def answer_keep(*, claim: Claim, answer: Kept) -> None:
@@ -64,8 +68,8 @@ def answer_forget(*, claim: Claim) -> None:
     _row(claim).delete()
 
 
-def _taken(actor: str, key: str, digest: str) -> Claim | Kept:
-    row = KeptAnswer.objects.filter(actor=actor, key=key).first()
+def _taken(principal: PrincipalId, key: str, digest: str) -> Claim | Kept:
+    row = KeptAnswer.objects.filter(actor=str(principal), key=key).first()
     if row is None:  # given back between the two looks
         raise Conflict("The request with this Idempotency-Key failed a moment ago. Send it again.")
     if row.digest != digest:
@@ -74,9 +78,9 @@ def _taken(actor: str, key: str, digest: str) -> Claim | Kept:
         return Kept(row.status, row.headers, bytes(row.body))
     stale = KeptAnswer.objects.filter(pk=row.pk, status=None, at=row.at, at__lt=timezone.now() - _ABANDONED_AFTER)
     if stale.update(at=timezone.now()):
-        return Claim(actor, key)
+        return Claim(principal, key)
     raise Conflict("The request with this Idempotency-Key is being answered. Send it again in a moment.")
 
 
 def _row(claim: Claim) -> models.QuerySet[KeptAnswer]:
-    return KeptAnswer.objects.filter(actor=claim.actor, key=claim.key, status=None)
+    return KeptAnswer.objects.filter(actor=str(claim.principal), key=claim.key, status=None)

@@ -4,13 +4,19 @@ from django.db import models
 from django.utils import timezone
 
 from controlplane.append_only import AppendOnly
+from controlplane.principal_ids import MAX_PRINCIPAL_CHARS
 
 
 class AuditEvent(AppendOnly):
-    """Who did what to what, when, and by which request. Only ever added to."""
+    """Who did what to what, when, and by which request. Only ever added to.
+
+    `actor` is what they were called then; `principal` their id (`principal_ids.PrincipalId`), empty where the event is
+    older than ids or nobody is known to have acted.
+    """
 
     at = models.DateTimeField(default=timezone.now)
     actor = models.CharField(max_length=150)
+    principal = models.CharField(max_length=MAX_PRINCIPAL_CHARS, blank=True, default="", db_default="")
     request_id = models.CharField(max_length=64, blank=True, default="")
     environment = models.CharField(max_length=64, blank=True, default="")
     verb = models.CharField(max_length=64)
@@ -28,7 +34,11 @@ class AuditEvent(AppendOnly):
 
 
 class KeptAnswer(models.Model):
-    """What a request was answered under its Idempotency-Key. `status` is null while it is being answered."""
+    """What a request was answered under its Idempotency-Key. `status` is null while it is being answered.
+
+    `actor` is the id of the principal that took the key (`principal_ids.PrincipalId`), and no name. `body` is empty of
+    an answer that told a secret: it is told once, and kept nowhere.
+    """
 
     actor = models.CharField(max_length=150)
     key = models.CharField(max_length=255)
@@ -39,7 +49,7 @@ class KeptAnswer(models.Model):
     at = models.DateTimeField(default=timezone.now, db_index=True)
 
     class Meta:
-        """A key means one request of one actor."""
+        """A key means one request of one principal."""
 
         constraints = (models.UniqueConstraint(fields=("actor", "key"), name="answer_key_once"),)
 

@@ -8,11 +8,12 @@ from django.db.models import Q
 from controlplane.journal.models import AuditEvent, DomainEvent
 
 
-def audit_list(
+def audit_list(  # noqa: PLR0913 - what can be asked for
     *,
     environments: Collection[str],
     before: int | None = None,
     actor: str = "",
+    principal: str = "",
     verb: str = "",
     request_id: str = "",
     subjects: Collection[str] = (),
@@ -21,10 +22,10 @@ def audit_list(
 ) -> tuple[AuditEvent, ...]:
     """Events of these environments older than event `before`, newest first; "" stands for what belongs to none.
 
-    `subjects`: only what is about one of these; none: about anything.
+    `principal`: only what this id did. `subjects`: only what is about one of these; none: about anything.
     """
     rows = AuditEvent.objects.filter(environment__in=list(environments))
-    given = {"actor": actor, "verb": verb, "request_id": request_id}
+    given = {"actor": actor, "principal": principal, "verb": verb, "request_id": request_id}
     rows = rows.filter(Q(**{field: value for field, value in given.items() if value}))
     if subjects:
         rows = rows.filter(subject__in=list(subjects))

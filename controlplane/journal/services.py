@@ -11,20 +11,24 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.journal.models import AuditEvent, DomainEvent
+from controlplane.principal_ids import Actor
 
 
 def audit_record(
     *,
-    actor: str,
+    actor: Actor,
     verb: str,
     subject: str,
     environment: str = "",
     request_id: str = "",
     detail: Mapping[str, object] | None = None,
 ) -> None:
-    """Append one event. `verb` is `noun.past-tense-verb`, e.g. `quarantine.opened`; `detail` must hold no secret."""
+    """Append one event, under the actor's name of now and the id that stays. `verb` is `noun.past-tense-verb`, e.g.
+    `quarantine.opened`; `detail` must hold no secret.
+    """
     AuditEvent.objects.create(
-        actor=actor,
+        actor=actor.name,
+        principal=str(actor.id or ""),
         verb=verb,
         subject=subject[:1200],
         environment=environment,

@@ -68,6 +68,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("client.silent", _MINUTES_15, Severity.NORMAL),
         Kind("fleet.dropped", _MINUTES_15, Severity.PAGE),
         Kind("channel.paused", _AT_ONCE, Severity.NORMAL),
+        Kind("messages.held", _AT_ONCE, Severity.NORMAL),
     )
 }
 
@@ -136,6 +137,17 @@ def _paused(_environment: str, said: Mapping[str, str]) -> tuple[str, str]:
     return f"Channel '{said.get('channel', '')}' is paused", text
 
 
+def _left_out(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
+    count = said.get("messages", "?")
+    were = "message about '{}' was" if count == "1" else "messages about '{}' were"
+    most = f" {said['of_one']} are about what '{said['who']}' says." if said.get("who") else ""
+    text = (
+        f"More came than channels are sent within an hour. Left out: {said.get('counts', '')}.{most} All of them are "
+        "in the inbox. Next: look there, and at who causes most of them."
+    )
+    return f"{count} {were.format(environment)} not sent", text
+
+
 def _held(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
     reason = said.get("reason", "")
     text = f"{said.get('actor', '')}: {reason}. Changes of resources are refused until the hold is released."
@@ -194,6 +206,7 @@ def _days(said: Mapping[str, str]) -> str:
 # Where there is more to see than the front page has.
 _PAGES: Mapping[str, str] = {
     "channel.paused": "/messages",
+    "messages.held": "/messages",
     "hold.set": "{environment}",
     "hold.released": "{environment}",
     "client.silent": "{environment}/clients",
@@ -204,6 +217,7 @@ _WORDS: Mapping[str, Callable[[str, Mapping[str, str]], tuple[str, str]]] = {
     "certificate.expiring": _certificate,
     "channel.paused": _paused,
     "hold.set": _held,
+    "messages.held": _left_out,
     "hold.released": _released,
     "token.expiring": _token,
     "client.silent": _silent,

@@ -7,6 +7,7 @@ from django.db import models
 from django.utils import timezone
 
 from controlplane.notify.catalogue import Severity
+from xdscore.shares import ACCOUNTABLE_CHARS
 
 
 class ChannelKind(StrEnum):
@@ -23,6 +24,14 @@ class DeliveryState(StrEnum):
     PENDING = "pending"
     DELIVERED = "delivered"
     FAILED = "failed"
+
+
+class Sending(StrEnum):
+    """What became of a notification besides the inbox."""
+
+    SENT = "sent"  # to every channel that wants it
+    HELD = "held"  # to none: there were too many
+    SUMMED = "summed"  # to none, and a summary has said so
 
 
 class Channel(models.Model):
@@ -58,7 +67,10 @@ class Channel(models.Model):
 
 
 class Notification(models.Model):
-    """What people are told: the inbox. `event` makes sure that one event is told once."""
+    """What people are told: the inbox. `event` makes sure that one event is told once.
+
+    `caused_by`: who is accountable for it (`xdscore.shares`) or its `SEVERAL`; empty where no data plane is.
+    """
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True)
     event = models.BigIntegerField(unique=True)
@@ -70,12 +82,20 @@ class Notification(models.Model):
     title = models.CharField(max_length=500)
     text = models.TextField()
     link = models.CharField(max_length=500, blank=True)
+    caused_by = models.CharField(max_length=ACCOUNTABLE_CHARS, blank=True, db_default="")
+    sending = models.CharField(max_length=8, db_default=Sending.SENT.value)
 
     class Meta:
-        """Repeats about a subject are looked for."""
+        """Repeats about a subject are looked for, and what no summary has named yet."""
 
-        indexes = (models.Index(fields=("environment", "id"), name="notification_by_env"),)
+        indexes = (
+            models.Index(fields=("environment", "id"), name="notification_by_env"),
+            models.Index(fields=("id",), condition=models.Q(sending="held"), name="notification_held"),
+        )
         constraints = (
+            models.CheckConstraint(
+                condition=models.Q(sending__in=[each.value for each in Sending]), name="sending_known"
+            ),
             models.CheckConstraint(
                 condition=models.Q(severity__in=[each.value for each in Severity]), name="severity_known"
             ),

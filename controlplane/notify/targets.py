@@ -6,13 +6,49 @@ cannot change its mind in between.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from controlplane.values import WebhookAllow
 
 MAX_URL_CHARS = 2_000
 _PORTS = {"http": 80, "https": 443}
+
+# RFC 6052 section 2.1. In 64:ff9b:1::/48 (RFC 8215) nobody can tell where the IPv4 address is: it is refused.
+_NAT64: Final = ip_network("64:ff9b::/96")
+# What IANA gives to networks. All else, as site-local, unique local and IPv4-compatible addresses, is no public one.
+_UNICAST: Final = ip_network("2000::/3")
+# IANA's registries of special-purpose addresses, also those that are reachable: no receiver of webhooks lives there.
+_SPECIAL: Final = tuple(
+    ip_network(block)
+    for block in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.31.196.0/24",
+        "192.52.193.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "192.175.48.0/24",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+        "2001::/23",  # Teredo, benchmarks, ORCHID and others
+        "2001:db8::/32",
+        "2002::/16",  # 6to4: what leads to a public IPv4 address is judged as that
+        "2620:4f:8000::/48",
+        "3fff::/20",
+        "168.63.129.16/32",  # in no registry: Azure's own services inside each of its machines
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +82,43 @@ def target_of(url: str) -> Target:
 
 def allowed_address(target: Target, addresses: Sequence[str], allow: WebhookAllow) -> str:
     """The address to connect to. Raises TargetRefusedError when any address of the name is not for webhooks."""
-    found = [_plain(ip_address(address.partition("%")[0])) for address in addresses]
-    if not found:
+    if not addresses:
         raise TargetRefusedError(f"The host '{target.host}' has no address.")
     if target.host.lower() not in allow.hosts:
-        for address in found:
-            if not address.is_global and not any(address in network for network in allow.networks):
-                raise TargetRefusedError(
-                    f"The host '{target.host}' is at {address}, which is not a public address; "
-                    "PARLEY_WEBHOOK_ALLOW can allow it."
-                )
-            if address.is_multicast:
-                raise TargetRefusedError(f"The host '{target.host}' is at {address}, which is a multicast address.")
-    return str(found[0])
+        for address in addresses:
+            _judge(target, ip_address(address.partition("%")[0]), allow)
+    return addresses[0]
 
 
-def _plain(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """An IPv4 address that comes in the clothes of IPv6 is judged as what it is."""
-    if isinstance(address, IPv6Address):
-        return address.ipv4_mapped or address.sixtofour or address
-    return address
+def _judge(target: Target, address: IPv4Address | IPv6Address, allow: WebhookAllow) -> None:
+    """Raises TargetRefusedError."""
+    behind = _embedded(address)
+    if address.is_multicast or behind.is_multicast:
+        raise TargetRefusedError(f"The host '{target.host}' is at {address}, which is a multicast address.")
+    if any(each in network for network in allow.networks for each in (address, behind)):
+        return
+    if not _is_public(behind):
+        through = f", which leads to {behind}" if behind != address else ""
+        raise TargetRefusedError(
+            f"The host '{target.host}' is at {address}{through}, which is not a public address; "
+            "PARLEY_WEBHOOK_ALLOW can allow it."
+        )
+
+
+def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """An IPv4 address that comes in the clothes of IPv6 is judged as what it is: mapped, 6to4, and behind NAT64."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address.sixtofour or address
+
+
+def _is_public(address: IPv4Address | IPv6Address) -> bool:
+    """Of no block that IANA keeps for a special purpose. What Python calls global differs from release to release."""
+    if isinstance(address, IPv6Address) and address not in _UNICAST:
+        return False
+    return not any(address in block for block in _SPECIAL)
 
 
 def shown_target(url: str) -> str:

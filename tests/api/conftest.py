@@ -1,5 +1,6 @@
 """A caller of the API whose every answer is held against the published schema."""
 
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -9,19 +10,23 @@ from typing import Any
 import jsonschema
 import pytest
 from django.apps import apps
+from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django.fixtures import Settings
 
 from controlplane.accounts.models import ApiToken
-from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Principal, Role, Scope
+from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.accounts.services import api_token_create
+from controlplane.api import rates
 from controlplane.api.views.schema import schema
+from controlplane.callers import Callers
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.config import Config
+from tests.support.principals import somebody
 
 PREFIX = "/api/v1/"
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 
 
 @dataclass(frozen=True)
@@ -50,21 +55,21 @@ class Caller:
 
     def __init__(self, token: str = "", **defaults: Any) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._client = Client(headers=headers, raise_request_exception=False, **defaults)
+        self.client = Client(headers=headers, raise_request_exception=False, **defaults)
 
     def __call__(
         self, method: str, path: str, body: object = None, *, media: str = "application/json", **headers: str
     ) -> Answer:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if body is None:
-            response = self._client.generic(method, PREFIX + path, headers=sent)
+            response = self.client.generic(method, PREFIX + path, headers=sent)
         else:
             data = (
                 body
                 if isinstance(body, bytes)
                 else (body.encode() if isinstance(body, str) else json.dumps(body).encode())
             )
-            response = self._client.generic(method, PREFIX + path, data, content_type=media, headers=sent)
+            response = self.client.generic(method, PREFIX + path, data, content_type=media, headers=sent)
         answer = Answer(response.status_code, dict(response.headers), response.content)
         assert_documented(method, path.partition("?")[0], answer)
         return answer
@@ -116,9 +121,18 @@ def _operation(method: str, path: str) -> dict[str, Any] | None:
 
 
 @pytest.fixture(autouse=True)
-def patience(settings: Settings) -> None:
-    """Many tests ask more often than a caller may; `test_rates` is about that."""
-    limited(settings, token_requests_per_s=100_000, token_burst=1_000_000, user_requests_per_s=100_000)
+def patience(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many tests ask more often than a caller may; `test_rates` is about that. Every test counts from nothing: in each
+    the first token is token 1.
+    """
+    monkeypatch.setattr(rates, "_callers", Callers())
+    limited(
+        settings,
+        token_requests_per_s=100_000,
+        token_burst=1_000_000,
+        user_requests_per_s=100_000,
+        channel_tests_per_min=10_000,
+    )
 
 
 @pytest.fixture
@@ -146,9 +160,20 @@ def as_role(environments: None) -> Callable[[str, str | None], Caller]:
     return lambda role, environment: caller(Scope(Role(role), environment))
 
 
+_numbers = itertools.count()
+
+
 def caller(*scopes: Scope) -> Caller:
     name = "-".join(f"{scope.role.value}@{scope.environment}" for scope in scopes)[:60]
-    return Caller(api_token_create(name=name, scopes=scopes, actor=SYSTEM)[1])
+    # A number: names of services are unique, and many tests want two that may do the same.
+    return Caller(api_token_create(name=f"{name}-{next(_numbers)}", scopes=scopes, actor=SYSTEM)[1])
+
+
+def signed_in(user: User) -> Caller:
+    """Somebody in front of a browser."""
+    signed = Caller()
+    signed.client.force_login(user)
+    return signed
 
 
 @pytest.fixture

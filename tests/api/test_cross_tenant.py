@@ -5,6 +5,7 @@ A word that no request ever holds is in everything of `default`; a stranger with
 paths come from the URL configuration itself, so that a new one is included, or fails for want of a value to try.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
@@ -18,6 +19,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.accounts.services import api_token_create
+from controlplane.api.examples import EXAMPLES
 from controlplane.api.views.schema import schema
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import environment_create, environment_default_ensure
@@ -27,7 +29,7 @@ from controlplane.databases import READER
 from controlplane.explain import beliefs
 from controlplane.incidents.services import digest
 from controlplane.notify.models import Channel
-from tests.api.conftest import Caller, caller
+from tests.api.conftest import PREFIX, Caller, caller, signed_in
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.manifests import TYPE, cluster
 
@@ -250,13 +252,88 @@ def _stored() -> tuple[object, ...]:
     return (*counts, tuple(Environment.objects.order_by("pk").values_list("key", "generation", "selectors")))
 
 
-def test_the_owner__sees_the_word_everywhere(known: dict[str, list[str]]) -> None:
-    owner = caller(*ADMIN_SCOPES)
+# What answers of `default` are asked for with, beside their paths: files that are taken along.
+EXPORTS = (
+    "bootstrap/grpc?environment=default&node_id={canary}-1",
+    "bootstrap/envoy?environment=default&node_id={canary}-1",
+    "environments/default/resources?manifests=true",
+    "environments/default/resources?manifests=true&limit=100",
+    "environments/default/diff?from=1&to=live&text=true",
+    "environments/default/snapshots/1/resources",
+    "environments/default/access/history",
+    "environments/default/access/review?node_id={canary}-1",
+    "audit?environment=default&limit=100",
+    "notifications?environment=default",
+    "channels",
+    "explain?environment=default&client=node-1&type=cluster&name=pay",
+)
 
-    def seen(path: str) -> bool:
-        return CANARY in Caller.get(owner, path).content.decode()
 
-    lists = ("environments", "audit", "tokens", "client-tokens", "incidents")
-    within = ("resources", "client-groups", "rules", "resources?manifests=true")
-    paths_of_owner = [*lists, *(f"environments/default/{each}" for each in within), f"changes/{known['change_id'][0]}"]
-    assert [path for path in paths_of_owner if not seen(path)] == []
+def requests_of_owner(known: dict[str, list[str]]) -> Iterator[tuple[str, str, object]]:
+    """Every GET and POST of the schema as somebody of `default` sends it, and every export."""
+    change = known["change_id"][-1]
+    fitting = {**known, "change_id": [change], "name": [f"{CANARY}-2"]}
+    for path, operations in schema()["paths"].items():
+        for verb in operations.keys() & {"get", "post"}:
+            template = known["token_id"][-1] if "client-tokens" in path else known["token_id"][0]
+            filled = path.replace("{token_id}", template)
+            filled = re.sub(r"{(\w+)}", lambda part: fitting[part[1]][0], filled)
+            body = EXAMPLES.get(operations[verb]["operationId"]) if verb == "post" else None
+            if operations[verb]["operationId"] == "client_token_create":
+                body = {"subject": f"{CANARY}-new", "environment": "default"}
+            yield verb.upper(), filled.removeprefix("/api/v1/"), body
+    for export in EXPORTS:
+        yield "GET", export.format(canary=CANARY), None
+
+
+def namesakes(role: str) -> Iterator[Client]:
+    """A stranger with this role in `prod`: by a token, of the name that the owner's has if it may make any itself, and
+    signed in.
+    """
+    name = "deploy" if role == "admin" else f"deploy-{role}"
+    _row, token = api_token_create(name=name, scopes=(Scope(Role(role), "prod"),), actor=SYSTEM)
+    yield Caller(token).client
+    users: Any = get_user_model()
+    user = users.objects.create_user(f"deploy-{role}")
+    RoleGrant.objects.create(user=user, role=role, environment="prod")
+    yield signed_in(user).client
+
+
+def test_every_answer__asked_for_again_by_a_namesake_of_another_environment__is_not_told(
+    known: dict[str, list[str]],
+) -> None:
+    """The very request that somebody was answered: same path, body and Idempotency-Key, and the ETag of the answer."""
+    owner = Caller(api_token_create(name="deploy", scopes=ADMIN_SCOPES, actor=SYSTEM)[1])
+    strangers = [each for role in ROLES for each in namesakes(role)]
+    asked = sorted(requests_of_owner(known), key=lambda each: each[0])  # reading before what changes what is read
+    tried, kept, leaks, seen = 0, 0, [], set()
+    for number, (verb, path, body) in enumerate(asked):
+        headers = {"Idempotency_Key": f"key-{number}"} if verb == "POST" else {}
+        first = owner(verb, path, body, **headers)
+        if CANARY in first.content.decode():
+            seen.add(path.partition("?")[0])
+        kept += verb == "POST" and first.status < 400
+        if verb == "GET" and "ETag" in first.headers:
+            headers = {"If_None_Match": first.headers["ETag"]}
+        secrets = [first.json[name] for name in ("token", "secret") if verb == "POST" and name in first.json]
+        for stranger in strangers:
+            sent = json.dumps(body) if body is not None else b""
+            names = {name.replace("_", "-"): value for name, value in headers.items()}
+            answer = stranger.generic(verb, PREFIX + path, sent, content_type="application/json", headers=names)
+            tried += 1
+            told = answer.content.decode() + str(answer.headers)
+            if (
+                CANARY in told
+                or any(secret and secret in told for secret in secrets)
+                or "Idempotency-Replayed" in answer.headers
+                or (answer.status_code == 304 and CANARY in first.content.decode())
+            ):
+                leaks.append((verb, path, answer.status_code, told[:200]))
+
+    assert leaks == []
+    # The owner sees the word everywhere.
+    lists = ("environments", "audit", "tokens", "client-tokens", "incidents", "channels", "environments/default")
+    within = ("resources", "client-groups", "rules", "access/history")
+    wanted = {*lists, *(f"environments/default/{each}" for each in within), f"changes/{known['change_id'][-1]}"}
+    assert wanted - seen == set()
+    assert (len(asked) > 60, kept > 10, tried == 6 * len(asked)) == (True, True, True), (len(asked), kept, tried)

@@ -3,18 +3,20 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connections
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from controlplane.accounts.models import ApiToken
+from controlplane.accounts.models import ApiToken, ClientToken
 from controlplane.accounts.principal import ADMIN_SCOPES, Role, Scope
 from controlplane.catalog.models import Change
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.services import environment_default_ensure
 from controlplane.journal.models import KeptAnswer
+from controlplane.notify.models import Channel
 from tests.api.conftest import Answer, Caller, assert_problem, caller
 from tests.support.manifests import cluster
 
@@ -118,15 +120,36 @@ def test_key__that_is_none__422(api: Caller, key: str) -> None:
     assert_problem(api.post(APPLY, {"resources": []}, Idempotency_Key=key), 422)
 
 
-def test_key__answer_with_a_token__is_kept_sealed(api: Caller) -> None:
-    body = {"name": "ci", "scopes": [{"role": "viewer", "environment": None}]}
+SECRETS: dict[str, dict[str, Any]] = {
+    "tokens": {"name": "ci", "scopes": [{"role": "viewer", "environment": None}]},
+    "client-tokens": {"subject": "ci", "environment": None},
+    "channels": {"name": "ci", "kind": "webhook", "target": "https://hooks.example/ci"},
+}
 
-    first = api.post("tokens", body, Idempotency_Key="k1")
-    again = api.post("tokens", body, Idempotency_Key="k1")
 
-    assert first.json["token"] == again.json["token"]
-    assert first.json["token"].encode() not in bytes(KeptAnswer.objects.get().body)
-    assert ApiToken.objects.filter(name="ci").count() == 1
+@pytest.mark.parametrize("path", SECRETS)
+def test_key__answer_with_a_secret__is_told_once_kept_nowhere_and_makes_no_second(api: Caller, path: str) -> None:
+    def made() -> int:
+        return sum(table.objects.count() for table in (ApiToken, ClientToken, Channel))
+
+    first = api.post(path, SECRETS[path], Idempotency_Key="k1")
+    before = made()
+    again = api.post(path, SECRETS[path], Idempotency_Key="k1")
+
+    assert (first.status, first.headers["Cache-Control"]) == (201, "no-store")
+    assert_problem(again, 409, "XDS3032")
+    assert again.headers["Location"] == first.headers["Location"]
+    assert first.headers["Location"].endswith(f"{path}/{first.json['id']}")
+    assert bytes(KeptAnswer.objects.get().body) == b""
+    assert made() == before
+
+
+def test_key__mistake_where_a_secret_is_told__is_answered_alike(api: Caller) -> None:
+    bad = {**SECRETS["tokens"], "scopes": [{"role": "viewer", "environment": "never-was"}]}
+
+    answers = [api.post("tokens", bad, Idempotency_Key="k1") for _ in range(2)]
+
+    assert [(each.status, each.content) for each in answers] == [(422, answers[0].content)] * 2
 
 
 def test_key__sent_eight_times_at_once__is_carried_out_once(api: Caller) -> None:

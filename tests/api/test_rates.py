@@ -13,10 +13,11 @@ from pytest_django.fixtures import Settings
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.accounts.services import admin_token_ensure, api_token_create
 from controlplane.api import rates
-from controlplane.api.rates import Callers, Rate
 from controlplane.api.views.schema import schema
+from controlplane.callers import Callers
 from controlplane.catalog.services import change_apply, environment_default_ensure
 from controlplane.catalog.values import Put
+from controlplane.principal_ids import PrincipalId, PrincipalKind
 from tests.api.conftest import Caller, assert_problem, caller, limited
 from tests.support.manifests import cluster, parsed
 
@@ -135,15 +136,19 @@ def _change_nobody_builds() -> tuple[str, str]:
 
 
 def test_callers__more_than_are_remembered__the_longest_silent_is_forgotten() -> None:
-    callers = Callers(most=2)
-    rate = Rate("some_limit", 1, 1, "Somebody")
-    for name in ("a", "b", "a"):
-        callers.wait_s(name, rate, 0)
+    callers: Callers[PrincipalId] = Callers(most=2)
+    a, b, c = (PrincipalId(PrincipalKind.TOKEN, number) for number in (1, 2, 3))
 
-    callers.wait_s("c", rate, 0)  # forgets b, which was silent longer than a
+    def wait_s(caller_id: PrincipalId) -> float:
+        return callers.wait_s(caller_id, per_s=1, burst=1, now=0)
 
-    assert callers.wait_s("a", rate, 0) > 0
-    assert callers.wait_s("b", rate, 0) == 0
+    for caller_id in (a, b, a):
+        wait_s(caller_id)
+
+    wait_s(c)  # forgets b, which was silent longer than a
+
+    assert wait_s(a) > 0
+    assert wait_s(b) == 0
 
 
 def test_refused_requests__are_counted_by_limit(api: Caller, later: Later, settings: Settings) -> None:

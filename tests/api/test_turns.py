@@ -5,10 +5,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 from pytest_django.fixtures import Settings
 
+from controlplane.accounts.browsers import browser_write
 from controlplane.api.turns import TurnsMiddleware
 from tests.api.conftest import limited
 
@@ -82,7 +84,7 @@ async def test_read__while_every_turn_is_taken__does_not_wait(settings: Settings
 
 
 @pytest.mark.parametrize(
-    ("path", "media"), [("/api/v1/environments", "application/problem+json"), ("/login", "text/plain")]
+    ("path", "media"), [("/api/v1/environments", "application/problem+json"), ("/environments", "text/plain")]
 )
 async def test_write__as_many_as_may_wait_already__429(settings: Settings, path: str, media: str) -> None:
     limited(settings, writes_at_once=1, writes_waiting=1)
@@ -98,6 +100,49 @@ async def test_write__as_many_as_may_wait_already__429(settings: Settings, path:
     assert b"1 requests that write wait" in refused.content
     room.leave()
     assert [each.status_code for each in await asyncio.gather(*tasks)] == [204, 204]
+
+
+def signing_in(kept: str = "") -> HttpRequest:
+    """A password from a browser that keeps this of us."""
+    request = ASK.post("/login")
+    request.COOKIES["parley-browser"] = kept
+    return request
+
+
+async def test_sign_ins__a_flood_of_them__holds_up_neither_writes_nor_browsers_that_are_known(
+    settings: Settings,
+) -> None:
+    limited(settings, writes_at_once=1, logins_at_once=2)
+    known = browser_write(User(pk=1, password="pbkdf2"))
+    room = Room()
+    chain = TurnsMiddleware(room.answer)
+
+    tasks = [asked(chain, signing_in()) for _ in range(6)]
+    await until(lambda: len(room.inside) == 2)
+    tasks += [asked(chain, ASK.post("/write")), asked(chain, signing_in(known)), asked(chain, signing_in(known + "x"))]
+    await until(lambda: "/write" in room.inside and room.inside.count("/login") == 3)
+    await asyncio.sleep(0)
+    inside = sorted(room.inside)
+    room.leave()
+    await asyncio.gather(*tasks)
+
+    assert inside == ["/login", "/login", "/login", "/write"]
+
+
+async def test_sign_ins__as_many_as_may_wait_already__429_that_names_the_limit(settings: Settings) -> None:
+    limited(settings, logins_at_once=1, logins_waiting=1)
+    room = Room()
+    chain = TurnsMiddleware(room.answer)
+    tasks = [asked(chain, signing_in()) for _ in range(2)]
+    await until(lambda: bool(room.inside))
+    await asyncio.sleep(0)
+
+    refused = await asyncio.wait_for(asked(chain, signing_in()), timeout=20)
+
+    assert (refused.status_code, refused["Retry-After"]) == (429, "2")
+    assert b"1 sign-ins wait for their turn, as many as may (logins_waiting)" in refused.content
+    room.leave()
+    await asyncio.gather(*tasks)
 
 
 async def test_write__whoever_waits_leaves__its_turn_goes_to_the_next(settings: Settings) -> None:

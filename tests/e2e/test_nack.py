@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.data_planes import data_planes
 from tests.support.envoy import Envoy, envoy
 from tests.support.manifests import cluster
 from tests.support.stack import Parley, running_up
 from tests.support.waiting import eventually
 from tests.support.xdsctl import NO, asleep, watching, xdsctl_for
+from xdscore.resource_types import CLUSTER
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("up")]
 
@@ -55,6 +57,13 @@ def test_nack__of_one_cluster__becomes_incident_quarantine_and_last_good_version
         assert "no.such.checker" in incident["message"]
         assert incident["change"] == change["id"]
         assert incident["clients"] == {"nacked": 1, "sent": 1}
+        # Alone, and nobody knows who it is: it decides nothing for others.
+        verdict = eventually(lambda: parley.call("GET", f"/incidents/{incident['id']}").body["verdict"], within_s=10)
+        assert verdict == {
+            "outcome": "inconclusive",
+            "reason": "1 of 1 clients refused it; it is the only client, so that a person decides",
+            "suggested": True,
+        }
         eventually(lambda: timeouts(proxy)[ledger], lambda timeout: timeout == "7s", within_s=10)
 
         # An operator takes it out of service: what is published is the proven revision of that one resource.
@@ -70,6 +79,58 @@ def test_nack__of_one_cluster__becomes_incident_quarantine_and_last_good_version
         eventually(lambda: timeouts(proxy)[pay], lambda timeout: timeout == "9s", within_s=10)
         eventually(lambda: revisions(parley, pay)[0]["proven"], within_s=10)
         eventually(lambda: incident_of(parley, pay)["state"], lambda state: state == "resolved", within_s=10)
+
+
+@pytest.mark.slow
+def test_quarantine__envoys_take_what_another_kind_refuses__nothing_is_taken_from_them(
+    parley: Parley, tmp_path: Path
+) -> None:
+    name = "new-for-some"
+    places = [tmp_path / f"proxy{number}" for number in range(3)]
+    for place in places:
+        place.mkdir()
+    port = parley.ads_port
+    with (
+        envoy(places[0], ads_port=port, node_id="taker-sotw", api_type="GRPC") as sotw,
+        envoy(places[1], ads_port=port, node_id="taker-delta", api_type="DELTA_GRPC") as delta,
+        data_planes(f"127.0.0.1:{port}") as planes,
+    ):
+        refuser = planes.start("refuser", CLUSTER, refuses={name: "not for me"})
+        refuser.ask(CLUSTER, name)
+        parley.apply_and_publish(static(name))
+        for proxy in (sotw, delta):
+            eventually(lambda proxy=proxy: name in timeouts(proxy), within_s=10)  # type: ignore[misc]
+        eventually(lambda: revisions(parley, name)[0]["proven"], within_s=10)
+        incident = eventually(lambda: incident_of(parley, name), within_s=5)
+
+        # Nothing older is known to be good: it is withheld from the kind that refuses it.
+        made = parley.call("POST", f"/incidents/{incident['id']}/quarantine", {"reason": "breaks one kind"})
+        assert made.status == 202, made
+        row = eventually(
+            lambda: parley.call("GET", f"/environments/default/resources?name={name}").body["results"][0],
+            lambda found: found["status"] == "withheld",
+            within_s=5,
+        )
+        assert "other ?" in row["reason"]
+        parley.apply_and_publish(static("beside", connect_timeout="3s"))
+        for proxy in (sotw, delta):
+            eventually(lambda proxy=proxy: timeouts(proxy).get("beside"), lambda found: found == "3s", within_s=5)  # type: ignore[misc]
+            assert timeouts(proxy)[name] == "1s"
+            assert proxy.stat("cluster_manager.cluster_removed") == 0
+
+        # Who comes new gets it, or hears why not, by its kind.
+        with envoy(places[2], ads_port=port, node_id="late-taker", api_type="DELTA_GRPC") as late:
+            eventually(lambda: name in timeouts(late), within_s=10)
+        other = planes.start("late-other", CLUSTER)
+        other.ask(CLUSTER, name)
+        told = eventually(
+            lambda: other.held().get(("cluster", name)),
+            lambda found: found is not None and found.text != "",
+            within_s=5,
+        )
+        assert told is not None
+        assert told.text.startswith("INTERNAL [XDS2106]")
+        assert "rejected by clients of this kind" in told.text
 
 
 def test_apply_wait__envoy_refuses_while_another_client_says_nothing__1_within_3_s_in_the_incidents_words(

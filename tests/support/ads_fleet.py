@@ -2,19 +2,35 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Event
 
 from adsserver.ports import FleetClient, FleetUnavailableError, Reader, ResourceStatus
 
 
+def _set() -> Event:
+    event = Event()
+    event.set()
+    return event
+
+
 @dataclass
 class MemoryFleet:
-    """Readers by token, and the resources of each client; `away` says why nothing can be read."""
+    """Readers by token, and the resources of each client; `away` says why nothing can be read. `asked` are the tokens
+    that the database was asked for, in order; it answers as soon as `answers` is set.
+    """
 
     readers: dict[str, Reader] = field(default_factory=dict)
     statuses: dict[FleetClient, tuple[ResourceStatus, ...]] = field(default_factory=dict)
     away: str = ""
+    asked: list[str] = field(default_factory=list)
+    answers: Event = field(default_factory=_set)
+
+    def knows(self, token: str) -> bool:
+        return token in self.readers
 
     def reader(self, token: str) -> Reader | None:
+        self.asked.append(token)
+        assert self.answers.wait(10)
         self._must_be_there()
         return self.readers.get(token)
 

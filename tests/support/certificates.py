@@ -2,13 +2,14 @@
 
 import datetime as dt
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from adsserver.config import TlsFiles
@@ -22,9 +23,11 @@ class Authority:
 
     name: str
     above: "Authority | None" = None
+    key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey = field(
+        default_factory=lambda: ec.generate_private_key(ec.SECP256R1())
+    )
 
     def __post_init__(self) -> None:
-        self.key = ec.generate_private_key(ec.SECP256R1())
         above = self.above or self
         self.certificate = self._sign(
             self.name, self.key, above.key, above.name, [], begins=-10 * MINUTE, ends=10 * MINUTE, ca=True
@@ -32,6 +35,33 @@ class Authority:
 
     def pem(self) -> bytes:
         return self.certificate.public_bytes(serialization.Encoding.PEM)
+
+    def again(
+        self,
+        *,
+        begins: dt.timedelta = -10 * MINUTE,
+        ends: dt.timedelta = 10 * MINUTE,
+        ca: bool = True,
+        path_length: int | None = None,
+        extensions: Sequence[tuple[x509.ExtensionType, bool]] = (),
+    ) -> bytes:
+        """Another certificate of the same name and key, signed as its own is, PEM: whatever it issued leads to all of
+        them. `extensions` are (what, whether it is critical).
+        """
+        above = self.above or self
+        certificate = self._sign(
+            self.name,
+            self.key,
+            above.key,
+            above.name,
+            [],
+            begins=begins,
+            ends=ends,
+            ca=ca,
+            path_length=path_length,
+            extensions=extensions,
+        )
+        return certificate.public_bytes(serialization.Encoding.PEM)
 
     def issue(
         self,
@@ -57,8 +87,8 @@ class Authority:
     @staticmethod
     def _sign(
         subject: str,
-        key: ec.EllipticCurvePrivateKey,
-        signer: ec.EllipticCurvePrivateKey,
+        key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey,
+        signer: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey,
         issuer: str,
         names: list[x509.GeneralName],
         *,
@@ -66,6 +96,8 @@ class Authority:
         ends: dt.timedelta,
         usage: x509.ObjectIdentifier | None = None,
         ca: bool = False,
+        path_length: int | None = None,
+        extensions: Sequence[tuple[x509.ExtensionType, bool]] = (),
     ) -> x509.Certificate:
         now = dt.datetime.now(dt.UTC)
         builder = (
@@ -76,14 +108,16 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(now + begins)
             .not_valid_after(now + ends)
-            .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+            .add_extension(x509.BasicConstraints(ca=ca, path_length=path_length), critical=True)
         )
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         if not ca:
             usages = [usage] if usage else [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
             builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-        return builder.sign(signer, hashes.SHA256())
+        for extension, critical in extensions:
+            builder = builder.add_extension(extension, critical=critical)
+        return builder.sign(signer, None if isinstance(signer, ed25519.Ed25519PrivateKey) else hashes.SHA256())
 
 
 def write_pair(files: TlsFiles, pair: tuple[bytes, bytes]) -> None:

@@ -58,14 +58,22 @@ def config_source(api_type: str, *, aggregated: bool = True, fetch_timeout: str 
 
 @contextmanager
 def envoy(
-    directory: Path, *, ads_port: int, node_id: str, api_type: str, cluster: str = "test", aggregated: bool = True
+    directory: Path,
+    *,
+    ads_port: int,
+    node_id: str,
+    api_type: str,
+    cluster: str = "test",
+    aggregated: bool = True,
+    token: str = "",
 ) -> Iterator[Envoy]:
     """An Envoy for as long as the block runs; `api_type` is GRPC or DELTA_GRPC. Its files are in `directory`.
 
-    `cluster` is its node's; without `aggregated` clusters and listeners come over streams of their own.
+    `cluster` is its node's; without `aggregated` clusters and listeners come over streams of their own. `token`: the
+    client token that it shows, if any.
     """
     configuration = bootstrap_of(
-        ads_port=ads_port, node_id=node_id, api_type=api_type, cluster=cluster, aggregated=aggregated
+        ads_port=ads_port, node_id=node_id, api_type=api_type, cluster=cluster, aggregated=aggregated, token=token
     )
     with envoy_with(directory, configuration) as started:
         yield started
@@ -101,17 +109,18 @@ def _admin_port(process: "subprocess.Popen[bytes]", address: Path, log: Path) ->
     raise AssertionError(f"Envoy did not start within {_START_S} s:\n{log.read_text()}")
 
 
-def _api(api_type: str) -> dict[str, object]:
+def _api(api_type: str, token: str = "") -> dict[str, object]:
+    shown = {"initial_metadata": [{"key": "authorization", "value": f"Bearer {token}"}]} if token else {}
     return {
         "api_type": api_type,
         "transport_api_version": "V3",
         "set_node_on_first_message_only": True,
-        "grpc_services": [{"envoy_grpc": {"cluster_name": "ads"}}],
+        "grpc_services": [{"envoy_grpc": {"cluster_name": "ads"}, **shown}],
     }
 
 
 def bootstrap_of(
-    *, ads_port: int, node_id: str, api_type: str, cluster: str = "test", aggregated: bool = True
+    *, ads_port: int, node_id: str, api_type: str, cluster: str = "test", aggregated: bool = True, token: str = ""
 ) -> dict[str, Any]:
     """The bootstrap of `envoy`, for who adds to it."""
     source = config_source(api_type, aggregated=aggregated)
@@ -128,7 +137,7 @@ def bootstrap_of(
         "node": {"id": node_id, "cluster": cluster},
         "admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}},
         "dynamic_resources": {
-            **({"ads_config": _api(api_type)} if aggregated else {}),
+            **({"ads_config": _api(api_type, token)} if aggregated else {}),
             "cds_config": source,
             "lds_config": source,
         },

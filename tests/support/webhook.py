@@ -17,11 +17,35 @@ class Received:
 
 @dataclass
 class Receiver:
-    """`status` is what it answers from now on."""
+    """`status` is what it answers from now on. Between `hold` and `let_go` it answers nobody; `waiting` are those who
+    wait for its answer.
+    """
 
     url: str = ""
     status: int = 200
     received: list[Received] = field(default_factory=list)
+    waiting: list[Received] = field(default_factory=list)
+    most_at_once: int = 0
+    _open: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self._open.set()
+
+    def hold(self) -> None:
+        """Answer nobody."""
+        self._open.clear()
+
+    def let_go(self) -> None:
+        """Answer, those who wait first."""
+        self._open.set()
+
+    def answer(self, received: Received) -> None:
+        """Return when it may be answered."""
+        self.waiting.append(received)
+        self.most_at_once = max(self.most_at_once, len(self.waiting))
+        self._open.wait(20)
+        self.waiting.remove(received)
+        self.received.append(received)
 
 
 @contextmanager
@@ -32,7 +56,7 @@ def receiver() -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            state.received.append(Received(dict(self.headers), body))
+            state.answer(Received(dict(self.headers), body))
             self.send_response(state.status)
             if 300 <= state.status < 400:
                 self.send_header("Location", state.url + "elsewhere")
@@ -50,6 +74,7 @@ def receiver() -> Iterator[Receiver]:
     try:
         yield state
     finally:
+        state.let_go()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -11,18 +11,27 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
 from controlplane.accounts.models import RoleGrant
-from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Principal, Role
+from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role
+from controlplane.callers import Callers
 from controlplane.catalog.services import change_apply, environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy, Put
+from controlplane.console import page_rates
 from controlplane.incidents.services import digest
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.manifests import cluster, parsed, route
+from tests.support.principals import somebody
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 SignIn = Callable[[Role | None, str], Client]
 USERS: Any = get_user_model()
 # Whatever a data plane or an operator may write: markup, what turns a line around, and what drives a terminal.
 HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.exe\x1b[31m"
+
+
+@pytest.fixture(autouse=True)
+def nobody_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another test asked for counts for nobody."""
+    monkeypatch.setattr(page_rates, "_callers", Callers())
 
 
 @pytest.fixture

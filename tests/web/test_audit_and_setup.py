@@ -16,6 +16,7 @@ from controlplane.databases import READER
 from controlplane.journal.services import audit_record
 from controlplane.values import AdsAuth
 from tests.services.incidents.fleet import Fleet
+from tests.support.principals import somebody
 from tests.web.conftest import HOSTILE, assert_harmless, page, queries
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
@@ -28,7 +29,11 @@ def nothing_cached() -> None:
 
 def test_audit__events__newest_first_with_who_what_why_and_the_way_there(admin: Client, fleet: Fleet) -> None:
     audit_record(
-        actor=HOSTILE, verb="quarantine.opened", subject=HOSTILE, environment="default", detail={"reason": HOSTILE}
+        actor=somebody(HOSTILE, ()),
+        verb="quarantine.opened",
+        subject=HOSTILE,
+        environment="default",
+        detail={"reason": HOSTILE},
     )
 
     shown = page(admin, "/audit")
@@ -42,7 +47,7 @@ def test_audit__events__newest_first_with_who_what_why_and_the_way_there(admin: 
 
 def test_audit__longer_than_a_page__goes_on_and_back(admin: Client) -> None:
     for number in range(60):
-        audit_record(actor="dana", verb="thing.done", subject=f"thing-{number:02}", environment="default")
+        audit_record(actor=somebody("dana", ()), verb="thing.done", subject=f"thing-{number:02}", environment="default")
 
     first = page(admin, "/audit?actor=dana")
     older = html.unescape(first).partition('rel="next" href="')[2].partition('"')[0]

@@ -4,16 +4,17 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.builder.services import builds_sweep
 from controlplane.catalog.services import change_apply, environment_default_ensure
 from controlplane.catalog.values import Delete, Put
 from tests.support.manifests import cluster, parsed
+from tests.support.principals import somebody
 from xdscore.resource_types import CLUSTER
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 
 
 @pytest.fixture

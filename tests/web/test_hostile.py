@@ -22,7 +22,7 @@ from django.urls.resolvers import RoutePattern
 
 from adsserver.store.facts import FactBuffer
 from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
-from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.accounts.services import api_token_create, client_token_create
 from controlplane.builder.services import builds_sweep
 from controlplane.catalog.models import Change, Resource
@@ -43,8 +43,9 @@ from controlplane.notify.services.channels import NewChannel
 from controlplane.notify.services.expanding import notifications_expand
 from controlplane.notify.services.sending import slack_body, webhook_body
 from tests.services.incidents.fleet import held
-from tests.support.facts import rejected, respond, stream, subscribed
+from tests.support.facts import NothingSecret, rejected, respond, stream, subscribed
 from tests.support.manifests import cluster, parsed
+from tests.support.principals import somebody
 from tests.web.conftest import HOSTILE, USERS
 from xdscore.said import Said, SaidSource, SaidState, Word
 
@@ -54,7 +55,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READE
 NAME = "<img src=x onerror=alert(1)>\u202egnp.exe"
 EVERYTHING = HOSTILE + "\x00\x9b2J\u2028</script><script>alert(1)</script>"
 # What operators write is theirs, and the API gives it back as it was; pages and messages show it harmlessly.
-MALLORY = Principal(f"mallory {NAME}", ADMIN_SCOPES)
+MALLORY = somebody(f"mallory {NAME}", ADMIN_SCOPES)
 # Nothing that is shown of one fleet of one hostile client takes more.
 _MOST_BYTES = 300_000
 # The document of the API and its reader hold nothing that anybody wrote.
@@ -76,7 +77,7 @@ def parts(two_environments: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
     )  # fmt: skip
     content = held(NAME, 1)
     response = respond(content)
-    buffer = FactBuffer()
+    buffer = FactBuffer(contents=NothingSecret())
     buffer.opened(hostile)
     buffer.learnt(hostile, subscribed(NAME, EVERYTHING, wildcard=True))
     buffer.sent(hostile, response)

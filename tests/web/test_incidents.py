@@ -2,14 +2,17 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import quote
 
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal, Role
+from controlplane.accounts.principal import ADMIN_SCOPES, Role
+from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
@@ -18,9 +21,10 @@ from controlplane.databases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import incident_get
 from controlplane.incidents.services import digest
-from controlplane.incidents.values import IncidentState
+from controlplane.incidents.values import CROWDED, IncidentState
 from tests.services.incidents.fleet import Fleet, held, publish, rebuild
 from tests.support.manifests import Tree, cluster, parsed, route
+from tests.support.principals import somebody
 from tests.web.conftest import HOSTILE, USERS, assert_harmless, page, queries
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
@@ -28,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READE
 
 def publish_as(name: str, tree: Tree) -> str:
     """A change of somebody else."""
-    who = Principal(name, ADMIN_SCOPES)
+    who = somebody(name, ADMIN_SCOPES)
     return change_apply(environment_key="default", edits=[Put(parsed(tree))], actor=who).change_id
 
 
@@ -100,6 +104,20 @@ def test_incident__opened__says_what_who_and_why(admin: Client, fleet: Fleet) ->
     assert "Quarantine r2" in shown
     assert "&lt;img src=x onerror=alert(1)&gt;\\u202egnp.exe\\x1b[31m" in shown
     assert_harmless(shown)
+
+
+def test_incident__ten_acknowledged_what_two_refuse__says_why_a_person_decides(admin: Client) -> None:
+    Environment.objects.filter(key="default").update(quarantine=QuarantinePolicy.AUTOMATIC.value)
+    takers, refusers = Fleet(10), Fleet(2, first=50)
+    publish(cluster("pay"))
+    takers.accept(held("pay", 1))
+    refusers.refuse(refusers.send(held("pay", 1)), "no", suspects=(held("pay", 1),))
+    digest()
+
+    shown = page(admin, f"/incidents/{the_id()}")
+
+    assert "<b>Not automatic:</b> 10 clients acknowledged r1; 2 refuse it, so that a person decides." in shown
+    assert "Quarantine r1" in shown
 
 
 def test_incident__of_what_others_need__leads_to_them(admin: Client, fleet: Fleet) -> None:
@@ -185,6 +203,25 @@ def test_incident__nobody_named__lists_the_suspects(admin: Client, fleet: Fleet)
     assert "nobody knows which" in shown
     assert "One of these was new" in shown
     assert "Quarantine" not in shown
+
+
+def test_incident__of_what_is_not_told_apart__names_the_resources(admin: Client, settings: Settings) -> None:
+    limits = replace(settings.PARLEY.limits, incidents_per_identity=1)
+    settings.PARLEY = replace(settings.PARLEY, limits=limits)
+    fleet = Fleet(1)
+    publish(cluster("pay"), cluster("edge"))
+    both = (held("pay", 1), held("edge", 1))
+    for said in ("alpha", "Error adding/updating cluster(s) edge: beta"):
+        fleet.refuse(fleet.send(*both), said, suspects=both)
+        digest()
+    crowd = Incident.objects.get(normalised=CROWDED)
+
+    shown = page(admin, f"/incidents/{crowd.public_id}")
+
+    assert "More refusals of cluster resources than are told apart" in shown
+    assert "edge" in shown
+    assert "one identity, or one address" in shown
+    assert_harmless(shown)
 
 
 def test_pages_of_incidents__many_more_incidents__no_more_queries(admin: Client, fleet: Fleet) -> None:

@@ -61,6 +61,33 @@ def test_token__made__is_told_once_and_is_good_for_what_it_says(sign_in: SignIn)
     assert last_event("token.created").actor == "admin"
 
 
+def test_token__made_on_the_page__says_whose_it_is_and_ends_with_the_account(sign_in: SignIn) -> None:
+    browser = sign_in(Role.ADMIN, "default")
+    user = USERS.objects.get(username="admin-default")
+    own = secret_in(browser.post("/tokens", {**API_FORM, "kind": "personal"}).content.decode())
+    service = secret_in(browser.post("/tokens", {**API_FORM, "kind": "service"}).content.decode())
+
+    shown = page(browser, "/tokens")
+    root = sign_in(None, "")
+    # As Django's admin sends the form of an account: an unticked box is not sent.
+    form = {"username": user.username, "date_joined_0": "2026-01-01", "date_joined_1": "00:00:00"}
+    inline = {"role_grants-TOTAL_FORMS": "0", "role_grants-INITIAL_FORMS": "0"}
+    saved = root.post(f"/admin/auth/user/{user.pk}/change/", {**form, **inline})
+
+    again = root.get(f"/admin/auth/user/{user.pk}/delete/").content.decode()
+    deleted = root.post(f"/admin/auth/user/{user.pk}/delete/", {"post": "yes"})
+
+    assert "Yes" in again
+    assert (deleted.status_code, USERS.objects.filter(pk=user.pk).exists()) == (302, False)
+    assert "of admin-default" in shown
+    assert "of a service" in shown
+    assert saved.status_code == 302
+    assert (token_principal(own), token_principal(service) is not None) == (None, True)
+    assert AuditEvent.objects.filter(verb="token.revoked", actor="admin").count() == 1
+    assert [each.kind for each in ApiToken.objects.all()] == ["service"]
+    assert "yours or a service" in root.post("/tokens", {**API_FORM, "kind": "installation"}).content.decode()
+
+
 def test_client_token__made__ads_would_take_it(sign_in: SignIn) -> None:
     answer = sign_in(None, "").post("/tokens?kind=client", CLIENT_FORM)
 

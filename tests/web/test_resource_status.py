@@ -3,18 +3,19 @@
 import pytest
 from django.test import Client
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.databases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import incident_quarantine
 from controlplane.status.values import Status
 from tests.services.incidents.fleet import Fleet, publish, rebuild
 from tests.support.manifests import cluster, route
+from tests.support.principals import somebody
 from tests.web.conftest import page
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 
 
 def row_of(shown: str, name: str) -> str:

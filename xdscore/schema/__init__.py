@@ -30,6 +30,7 @@ from xdscore.schema.sensitive import (
     may_hold_secrets,
     redact,
     restore_kept,
+    secret_values,
     to_json,
     to_json_with_secrets,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "read_text",
     "redact",
     "restore_kept",
+    "secret_values",
     "to_json",
     "to_json_with_secrets",
 ]

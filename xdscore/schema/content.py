@@ -1,6 +1,6 @@
 """What is worth saying of a resource's content beyond its shape and rules, in one walk through everything in it:
-fields that do not go together (`relations`), notices of the API (`notices`), dangers (`dangers`), certificates and keys
-(`certificates`). Called by `parse`; pure.
+what cannot be read (`traversal`), fields that do not go together (`relations`), notices of the API (`notices`), dangers
+(`dangers`), certificates and keys (`certificates`). Called by `parse`; pure.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from xdscore.schema.dangers import DangerSearch
 from xdscore.schema.notices import notices_of
 from xdscore.schema.positions import Path
 from xdscore.schema.relations import relations_in
-from xdscore.schema.traversal import everything_in
+from xdscore.schema.traversal import everything_in, unreadable_in
 from xdscore.schema.walk import AnyMessage
 
 
@@ -21,6 +21,7 @@ def content_of(message: AnyMessage, *, complete: bool) -> Iterator[tuple[Path, F
     """
     dangers = DangerSearch()
     for path, each in everything_in(message):
+        yield from unreadable_in(each, path)
         yield from notices_of(each, path)
         if complete:
             yield from relations_in(each, path)

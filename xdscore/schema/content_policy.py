@@ -1,7 +1,8 @@
 """What an environment thinks of dangerous content: refuse, warn or allow, kind by kind (reliability threat 20).
 
 `dangers` finds; `graded` gives each note the severity of the policy. Refuse is the default: whoever needs code in
-proxies, their files, or destinations on their own machine asks an operator of the environment.
+proxies, their files, or destinations on their own machine or in the machinery of their cloud asks an operator of the
+environment.
 """
 
 from collections.abc import Iterable
@@ -9,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 
 from xdscore.findings import Finding, Severity
-from xdscore.schema.codes import LOCAL_FILE, LOCAL_PIPE, LOOPBACK, LUA, MODULE, VARIABLE
+from xdscore.schema.codes import LINK_LOCAL, LOCAL_FILE, LOCAL_PIPE, LOOPBACK, LUA, MODULE, VARIABLE
 
 
 class Stance(Enum):
@@ -29,6 +30,7 @@ class ContentPolicy:
     files: Stance = Stance.REFUSE
     pipes: Stance = Stance.REFUSE
     loopback: Stance = Stance.REFUSE
+    link_local: Stance = Stance.REFUSE
     variables: Stance = Stance.REFUSE
 
 
@@ -36,7 +38,8 @@ KINDS: tuple[str, ...] = tuple(each.name for each in fields(ContentPolicy))
 """The kinds of content, as policies spell them."""
 
 DEFAULT_POLICY = ContentPolicy()
-# What `make run` starts with: a backend beside the proxy is the first thing that anybody tries.
+# What `make run` starts with: a backend beside the proxy is the first thing that anybody tries. A metadata service is
+# nobody's backend.
 OPEN_POLICY = ContentPolicy(
     lua=Stance.WARN,
     modules=Stance.WARN,
@@ -45,14 +48,16 @@ OPEN_POLICY = ContentPolicy(
     loopback=Stance.ALLOW,
     variables=Stance.WARN,
 )
-_KIND_OF_CODE = {
+KIND_OF_CODE = {
     LUA.code: "lua",
     MODULE.code: "modules",
     LOCAL_FILE.code: "files",
     LOCAL_PIPE.code: "pipes",
     LOOPBACK.code: "loopback",
+    LINK_LOCAL.code: "link_local",
     VARIABLE.code: "variables",
 }
+"""Which kind a danger is of, by its code."""
 _SEVERITIES = {Stance.REFUSE: Severity.ERROR, Stance.WARN: Severity.WARNING}
 
 
@@ -63,7 +68,7 @@ def graded(findings: Iterable[Finding], policy: ContentPolicy) -> tuple[Finding,
 
 def _graded(findings: Iterable[Finding], policy: ContentPolicy) -> Iterable[Finding]:
     for finding in findings:
-        kind = _KIND_OF_CODE.get(finding.code)
+        kind = KIND_OF_CODE.get(finding.code)
         if kind is None:
             yield finding
             continue

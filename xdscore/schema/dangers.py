@@ -1,16 +1,15 @@
-"""Configuration that is code, or that reaches into the proxy's machine (reliability threat 20). Finds; never judges.
+"""Configuration that is code, or that reaches into the proxy's machine or its cloud (reliability threat 20).
 
-Each danger is a note with a code of its own; `content_policy` turns the notes into what the environment thinks of
-them. Names of hosts that resolve to loopback cannot be seen here.
+Finds; never judges. Each danger is a note with a code of its own; `content_policy` turns the notes into what the
+environment thinks of them. Names of hosts that resolve to such an address cannot be seen here.
 """
 
-import socket
 from collections.abc import Iterator
-from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from xdscore.codes import Code
 from xdscore.findings import Finding
-from xdscore.schema.codes import LOCAL_FILE, LOCAL_PIPE, LOOPBACK, LUA, MODULE, VARIABLE
+from xdscore.schema.codes import LINK_LOCAL, LOCAL_FILE, LOCAL_PIPE, LOOPBACK, LUA, MODULE, VARIABLE
+from xdscore.schema.destinations import hosts_of_target, is_link_local, is_loopback
 from xdscore.schema.positions import Path
 from xdscore.schema.traversal import TYPED_STRUCTS
 from xdscore.schema.walk import AnyMessage
@@ -99,8 +98,9 @@ class DangerSearch:
         if name == _CORE + "Pipe":
             yield path, LOCAL_PIPE.finding("", field="pipe")
         elif name == _CORE + "SocketAddress":
-            if is_loopback(message.address) and not self._is_no_destination(path):
-                yield (*path, "address"), LOOPBACK.finding("", field="address")
+            danger = _danger_of(message.address)
+            if danger is not None and not self._is_no_destination(path):
+                yield (*path, "address"), danger.finding("", field="address")
         elif name == _GRPC:
             yield from _target(message.target_uri, (*path, "target_uri"))
 
@@ -118,37 +118,16 @@ class DangerSearch:
 
 
 def _target(uri: str, path: Path) -> Iterator[tuple[Path, Finding]]:
-    """A gRPC target: scheme:authority/name, host:port, or unix:path (gRPC Name Resolution)."""
-    scheme, colon, rest = uri.partition(":")
-    if scheme in ("unix", "unix-abstract"):
+    hosts = hosts_of_target(uri)
+    if hosts is None:
         yield path, LOCAL_PIPE.finding("", field="target_uri")
         return
-    name = rest.rpartition("/")[2] if colon and scheme in ("dns", "ipv4", "ipv6") else uri
-    host = name.partition("]")[0].lstrip("[") if name.startswith("[") else name.rpartition(":")[0] or name
+    # Each danger is said once, however many of its addresses are of that kind.
+    for danger in dict.fromkeys(filter(None, map(_danger_of, hosts))):
+        yield path, danger.finding("", field="target_uri")
+
+
+def _danger_of(host: str) -> Code | None:
     if is_loopback(host):
-        yield path, LOOPBACK.finding("", field="target_uri")
-
-
-def is_loopback(text: str) -> bool:
-    """Whether an address or name means the machine itself: 127/8, ::1, the unspecified addresses (which connect to
-    it), localhost, and the old spellings of IPv4 that resolvers take (127.1, 0x7f000001).
-    """
-    host = text.strip().rstrip(".").lower()
-    if host == "localhost" or host.endswith(".localhost"):  # RFC 6761 section 6.3
-        return True
-    address = _address(host)
-    if isinstance(address, IPv6Address):
-        mapped = address.ipv4_mapped
-        address = mapped if mapped is not None else address
-    return address is not None and (address.is_loopback or address.is_unspecified)
-
-
-def _address(host: str) -> IPv4Address | IPv6Address | None:
-    try:
-        return ip_address(host.partition("%")[0])
-    except ValueError:
-        pass
-    try:
-        return IPv4Address(socket.inet_aton(host)) if host and " " not in host else None
-    except (OSError, UnicodeError):
-        return None
+        return LOOPBACK
+    return LINK_LOCAL if is_link_local(host) else None

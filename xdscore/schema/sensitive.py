@@ -7,6 +7,7 @@ it in the same resource: a placeholder moved into a readable field, or into anot
 Otherwise an editor could read secrets by moving them.
 """
 
+import base64
 import json
 import re
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from udpa.annotations import sensitive_pb2
 
+from xdscore.redaction import REDACTED
 from xdscore.resource_types import TYPE_URL_PREFIX
 from xdscore.schema.containers import WRAPPER
 from xdscore.schema.convert import Conversion, Depth
@@ -33,8 +35,8 @@ from xdscore.schema.types_registry import descriptor_of, descriptors, message_na
 KeyedHash = Callable[[bytes], str]
 """A keyed hash of a secret, as text that says nothing about it without the key. The caller holds the key."""
 
-REDACTED = "<redacted>"
 _REDACTED_BYTES = "PHJlZGFjdGVkPg=="  # the same word, base64
+_BASE64_URL = str.maketrans("-_", "+/")
 _NOT_SECRET = ""
 # Where a secret lies is not the secret; operators need to see it.
 _PLACES = frozenset(
@@ -77,6 +79,26 @@ def holds_secrets(any_bytes: bytes) -> bool:
 
     _rewritten(any_bytes, note)
     return bool(seen)
+
+
+def secret_values(any_bytes: bytes) -> frozenset[bytes]:
+    """Every secret in a stored resource, as bytes: for taking them out of texts that quote it (`redaction`), never for
+    an answer, a log or a page. Raises DecodeError, TypeError or ValueError when the bytes are not a resource that this
+    process knows.
+    """
+    found: set[bytes] = set()
+
+    def collect(value: Tree, _: str, in_bytes: bool) -> Tree:
+        if in_bytes and isinstance(value, str):
+            found.add(base64.b64decode(value.translate(_BASE64_URL)))
+        elif isinstance(value, float) and value.is_integer():
+            found.update((str(value).encode(), str(int(value)).encode()))
+        else:
+            found.add(str(value).encode())
+        return value
+
+    _rewritten(any_bytes, collect)
+    return frozenset(found)
 
 
 def may_hold_secrets(text: str) -> bool:

@@ -7,11 +7,14 @@ What looks at content rather than at rules walks with this, so that nothing is o
 from collections.abc import Iterator
 
 from google.protobuf import json_format
+from google.protobuf.descriptor import Descriptor
 
+from xdscore.findings import Finding
+from xdscore.schema.codes import TYPE_UNKNOWN
 from xdscore.schema.convert import Conversion, Depth
 from xdscore.schema.positions import Path
 from xdscore.schema.shapes import ANY, SPECIAL
-from xdscore.schema.types_registry import class_of, descriptor_of, message_name
+from xdscore.schema.types_registry import class_of, descriptor_of, message_name, nearest_types
 from xdscore.schema.walk import AnyMessage, children, unpack
 
 # Messages that carry another message as a Struct: {"type_url": …, "value": {…}}.
@@ -39,11 +42,37 @@ def everything_in(message: AnyMessage, path: Path = ()) -> Iterator[tuple[Path, 
         yield from everything_in(child, path + below)
 
 
+def unreadable_in(message: AnyMessage, path: Path) -> Iterator[tuple[Path, Finding]]:
+    """What nobody can look into: a TypedStruct of a type that is unknown, and what in one cannot be read as its type.
+    Said as it would be of an Any (threat 20).
+    """
+    if message.DESCRIPTOR.full_name not in TYPED_STRUCTS:
+        return
+    url, descriptor = message.type_url, _type_of(message)
+    if descriptor is None:
+        close = nearest_types(url) if url else ()
+        hint = f"Did you mean {' or '.join(close)}?" if close else ""
+        place = (*path, "type_url") if url else path
+        yield place, TYPE_UNKNOWN.finding("", hint=hint, name=message_name(url))
+        return
+    for below, finding in _read(message, descriptor)[1]:
+        yield (*path, "value", *below), finding
+
+
 def _message_of(typed_struct: AnyMessage) -> AnyMessage | None:
     """What the Struct stands for, as far as it can be read; None when the type is unknown."""
+    descriptor = _type_of(typed_struct)
+    return _read(typed_struct, descriptor)[0] if descriptor is not None else None
+
+
+def _type_of(typed_struct: AnyMessage) -> Descriptor | None:
+    """A Struct has names and values, so it stands for none of the types whose JSON is something else."""
     descriptor = descriptor_of(message_name(typed_struct.type_url))
-    if descriptor is None or descriptor.full_name in SPECIAL:
-        return None
+    return None if descriptor is None or descriptor.full_name in SPECIAL else descriptor
+
+
+def _read(typed_struct: AnyMessage, descriptor: Descriptor) -> tuple[AnyMessage, list[tuple[Path, Finding]]]:
     message = class_of(descriptor)()
-    Conversion().fill(message, json_format.MessageToDict(typed_struct.value), (), Depth(), in_any=True)
-    return message
+    conversion = Conversion()
+    conversion.fill(message, json_format.MessageToDict(typed_struct.value), (), Depth(), in_any=True)
+    return message, conversion.findings

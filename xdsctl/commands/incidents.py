@@ -137,6 +137,13 @@ def _loss(incident: JsonObject) -> str:
     return "\n".join(lines)
 
 
+def _verdict(verdict: JsonObject | None) -> str:
+    if verdict is None:
+        return "-"
+    suggested = verdict["suggested"] and verdict["outcome"] == "fail"
+    return f"{verdict['reason']}{'; quarantine is suggested' if suggested else ''}"
+
+
 def _refusal(incident: JsonObject) -> str:
     needed = [f"{each['type']} {each['name']}" for each in incident["used_by"]]
     lines = [
@@ -145,6 +152,7 @@ def _refusal(incident: JsonObject) -> str:
         f"Confidence:   {incident['confidence']}",
         f"Revision:     r{incident['revision']} by {incident['author'] or '?'}, change {incident['change'] or '?'}",
         f"Seen:         {ago(incident['first_at'])} first, {ago(incident['last_at'])} last",
+        f"Verdict:      {_verdict(incident['verdict'])}",
         f"Suspects:     {', '.join(incident['suspects']) or '-'}",
         f"Needed by:    {', '.join(needed) or '-'}",
         "Clients:",

@@ -203,6 +203,7 @@ class AccessEditOut(serializers.Serializer[Any]):
 
     change = serializers.UUIDField()
     author = serializers.CharField()
+    author_id = serializers.CharField(allow_null=True, help_text="Who it was, for good. Null: older than ids.")
     at = serializers.DateTimeField()
     subject = serializers.ChoiceField(choices=[each.value for each in EditSubject])
     id = serializers.IntegerField()

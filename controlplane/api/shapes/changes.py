@@ -99,6 +99,7 @@ class ChangeOut(serializers.Serializer[Any]):
     generation = serializers.IntegerField()
     epoch = serializers.IntegerField(allow_null=True, help_text="The snapshot that serves it; null until it is built.")
     author = serializers.CharField()
+    author_id = serializers.CharField(allow_null=True, help_text="Who it was, for good. Null: older than ids.")
     message = serializers.CharField(allow_blank=True)
     owner = serializers.CharField(allow_blank=True)
     request_id = serializers.CharField(allow_blank=True)

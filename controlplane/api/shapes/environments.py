@@ -112,6 +112,7 @@ class ContentIn(StrictSerializer):
     files = _stance("Files on the proxy's machine, read or written.")
     pipes = _stance("Sockets on the proxy's machine.")
     loopback = _stance("Destinations on the proxy's own machine, such as its administration page.")
+    link_local = _stance("Destinations at link-local addresses and metadata services of clouds.")
     variables = _stance("Variables of the proxy's process.")
 
 

@@ -199,8 +199,10 @@ class VerdictOut(serializers.Serializer[Any]):
     """What the refusals mean for the fleet."""
 
     outcome = serializers.ChoiceField(choices=[outcome.value for outcome in Outcome])
-    reason = serializers.CharField()
-    suggested = serializers.BooleanField(help_text="Whether the policy leaves it to an operator to quarantine it.")
+    reason = serializers.CharField(help_text="Why, with the counts: who refused it, and who acknowledged it.")
+    suggested = serializers.BooleanField(
+        help_text="Whether an operator is to decide on a quarantine: the policy says so, or clients cannot decide."
+    )
 
 
 class ReferrerOut(serializers.Serializer[Any]):

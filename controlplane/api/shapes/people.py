@@ -6,10 +6,11 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from controlplane.accounts.principal import Role
-from controlplane.accounts.token_rules import MAX_SCOPES, MAX_TOKEN_NAME_CHARS, subject_problem
+from controlplane.accounts.token_rules import MAX_SCOPES, MAX_TOKEN_NAME_CHARS, TokenKind, subject_problem
 from controlplane.api.fields import StrictSerializer, Text, Time
 
 _ROLES = [role.value for role in Role]
+_PRINCIPAL = "Who it was, for good: `user:12`, `token:34`, `installation` or `system`."
 
 
 class ScopeIn(StrictSerializer):
@@ -31,7 +32,20 @@ class TokenIn(StrictSerializer):
 
     name = Text(max_length=MAX_TOKEN_NAME_CHARS)
     scopes = serializers.ListField(child=ScopeIn(), max_length=MAX_SCOPES)
-    expires_at = Time(required=False, allow_null=True, default=None)
+    kind = serializers.ChoiceField(
+        choices=[TokenKind.PERSONAL.value, TokenKind.SERVICE.value],
+        required=False,
+        help_text=(
+            "`personal`: yours; it never may more than you may at that moment, and ends with your account. `service`: "
+            "nobody's; it stays when you go. By default personal where a person asks, else service."
+        ),
+    )
+    expires_at = Time(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Made with a token that ends: no later than that one, which is also what null means then.",
+    )
 
     def validate_scopes(self, value: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """A token without a scope could do nothing."""
@@ -46,7 +60,12 @@ class TokenOut(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     name = serializers.CharField()
     prefix = serializers.CharField(help_text="How it begins, to recognise it by.")
+    kind = serializers.ChoiceField(choices=[each.value for each in TokenKind])
+    owner = serializers.CharField(allow_null=True, help_text="The person it belongs to; null: it is a service's.")
+    owner_id = serializers.CharField(allow_null=True, help_text="The same, for good: `user:` and a number.")
     scopes = ScopeOut(many=True)
+    created_by = serializers.CharField(allow_null=True, help_text="Null: made before this was kept.")
+    created_by_id = serializers.CharField(allow_null=True, help_text=f"{_PRINCIPAL} Null: as of `created_by`.")
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField(allow_null=True)
     revoked_at = serializers.DateTimeField(allow_null=True)
@@ -89,6 +108,7 @@ class ClientTokenOut(serializers.Serializer[Any]):
         help_text="It has not ended, and the selectors lead its subject to the environment it is good for."
     )
     created_by = serializers.CharField()
+    created_by_id = serializers.CharField(allow_null=True, help_text=f"{_PRINCIPAL} Null: made before ids were kept.")
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField(allow_null=True)
     revoked_at = serializers.DateTimeField(allow_null=True)
@@ -105,7 +125,8 @@ class AuditEventOut(serializers.Serializer[Any]):
 
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
-    actor = serializers.CharField()
+    actor = serializers.CharField(help_text="What they were called then.")
+    actor_id = serializers.CharField(allow_null=True, help_text=f"{_PRINCIPAL} Null: not known, or older than ids.")
     verb = serializers.CharField()
     subject = serializers.CharField(allow_blank=True)
     environment = serializers.CharField(allow_null=True)

@@ -72,6 +72,7 @@ class RevisionOut(serializers.Serializer[Any]):
     deleted = serializers.BooleanField()
     change = serializers.UUIDField()
     author = serializers.CharField()
+    author_id = serializers.CharField(allow_null=True, help_text="Who it was, for good. Null: older than ids.")
     message = serializers.CharField(allow_blank=True)
     created_at = serializers.DateTimeField()
     findings = FindingOut(many=True)

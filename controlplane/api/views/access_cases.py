@@ -188,6 +188,7 @@ def _edit_json(edit: EditDone) -> dict[str, object]:
     return {
         "change": edit.change_id,
         "author": edit.author,
+        "author_id": edit.principal or None,
         "at": moment(edit.at),
         "subject": edit.subject.value,
         "id": edit.subject_id,

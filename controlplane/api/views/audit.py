@@ -14,7 +14,7 @@ from controlplane.api.views.base import ApiView, Needs, principal_of, seen_envir
 from controlplane.journal.models import AuditEvent
 from controlplane.journal.selectors import audit_list
 
-_PARAMETERS = (*CURSOR_PARAMETERS, "environment", "actor", "verb", "request_id")
+_PARAMETERS = (*CURSOR_PARAMETERS, "environment", "actor", "actor_id", "verb", "request_id")
 
 
 class AuditView(ApiView):
@@ -34,7 +34,8 @@ class AuditView(ApiView):
         limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
         after = query.whole("after", 0, minimum=1, maximum=2**63 - 1)
         environment = query.text("environment", at_most=63)
-        actor, verb, asked_by = (query.text(name, at_most=150) for name in ("actor", "verb", "request_id"))
+        actor, principal = (query.text(name, at_most=150) for name in ("actor", "actor_id"))
+        verb, asked_by = (query.text(name, at_most=150) for name in ("verb", "request_id"))
         query.done()
         environments = list(seen_environments(request, environment))
         if not environment and principal_of(request).may(Role.ADMIN, None):
@@ -43,6 +44,7 @@ class AuditView(ApiView):
             environments=environments,
             before=after or None,
             actor=actor,
+            principal=principal,
             verb=verb,
             request_id=asked_by,
             limit=limit + 1,
@@ -56,6 +58,7 @@ def _event_json(event: AuditEvent) -> dict[str, object]:
         "id": event.pk,
         "at": moment(event.at),
         "actor": event.actor,
+        "actor_id": event.principal or None,
         "verb": event.verb,
         "subject": event.subject,
         "environment": event.environment or None,

@@ -5,6 +5,7 @@ Denied by default: a view says in `needs` what each of its verbs needs, and a ve
 
 from collections.abc import Callable, Mapping
 from enum import Enum
+from http import HTTPStatus
 from typing import Any, ClassVar, NoReturn
 
 from django.http import HttpResponse
@@ -27,6 +28,8 @@ class Needs(Enum):
 
     NOBODY = "nobody"  # open to all: says nothing about this installation
     ANYBODY = "anybody"  # who is known; the view shows each what they may see
+    KNOWN = "known"  # who is known, whoever it is; the answer is the same for all of them
+    CHECK = "check"  # what the view's `check` says, for it depends on more than the path
 
 
 class _AnsweredBefore(Exception):
@@ -41,6 +44,10 @@ class ApiView(APIView):
     """The base of all views.
 
     A role in `needs` is needed in the environment of the path, or everywhere when the path has none.
+
+    An answer that is kept under an Idempotency-Key is told again only behind the same authorisation as the first time.
+    So a POST never decides that itself: it needs a role, or has a `check`, or is the same for everybody; anything else
+    is no class at all (TypeError).
     """
 
     authentication_classes = (BearerToken, SignedIn)
@@ -48,7 +55,22 @@ class ApiView(APIView):
     parser_classes = ()  # bodies are read by `bodies`
     http_method_names = ["get", "post", "put", "patch", "delete", "head"]
     needs: ClassVar[Mapping[str, Role | Needs]] = {}
+    tells_secret: ClassVar[frozenset[str]] = frozenset()
+    """The verbs that answer a secret at the only moment when it is told. Nobody keeps such an answer: no cache between
+    here and there, and no Idempotency-Key.
+    """
     _claim: Claim | None = None  # DRF makes a view for each request
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.needs.get("POST") is Needs.ANYBODY:
+            raise TypeError(f"POST of {cls.__name__} must need a role, Needs.CHECK or Needs.KNOWN: answers are kept")
+        if (Needs.CHECK in cls.needs.values()) != (cls.check is not ApiView.check):
+            raise TypeError(f"{cls.__name__} must have a `check` where, and only where, a verb needs Needs.CHECK")
+
+    def check(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Whether whoever asks may do this: of views with Needs.CHECK. Raises NotFound or Forbidden."""
+        raise NotImplementedError
 
     def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], HttpResponse]:
         """Problem documents, also for what Django and the database raise."""
@@ -84,7 +106,9 @@ class ApiView(APIView):
             environment_visible(request.auth, key)
         if isinstance(need, Role):
             require(request.auth, need, key)
-        found = claim(request, request.auth.name)
+        if need is Needs.CHECK:
+            self.check(request, **kwargs)
+        found = claim(request, request.auth.id, told_once=verb in self.tells_secret)
         if isinstance(found, HttpResponse):
             raise _AnsweredBefore(found)
         self._claim = found
@@ -92,9 +116,12 @@ class ApiView(APIView):
     def finalize_response(  # type: ignore[override]  # Django responses, not DRF's
         self, request: Request, response: HttpResponse, *args: object, **kwargs: object
     ) -> HttpResponse:
-        """Keep the answer of a request that named an Idempotency-Key."""
+        """Keep the answer of a request that named an Idempotency-Key; of a secret, only that it was told."""
+        told_once = request.method in self.tells_secret and response.status_code < HTTPStatus.BAD_REQUEST
+        if told_once:
+            response["Cache-Control"] = "no-store"
         if self._claim is not None:
-            settle(self._claim, response)
+            settle(self._claim, response, told_once=told_once)
         plain: Any = response
         finished: HttpResponse = super().finalize_response(request, plain, *args, **kwargs)
         return finished

@@ -30,6 +30,7 @@ from controlplane.errors import NotFound
 from controlplane.incidents.selectors import IncidentValue, incidents_of_change, refused_of_changes
 from controlplane.incidents.settling import change_delivery
 from controlplane.status.selectors import change_statuses, progress_of
+from controlplane.undo.rights import undo_require
 from controlplane.undo.services import change_undo
 from xdscore.findings import Finding
 
@@ -59,7 +60,11 @@ class ChangeView(ApiView):
 class ChangeUndoView(ApiView):
     """Take a change back."""
 
-    needs = {"POST": Needs.ANYBODY}
+    needs = {"POST": Needs.CHECK}
+
+    def check(self, request: Request, change_id: UUID) -> None:
+        """Raises NotFound for who may not see it, Forbidden for who may not write what it wrote."""
+        undo_require(principal_of(request), _visible(request, change_id))
 
     @extend_schema(
         operation_id="change_undo",
@@ -82,7 +87,6 @@ class ChangeUndoView(ApiView):
         query = Query(request, ("accept_loss",))
         consent = query.consent()
         query.done()
-        _visible(request, change_id)
         reason = values_of(document_of(request), ReasonIn)["reason"]
         undone = change_undo(
             public_id=str(change_id),
@@ -128,6 +132,7 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
         "generation": change.generation,
         "epoch": progress.epoch,
         "author": change.author,
+        "author_id": change.principal or None,
         "message": change.message,
         "owner": change.owner,
         "request_id": change.request_id,

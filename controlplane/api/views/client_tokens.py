@@ -16,6 +16,7 @@ from controlplane.api.schema import PAGE, body_of_shape, described, page_of
 from controlplane.api.shapes.people import ClientTokenIn, ClientTokenMadeOut, ClientTokenOut
 from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.catalog.token_rights import (
+    client_token_allow,
     client_token_issue,
     client_token_of,
     client_token_usable,
@@ -28,7 +29,13 @@ from xdscore.selectors import EnvironmentChoice
 class ClientTokenListView(ApiView):
     """The tokens of data planes one may administer."""
 
-    needs = {"GET": Needs.ANYBODY, "POST": Needs.ANYBODY}
+    needs = {"GET": Needs.ANYBODY, "POST": Needs.CHECK}
+    tells_secret = frozenset({"POST"})
+
+    def check(self, request: Request, **_kwargs: object) -> None:
+        """Raises Forbidden for an environment one does not administer, and what reading the body raises."""
+        self.wanted = values_of(document_of(request), ClientTokenIn)
+        client_token_allow(principal_of(request), self.wanted["environment"] or "")
 
     @extend_schema(
         operation_id="client_token_list",
@@ -47,16 +54,18 @@ class ClientTokenListView(ApiView):
         summary="Make a token for data planes; it is shown once",
         description=(
             "Needs the role admin in the environment, or in all of them for a token without one. The token has the "
-            "outer form of a JWT, so that gRPC clients can send it (`call_creds` of type `jwt_token_file`)."
+            "outer form of a JWT, so that gRPC clients can send it (`call_creds` of type `jwt_token_file`). Made with "
+            "a token of the API that ends, it ends no later. It stays when its maker is revoked or turned off: data "
+            "planes have it."
         ),
         request=body_of_shape(ClientTokenIn),
-        responses=described(201, ClientTokenMadeOut, 400, 401, 403, 413, 415, 422, 503),
+        responses=described(201, ClientTokenMadeOut, 400, 401, 403, 409, 413, 415, 422, 503),
     )
     def post(self, request: Request) -> HttpResponse:
         """Make one."""
         Query(request, ()).done()
         principal = principal_of(request)
-        values = values_of(document_of(request), ClientTokenIn)
+        values = self.wanted
         token, plaintext = client_token_issue(
             subject=values["subject"],
             environment=values["environment"] or "",
@@ -65,8 +74,7 @@ class ClientTokenListView(ApiView):
             request_id=request_id(),
         )
         body = {**_token_json(token, environment_choices()), "token": plaintext}
-        location = path_to("client-tokens", str(token.pk))
-        return json_answer(body, status=201, headers={"Location": location, "Cache-Control": "no-store"})
+        return json_answer(body, status=201, headers={"Location": path_to("client-tokens", str(token.pk))})
 
 
 class ClientTokenView(ApiView):
@@ -96,6 +104,7 @@ def _token_json(token: ClientToken, choices: tuple[EnvironmentChoice, ...]) -> d
         "hint": token.hint,
         "usable": client_token_usable(token, choices),
         "created_by": token.created_by,
+        "created_by_id": token.creator or None,
         "created_at": moment(token.created_at),
         "expires_at": moment_or_none(token.expires_at),
         "revoked_at": moment_or_none(token.revoked_at),

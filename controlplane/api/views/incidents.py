@@ -91,7 +91,11 @@ class IncidentView(ApiView):
 class IncidentQuarantineView(ApiView):
     """Take the refused revision out of service."""
 
-    needs = {"POST": Needs.ANYBODY}
+    needs = {"POST": Needs.CHECK}
+
+    def check(self, request: Request, incident_id: str) -> None:
+        """Raises NotFound for who may not see it, Forbidden for who may not act on it."""
+        _operated(request, incident_id)
 
     @extend_schema(
         operation_id="incident_quarantine",
@@ -105,7 +109,6 @@ class IncidentQuarantineView(ApiView):
         query = Query(request, ("accept_loss",))
         consent = query.consent()
         query.done()
-        _operated(request, incident_id)
         reason = values_of(document_of(request), ReasonIn)["reason"]
         made = incident_quarantine(
             public_id=incident_id,
@@ -120,7 +123,11 @@ class IncidentQuarantineView(ApiView):
 class IncidentReleaseView(ApiView):
     """Serve the refused revision again."""
 
-    needs = {"POST": Needs.ANYBODY}
+    needs = {"POST": Needs.CHECK}
+
+    def check(self, request: Request, incident_id: str) -> None:
+        """Raises NotFound for who may not see it, Forbidden for who may not act on it."""
+        _operated(request, incident_id)
 
     @extend_schema(
         operation_id="incident_release",
@@ -131,7 +138,6 @@ class IncidentReleaseView(ApiView):
     def post(self, request: Request, incident_id: str) -> HttpResponse:
         """Release it."""
         Query(request, ()).done()
-        _operated(request, incident_id)
         reason = values_of(document_of(request), ReasonIn)["reason"]
         made = incident_release(
             public_id=incident_id, reason=reason, actor=principal_of(request), request_id=request_id()

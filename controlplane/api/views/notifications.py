@@ -10,6 +10,7 @@ from controlplane.accounts.principal import Role
 from controlplane.api.answers import empty_answer, json_answer, moment, moment_or_none
 from controlplane.api.bodies import document_of, values_of
 from controlplane.api.pages import CURSOR_PARAMETERS, DEFAULT_ITEMS, MAX_ITEMS, cursor_page
+from controlplane.api.paths import path_to
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
 from controlplane.api.schema import CURSOR, body_of_shape, described, page_of
@@ -73,6 +74,7 @@ class ChannelListView(ApiView):
     """Where notifications go."""
 
     needs = {"GET": Role.ADMIN, "POST": Role.ADMIN}
+    tells_secret = frozenset({"POST"})
 
     @extend_schema(
         operation_id="channel_list",
@@ -102,7 +104,8 @@ class ChannelListView(ApiView):
             tuple(values.get("kinds", ())),
         )
         made, secret = channel_create(wanted=wanted, actor=principal_of(request), request_id=request_id())
-        return json_answer({**_channel_json(channel_get(public_id=made.public_id)), "secret": secret}, status=201)
+        body = {**_channel_json(channel_get(public_id=made.public_id)), "secret": secret}
+        return json_answer(body, status=201, headers={"Location": path_to("channels", str(made.public_id))})
 
 
 class ChannelView(ApiView):

@@ -309,6 +309,7 @@ def _revision_json(row: Revision) -> dict[str, object]:
         "deleted": row.blob_id is None,
         "change": str(row.change.public_id),
         "author": row.change.author,
+        "author_id": row.change.principal or None,
         "message": row.change.message,
         "created_at": moment(row.at),
         "findings": [finding_json(each) for each in findings],

@@ -6,7 +6,9 @@ from rest_framework.request import Request
 
 from controlplane.accounts.models import ApiToken
 from controlplane.accounts.principal import Role, Scope
+from controlplane.accounts.selectors import id_of_user
 from controlplane.accounts.services import api_token_revoke
+from controlplane.accounts.token_rules import TokenKind
 from controlplane.api.answers import empty_answer, json_answer, moment, moment_or_none
 from controlplane.api.bodies import document_of, values_of
 from controlplane.api.pages import plain_page
@@ -16,13 +18,19 @@ from controlplane.api.requests import request_id
 from controlplane.api.schema import PAGE, body_of_shape, described, page_of
 from controlplane.api.shapes.people import TokenIn, TokenMadeOut, TokenOut
 from controlplane.api.views.base import ApiView, Needs, principal_of
-from controlplane.catalog.token_rights import api_token_issue, api_token_of, api_tokens_of
+from controlplane.catalog.token_rights import api_token_allow, api_token_issue, api_token_of, api_tokens_of
 
 
 class TokenListView(ApiView):
     """The tokens one may administer."""
 
-    needs = {"GET": Needs.ANYBODY, "POST": Needs.ANYBODY}
+    needs = {"GET": Needs.ANYBODY, "POST": Needs.CHECK}
+    tells_secret = frozenset({"POST"})
+
+    def check(self, request: Request, **_kwargs: object) -> None:
+        """Raises Forbidden for a scope that one does not administer, and what reading the body raises."""
+        self.wanted = values_of(document_of(request), TokenIn)
+        api_token_allow(principal_of(request), [scope["environment"] for scope in self.wanted["scopes"]])
 
     @extend_schema(
         operation_id="token_list",
@@ -38,27 +46,31 @@ class TokenListView(ApiView):
     @extend_schema(
         operation_id="token_create",
         summary="Make a token; it is shown once",
-        description="Needs the role admin for every scope that the token is given.",
+        description=(
+            "Needs the role admin for every scope that the token is given. A token never outlives the one it is made "
+            "with: it ends no later, and is revoked together with it. One that is made with a person's token is that "
+            "person's. Names are unique among the tokens of a person, and among those of services for the same "
+            "environments, as long as they are not revoked."
+        ),
         request=body_of_shape(TokenIn),
-        responses=described(201, TokenMadeOut, 400, 401, 403, 413, 415, 422, 503),
+        responses=described(201, TokenMadeOut, 400, 401, 403, 409, 413, 415, 422, 503),
     )
     def post(self, request: Request) -> HttpResponse:
         """Make one."""
         Query(request, ()).done()
         principal = principal_of(request)
-        values = values_of(document_of(request), TokenIn)
+        values = self.wanted
         scopes = tuple(Scope(Role(scope["role"]), scope["environment"]) for scope in values["scopes"])
         token, plaintext = api_token_issue(
             name=values["name"],
             scopes=scopes,
             actor=principal,
+            kind=TokenKind(values["kind"]) if "kind" in values else None,
             expires_at=values["expires_at"],
             request_id=request_id(),
         )
         body = {**_token_json(token), "token": plaintext}
-        return json_answer(
-            body, status=201, headers={"Location": path_to("tokens", str(token.pk)), "Cache-Control": "no-store"}
-        )
+        return json_answer(body, status=201, headers={"Location": path_to("tokens", str(token.pk))})
 
 
 class TokenView(ApiView):
@@ -68,7 +80,7 @@ class TokenView(ApiView):
 
     @extend_schema(
         operation_id="token_revoke",
-        summary="End a token now",
+        summary="End a token now, and every token that was made with it",
         responses=described(204, None, 401, 404, 422, 503),
     )
     def delete(self, request: Request, token_id: int) -> HttpResponse:
@@ -85,7 +97,12 @@ def _token_json(token: ApiToken) -> dict[str, object]:
         "id": token.pk,
         "name": token.name,
         "prefix": token.prefix,
+        "kind": token.kind,
+        "owner": token.owner.get_username() if token.owner is not None else None,
+        "owner_id": str(id_of_user(token.owner)) if token.owner is not None else None,
         "scopes": token.scopes,
+        "created_by": token.created_by or None,
+        "created_by_id": token.creator or None,
         "created_at": moment(token.created_at),
         "expires_at": moment_or_none(token.expires_at),
         "revoked_at": moment_or_none(token.revoked_at),

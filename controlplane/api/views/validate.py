@@ -23,7 +23,7 @@ from xdscore.schema.text import Document
 class ValidateView(ApiView):
     """Findings, no state."""
 
-    needs = {"POST": Needs.ANYBODY}
+    needs = {"POST": Needs.KNOWN}
 
     @extend_schema(
         operation_id="validate",

@@ -21,7 +21,11 @@ from xdscore.said import Said, SaidSource, SaidState, Word
 class ClientWordView(ApiView):
     """A client's own word."""
 
-    needs = {"GET": Needs.ANYBODY, "POST": Needs.ANYBODY}
+    needs = {"GET": Needs.ANYBODY, "POST": Needs.CHECK}
+
+    def check(self, request: Request, client_id: str) -> None:
+        """Raises NotFound for who may not see the client, Forbidden for who may not report what it says."""
+        require(principal_of(request), Role.REPORTER, client_visible(request, client_id).environment)
 
     @extend_schema(
         operation_id="client_said",
@@ -48,7 +52,6 @@ class ClientWordView(ApiView):
         """Compare it, and remember where they differ."""
         Query(request, ()).done()
         client = client_visible(request, client_id)
-        require(principal_of(request), Role.REPORTER, client.environment)
         document = document_of(request)
         bulk_within_limit(document, "names", "said_names")
         values = values_of(document, WordIn)

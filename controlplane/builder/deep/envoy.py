@@ -1,15 +1,21 @@
-"""One run of `envoy --mode validate`, locked in: what it reads was written by people who may not run code here.
+"""One run of `envoy --mode validate` behind walls: what it reads was written by people who may not run code here.
 
-It gets a directory of its own that holds the configuration and nothing else, no environment, no input, limits on
-memory, processor time, files and their size, a bound on its time; and, where this process may choose, the user nobody.
-What Envoy would run or open is never shown to it in the first place (`assembled`).
+Reading a configuration is running it, by design of Envoy: Lua code runs while it validates. So the kernel keeps each
+run apart, by namespaces that bubblewrap makes: no network, no process but its own, no file but the system's libraries,
+Envoy and the configuration, nothing that can be written, no environment, no privilege that could be had again; with
+limits on memory, processor time, processes, open files and output, and a bound on its time; where this process may
+choose, as the user nobody. Where a machine cannot do that, nobody is asked (`envoy_ready` says why).
+
+What Envoy would run or open is not shown to it in the first place (`assembled`); these walls are for what nobody knows
+of yet.
 """
 
 import os
+import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -17,22 +23,33 @@ from typing import IO, Any, Final
 
 from controlplane.builder.stages.inspect import ACCEPTED, Answer, Verdict
 
-_NOBODY: Final = 65534
+_NOBODY: Final = "65534"
 # tcmalloc reserves whole gibibytes of addresses before it uses any (measured: 1 GiB is too little, 4 GiB is enough for
 # 10,000 clusters).
-_ADDRESS_SPACE_KIB: Final = 4 * 1024 * 1024
-_OUTPUT_BLOCKS: Final = 2_048  # of 512 bytes
+_ADDRESS_SPACE_BYTES: Final = 4 * 1024**3
+_OUTPUT_BYTES: Final = 1024**2
 _OPEN_FILES: Final = 256
+# Envoy starts some ten threads (measured: 1.40, `--concurrency 1`); each counts.
+_THREADS: Final = 64
 _READ_BYTES: Final = 64 * 1024
 _CPU_S: Final = 30
-# In a shell, since what is set between fork and exec in this process would run beside its threads' locks.
-_LIMITS: Final = (
-    f"ulimit -c 0 && ulimit -v {_ADDRESS_SPACE_KIB} && ulimit -t {_CPU_S} && ulimit -f {_OUTPUT_BLOCKS} "
-    f'&& ulimit -n {_OPEN_FILES} && exec "$@"'
-)
 _SAYS: Final = "error initializing configuration"
-_CONFIGURATION: Final = "config.pb"
+_WALLS_SAY: Final = "bwrap: "
+_CONFIGURATION: Final = "/config.pb"
+_VALIDATE: Final = ("--mode", "validate", "-c", _CONFIGURATION, "-l", "error", "--concurrency", "1")
 _MAX_TEXT: Final = 500
+
+
+class NoEnvoyError(Exception):
+    """Nobody can be asked; the text ends a sentence that begins with "because"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Envoy:
+    """An Envoy that can be asked behind walls. `version` tells it from others, in its own words."""
+
+    binary: Path
+    version: str
 
 
 def envoy_binary(configured: Path | None) -> Path | None:
@@ -46,27 +63,42 @@ def envoy_binary(configured: Path | None) -> Path | None:
     return found if found.is_file() else None
 
 
-def envoy_version(binary: Path, timeout_s: float) -> str:
-    """What tells this Envoy from others, in its own words; empty when it does not say. Asked once per file."""
+def envoy_ready(configured: Path | None, timeout_s: float) -> Envoy:
+    """The Envoy to ask, once it has said behind its walls which one it is. Asked once per file.
+
+    Raises NoEnvoyError where none is installed, or this machine cannot keep it apart.
+    """
+    binary = envoy_binary(configured)
+    if binary is None:
+        raise NoEnvoyError("no Envoy is installed beside the worker")
     status = binary.stat()
-    return _version(binary, status.st_mtime_ns, status.st_size, timeout_s)
+    return Envoy(binary, _version(binary, status.st_mtime_ns, status.st_size, timeout_s))
 
 
 @lru_cache(maxsize=8)
 def _version(binary: Path, _modified: int, _size: int, timeout_s: float) -> str:
     with tempfile.TemporaryFile() as output:
         try:
-            _run(binary, ["--version"], Path("/"), output, timeout_s=timeout_s)
-        except (OSError, subprocess.TimeoutExpired):
-            return ""
-        return _text(output).partition("version:")[2].strip()[:100]
+            _run(binary, ("--version",), b"", output, timeout_s=timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise NoEnvoyError(_too_late(timeout_s)) from error
+        except OSError as error:
+            raise NoEnvoyError(f"it cannot be started: {error.strerror}") from error
+        text = _text(output)
+    version = text.partition("version:")[2].strip()[:100]
+    if not version:
+        if not text.startswith(_WALLS_SAY):
+            raise NoEnvoyError("it does not tell its version")
+        said = " ".join(text.split())[:_MAX_TEXT]
+        raise NoEnvoyError(f"this machine cannot keep it apart from everything else: {said}")
+    return version
 
 
 class EnvoyJudge:
     """Asks one Envoy, within a time for all questions together."""
 
-    def __init__(self, binary: Path, *, budget_s: float, clock: Callable[[], float]) -> None:
-        self._binary = binary
+    def __init__(self, envoy: Envoy, *, budget_s: float, clock: Callable[[], float]) -> None:
+        self._envoy = envoy
         self._budget_s = budget_s
         self._clock = clock
         self._ends = clock() + budget_s
@@ -75,24 +107,21 @@ class EnvoyJudge:
         """Envoy's word on a serialised bootstrap."""
         left_s = self._ends - self._clock()
         if left_s <= 0:
-            return self._too_late()
-        with tempfile.TemporaryDirectory(prefix="parley-deep-") as name, tempfile.TemporaryFile() as output:
-            directory = Path(name)
-            file = directory / _CONFIGURATION
-            file.write_bytes(configuration)
-            file.chmod(0o444)
-            directory.chmod(0o711)
-            arguments = ["--mode", "validate", "-c", _CONFIGURATION, "-l", "error", "--concurrency", "1"]
+            return Answer(Verdict.UNDECIDED, _too_late(self._budget_s))
+        with tempfile.TemporaryFile() as output:
             try:
-                status = _run(self._binary, arguments, directory, output, timeout_s=left_s)
+                status = _run(self._envoy.binary, _VALIDATE, configuration, output, timeout_s=left_s)
             except subprocess.TimeoutExpired:
-                return self._too_late()
+                return Answer(Verdict.UNDECIDED, _too_late(self._budget_s))
+            except NoEnvoyError as error:
+                return Answer(Verdict.UNDECIDED, str(error))
             except OSError as error:
                 return Answer(Verdict.UNDECIDED, f"it cannot be started: {error.strerror}")
             return answer_of(status, _text(output))
 
-    def _too_late(self) -> Answer:
-        return Answer(Verdict.UNDECIDED, f"the time for it, {self._budget_s:g} s, was over")
+
+def _too_late(budget_s: float) -> str:
+    return f"the time for it, {budget_s:g} s, was over"
 
 
 def answer_of(status: int, output: str) -> Answer:
@@ -101,41 +130,62 @@ def answer_of(status: int, output: str) -> Answer:
         return ACCEPTED
     _, says, complaint = output.partition(_SAYS)
     if status > 0 and says:
-        # "… 'config.pb': the complaint", perhaps with the message it is about, over several lines.
+        # "… '/config.pb': the complaint", perhaps with the message it is about, over several lines.
         text = " ".join(complaint.partition(": ")[2].split())
         return Answer(Verdict.REFUSED, text[:_MAX_TEXT] or "it does not say why")
     how = f"by signal {-status}" if status < 0 else f"with status {status}"
     return Answer(Verdict.UNDECIDED, f"it ended {how}")
 
 
-def _run(binary: Path, arguments: list[str], directory: Path, output: IO[bytes], *, timeout_s: float) -> int:
-    """The exit status; killed when its time is over. Raises OSError and subprocess.TimeoutExpired."""
-    handle = os.open(binary, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        # By its open file: nobody may not be allowed to walk to where it is installed.
-        program = f"/proc/self/fd/{handle}" if sys.platform == "linux" else str(binary)
+def _run(binary: Path, arguments: tuple[str, ...], configuration: bytes, output: IO[bytes], *, timeout_s: float) -> int:
+    """The exit status; what was started is killed when its time is over.
+
+    Raises NoEnvoyError, OSError and subprocess.TimeoutExpired.
+    """
+    with binary.open("rb") as program, tempfile.TemporaryFile() as told:
+        told.write(configuration)
+        told.seek(0)
         done = subprocess.run(  # noqa: S603 - fixed words, and a program that the operator of Parley chose
-            ["/bin/sh", "-c", _LIMITS, "sh", program, *arguments],
-            cwd=directory,
+            [*_walls(program.fileno(), told.fileno()), *arguments],
+            cwd="/",
             env={},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            pass_fds=(handle,),
+            pass_fds=(program.fileno(), told.fileno()),
             start_new_session=True,
             timeout=timeout_s,
             check=False,
             **_as_nobody(),
         )
-    finally:
-        os.close(handle)
     return done.returncode
+
+
+def _walls(program: int, configuration: int) -> tuple[str, ...]:
+    """The command that runs the program (an open file, as is its configuration) behind its walls. Raises NoEnvoyError.
+
+    The program is named by its open file: nobody may not be allowed to walk to where it is installed.
+    """
+    bubblewrap, limiter = shutil.which("bwrap"), shutil.which("prlimit")
+    if bubblewrap is None or limiter is None:
+        raise NoEnvoyError("bubblewrap, which keeps it apart from everything else, is not installed beside the worker")
+    return (
+        # --unshare-all leaves the user namespace out where it cannot be made; without one this must fail.
+        *(bubblewrap, "--unshare-all", "--unshare-user", "--uid", _NOBODY, "--gid", _NOBODY, "--cap-drop", "ALL"),
+        *("--die-with-parent", "--new-session", "--clearenv"),
+        *("--ro-bind-try", "/lib", "/lib", "--ro-bind-try", "/lib64", "/lib64", "--ro-bind", "/usr/lib", "/usr/lib"),
+        *("--ro-bind-try", "/usr/lib64", "/usr/lib64", "--ro-bind", limiter, "/prlimit"),
+        *("--ro-bind", f"/proc/self/fd/{program}", "/envoy", "--ro-bind-data", str(configuration), _CONFIGURATION),
+        *("--remount-ro", "/", "--chdir", "/", "--"),
+        *("/prlimit", f"--as={_ADDRESS_SPACE_BYTES}", f"--cpu={_CPU_S}", f"--nproc={_THREADS}"),
+        *(f"--nofile={_OPEN_FILES}", f"--fsize={_OUTPUT_BYTES}", "--core=0", "--", "/envoy"),
+    )
 
 
 def _as_nobody() -> Mapping[str, Any]:
     if os.geteuid() != 0:
         return {}
-    return {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
+    return {"user": int(_NOBODY), "group": int(_NOBODY), "extra_groups": []}
 
 
 def _text(output: IO[bytes]) -> str:

@@ -8,12 +8,11 @@ later build without Envoy, or without time, does not serve what was refused; wha
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from django.conf import settings
 
 from controlplane.builder.deep.assembled import SECRET, SHOWN, Shown, bootstrap, shown
-from controlplane.builder.deep.envoy import EnvoyJudge, envoy_binary, envoy_version
+from controlplane.builder.deep.envoy import EnvoyJudge, NoEnvoyError, envoy_ready
 from controlplane.builder.deep.refusals import Inspection, Refusal, refusals_kept
 from controlplane.builder.stages.fallback import Resolution, resolve
 from controlplane.builder.stages.inspect import Answer, Search, Verdict, find_refused
@@ -38,8 +37,7 @@ def inspect(
     clock: Callable[[], float] = time.monotonic,
 ) -> Inspection:
     """Let Envoy judge what `resolution` would serve and neither a client nor it (`accepted`) has taken before."""
-    binary = envoy_binary(settings.PARLEY.envoy_binary)
-    asking = _Asking(environment_id, heads, accepted, binary, clock)
+    asking = _Asking(environment_id, heads, accepted, clock)
     for _ in range(_MAX_ROUNDS):
         resolution = resolve(heads, asking.refused)
         suspects = asking.suspects(resolution)
@@ -59,7 +57,6 @@ class _Asking:
         environment_id: int,
         heads: Heads,
         accepted: frozenset[bytes],
-        binary: Path | None,
         clock: Callable[[], float],
     ) -> None:
         limits = settings.PARLEY.limits
@@ -67,8 +64,14 @@ class _Asking:
         self._heads = heads
         self._accepted = set(accepted)
         budget_s = limits.deep_validation_ms / 1000
-        self._judge = EnvoyJudge(binary, budget_s=budget_s, clock=clock) if binary else None
-        self._envoy = envoy_version(binary, budget_s) if binary else ""
+        self._judge: EnvoyJudge | None = None
+        self._envoy = self._nobody = ""
+        try:
+            envoy = envoy_ready(settings.PARLEY.envoy_binary, budget_s)
+        except NoEnvoyError as error:
+            self._nobody = str(error)
+        else:
+            self._judge, self._envoy = EnvoyJudge(envoy, budget_s=budget_s, clock=clock), envoy.version
         kept = refusals_kept(environment_id=environment_id, envoy=self._envoy)
         self._shown: dict[EntryKey, Shown] = {}
         self._not_shown: dict[EntryKey, str] = {}
@@ -102,7 +105,7 @@ class _Asking:
     def ask(self, suspects: Sequence[EntryKey], resolution: Resolution) -> None:
         """Search these for what Envoy refuses."""
         if self._judge is None:
-            self._left_out, self.undecided = len(suspects), "no Envoy is installed beside the worker"
+            self._left_out, self.undecided = len(suspects), self._nobody
             return
         chosen = suspects[-self._limit :]
         self._read(chosen)

@@ -86,7 +86,7 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
         edited = planned.outcomes
         _write(environment, change, planned, owner)
         audit_record(
-            actor=actor.name,
+            actor=actor,
             verb="change.saved",
             subject=str(change.public_id),
             environment=environment_key,

@@ -81,16 +81,17 @@ def environment_update(
         raise Conflict(
             f"Somebody else changed environment '{key}' at the same moment. Read it again. Nothing was changed."
         )
-    columns = _columns(policy)
-    if all(getattr(environment, column) == value for column, value in columns.items()):
+    # What holds, and not what is stored: a kind of content that is newer than the row is refused in both.
+    columns, held = _columns(policy), _columns(current)
+    changed = {column: value for column, value in columns.items() if held[column] != value}
+    if not changed:
         return ChangeMade(key, "", environment.generation)
     loss = _loss(_prospect(key, current, policy), consent, dry_run=dry_run)
     hold_told(environment=key, before=environment.hold_reason, after=policy.hold, actor=actor)
-    changed = {column: value for column, value in columns.items() if getattr(environment, column) != value}
-    was = {column: getattr(environment, column) for column in changed}
-    for column, value in columns.items():
+    was = {column: held[column] for column in changed}
+    for column, value in changed.items():
         setattr(environment, column, value)
-    environment.save(update_fields=list(columns))
+    environment.save(update_fields=list(changed))
     return _policy_change(
         environment,
         "environment.updated",
@@ -124,7 +125,7 @@ def environment_delete(
         environment.delete()
     environment_forget(environment=key, actor=actor, request_id=request_id)
     audit_record(
-        actor=actor.name,
+        actor=actor,
         verb="environment.deleted",
         subject=key,
         environment=key,
@@ -209,7 +210,7 @@ def _policy_change(  # noqa: PLR0913 - what becomes of one change
         loss=loss,
     )
     audit_record(
-        actor=actor.name,
+        actor=actor,
         verb=verb,
         subject=environment.key,
         environment=environment.key,

@@ -20,7 +20,7 @@ def lineage_renew(*, environment: Environment, actor: Principal, reason: str) ->
     environment.generation += 1
     environment.save(update_fields=["lineage", "generation"])
     audit_record(
-        actor=actor.name,
+        actor=actor,
         verb="environment.lineage_renewed",
         subject=environment.key,
         environment=environment.key,

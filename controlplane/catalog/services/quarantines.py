@@ -1,6 +1,6 @@
 """Takes one revision out of service, puts it back, and records which revisions clients have proven (resolutions D1)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
 from django.db import models, transaction
@@ -79,7 +79,7 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
         loss=loss,
     )
     audit_record(
-        actor=actor.name,
+        actor=actor,
         verb="quarantine.opened",
         subject=f"{word}/{name}",
         environment=environment_key,
@@ -108,13 +108,26 @@ def _prospect(quarantine: Quarantine, row: Revision, environment: Environment) -
 
 @transaction.atomic(durable=True)
 def quarantine_refused(
-    *, environment_key: str, word: str, name: str, revision: int, refused_by: Mapping[str, Iterable[str]]
+    *,
+    environment_key: str,
+    word: str,
+    name: str,
+    revision: int,
+    refused_by: Mapping[str, Iterable[str]],
+    joining: Collection[str],
 ) -> bool:
-    """More clients refuse a revision in quarantine; whether that says anything new. Raises NotFound."""
+    """More clients refuse a revision in quarantine; whether that says anything new. Raises NotFound.
+
+    `joining`: so many refuse it of these kinds that it may be withheld from them too. Of others, whose kind is what a
+    client says of itself, nobody is taken at their word (N4).
+    """
     environment = environment_lock(key=environment_key)
     row = _revision(environment_key, word, name, revision)
     quarantine = Quarantine.objects.filter(revision=row, released_at=None).first()
-    return quarantine is not None and _add_refusers(quarantine, row, environment, refused_by)
+    if quarantine is None:
+        return False
+    known = {kind: marks for kind, marks in refused_by.items() if kind in joining or kind in quarantine.refused_by}
+    return _add_refusers(quarantine, row, environment, known)
 
 
 def _add_refusers(
@@ -137,8 +150,9 @@ def _add_refusers(
 def quarantine_probed(*, environment_key: str, word: str, name: str, version: str, kind: str, mark: str) -> bool:
     """A client that was let try a content in quarantine acknowledged it; whether that says anything new.
 
-    Where every kind that refused it has taken it since, the quarantine ends. Raises NotFound for an unknown
-    environment.
+    Its kind gets the content again, and where every kind that refused it has taken it since, the quarantine ends.
+    `mark` is that of its verified identity; an identity that refused it says nothing by taking it. Raises NotFound for
+    an unknown environment.
     """
     environment = environment_lock(key=environment_key)
     quarantine = (
@@ -216,7 +230,7 @@ def _release(
         request_id=request_id,
     )
     audit_record(
-        actor=actor.name,
+        actor=actor,
         verb="quarantine.released",
         subject=f"{word}/{name}",
         environment=environment.key,

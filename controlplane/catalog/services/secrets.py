@@ -14,7 +14,7 @@ _SHOWN = 1_000
 def secrets_read_record(*, environment_key: str, names: Sequence[str], actor: Principal, request_id: str = "") -> None:
     """Somebody was shown these secrets, without their values."""
     audit_record(
-        actor=actor.name,
+        actor=actor,
         verb="secret.read",
         subject=names[0] if len(names) == 1 else f"{len(names)} secrets",
         environment=environment_key,

@@ -55,6 +55,7 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
         generation=environment.generation,
         kind=kind.value,
         author=actor.name,
+        principal=str(actor.id),
         message=undoes.message if undoes is not None else message,
         owner=owner,
         back_to=back_to,
@@ -65,7 +66,7 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
     )
     if undoes is not None:
         audit_record(
-            actor=actor.name,
+            actor=actor,
             verb="change.undone",
             subject=undoes.change,
             environment=environment.key,

@@ -6,7 +6,7 @@ everything else by the digest, in a worker.
 
 from controlplane.clients.services.inbox import nacks_mark_digested, probes_drop, proofs_drop
 from controlplane.clients.services.reporting import report_keep
-from controlplane.clients.services.upkeep import SILENT_S, facts_prune, streams_reap
+from controlplane.clients.services.upkeep import SILENT_S, facts_prune, nacks_shed, streams_reap
 from controlplane.clients.services.writing import facts_write
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "facts_prune",
     "facts_write",
     "nacks_mark_digested",
+    "nacks_shed",
     "probes_drop",
     "proofs_drop",
     "report_keep",

@@ -6,11 +6,13 @@ from typing import Final
 from django.db import transaction
 from django.db.models import Q
 
+from controlplane.catalog.contents import secrets_held
 from controlplane.clients.clock import database_now
 from controlplane.clients.comparing import Comparison, Difference
 from controlplane.clients.foreign_text import nack_text, one_line
 from controlplane.clients.models import VERSION_CHARS, Client, Report, SaidDifference
 from controlplane.errors import NotFound
+from xdscore.redaction import NO_SECRETS, Secrets
 from xdscore.resource_types import by_word
 from xdscore.said import SaidSource
 from xdscore.snapshot import EntryKey
@@ -48,9 +50,11 @@ def report_keep(*, client: str, source: SaidSource, by: str, comparison: Compari
     open_ones = {key for key in since if key in comparison.unsure or key[0] not in comparison.types}
     there.exclude(_any_of(open_ones)).delete()
     room = max(MAX_DIFFERENCES - len(open_ones), 0)
+    speaking = {(each.type, each.name) for each in comparison.differences[:room] if each.said and each.said.error}
+    secrets = secrets_held(environment_key=row.environment.key, keys=speaking)
     SaidDifference.objects.bulk_create(
         SaidDifference(
-            client=row, since=since.get((each.type, each.name), now), seen_at=now, **_columns(each, revisions)
+            client=row, since=since.get((each.type, each.name), now), seen_at=now, **_columns(each, revisions, secrets)
         )
         for each in comparison.differences[:room]
     )
@@ -65,11 +69,15 @@ def _any_of(keys: set[EntryKey]) -> Q:
     return found
 
 
-def _columns(difference: Difference, revisions: Revisions) -> dict[str, object]:
+def _columns(
+    difference: Difference, revisions: Revisions, secrets: Mapping[EntryKey, Secrets | None]
+) -> dict[str, object]:
     key, said, believed = (difference.type, difference.name), difference.said, difference.believed
     version = said.version if said is not None else ""
     secret = by_word[difference.type].secret
-    error = nack_text(said.error, secret=secret, max_bytes=_MAX_ERROR_BYTES) if said is not None else ""
+    words = said.error if said is not None else ""
+    held = secrets.get(key, NO_SECRETS)
+    error = nack_text(words, secret=secret, held=held, max_bytes=_MAX_ERROR_BYTES, names=(difference.name,))
     return {
         "type": difference.type,
         "name": difference.name,

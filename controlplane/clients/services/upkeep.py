@@ -1,10 +1,13 @@
 """Keeps the facts true and bounded.
 
-Streams of dead processes are closed, what is old is forgotten (reliability (e), U15).
+Streams of dead processes are closed, what is old is forgotten (reliability (e), U15). Where there is more than an
+environment may have, whoever has most gives way: nobody's rows are pushed out by what somebody else makes.
 """
 
 from datetime import timedelta
+from typing import Any, NamedTuple
 
+import structlog
 from django.conf import settings
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
@@ -22,6 +25,7 @@ from controlplane.clients.models import (
     Stream,
     Subscription,
 )
+from xdscore.shares import fair_level
 
 # A replica writes every few seconds; one that was silent for so long is taken for dead.
 SILENT_S = 30
@@ -31,6 +35,10 @@ DIED = "its ADS process stopped reporting"
 FORGET_AFTER = timedelta(hours=24)
 # How many rows one call deletes of a table, so that no transaction is long.
 _BATCH = 2_000
+# How many batches of what is over a bound go at once: what comes in within a minute must be gone within one.
+_SHED_BATCHES = 20
+
+log = structlog.get_logger(__name__)
 
 
 def streams_reap() -> int:
@@ -53,6 +61,9 @@ def facts_prune() -> int:
         + _delete(Report.objects.filter(at__lt=retained))
         + _delete(SaidDifference.objects.filter(seen_at__lt=retained))
         + _delete(_crowded_nacks())
+        + _shed(_DIGESTED, settings.PARLEY.limits.nacks_per_environment)
+        + _shed(_ENDED, settings.PARLEY.limits.closed_streams_per_environment)
+        + _shed(_LEFT, settings.PARLEY.limits.clients_per_environment)
         + _delete(Stream.objects.filter(closed_at__lt=now - FORGET_AFTER))
         + _delete(_forgotten_clients(now - FORGET_AFTER))
         + _delete(_dead_replicas(now - FORGET_AFTER))
@@ -74,15 +85,10 @@ def _old_nacks(before: models.Expression | object) -> models.QuerySet[Nack]:
 
 
 def _crowded_nacks() -> models.QuerySet[Nack]:
-    """All but the newest of each client and type, and of each environment (reliability (e), N8)."""
-    limits = settings.PARLEY.limits
-    newest_first = models.F("id").desc()
-    return Nack.objects.annotate(
-        of_type=models.Window(RowNumber(), partition_by=["client_id", "type"], order_by=newest_first),
-        of_environment=models.Window(RowNumber(), partition_by=["client__environment_id"], order_by=newest_first),
-    ).filter(
-        Q(of_type__gt=limits.nacks_per_type) | Q(of_environment__gt=limits.nacks_per_environment),
-        digested_at__isnull=False,
+    """All but the newest of each client and type (reliability (e), N8)."""
+    of_type = models.Window(RowNumber(), partition_by=["client_id", "type"], order_by=models.F("id").desc())
+    return Nack.objects.annotate(of_type=of_type).filter(
+        of_type__gt=settings.PARLEY.limits.nacks_per_type, digested_at__isnull=False
     )
 
 
@@ -95,6 +101,76 @@ def _forgotten_clients(before: object) -> models.QuerySet[Client]:
 
 def _dead_replicas(before: object) -> models.QuerySet[Replica]:
     return Replica.objects.filter(seen_at__lt=before).exclude(Exists(Stream.objects.filter(replica=OuterRef("pk"))))
+
+
+class _Crowd(NamedTuple):
+    """Rows of an environment that have a bound, who is accountable for one, and which go first, the last ones."""
+
+    rows: models.QuerySet[Any]
+    environment: str
+    accountable: str
+    newest_first: models.OrderBy
+
+
+_DIGESTED = _Crowd(
+    Nack.objects.filter(digested_at__isnull=False), "client__environment", "accountable", models.F("id").desc()
+)
+_WAITING = _Crowd(
+    Nack.objects.filter(digested_at__isnull=True), "client__environment", "accountable", models.F("id").desc()
+)
+_ENDED = _Crowd(
+    Stream.objects.filter(closed_at__isnull=False),
+    "client__environment",
+    "client__accountable",
+    models.F("closed_at").desc(),
+)
+# Whoever is connected, or said something that nobody has digested yet, is no row too many.
+_LEFT = _Crowd(
+    Client.objects.exclude(
+        Exists(Stream.objects.filter(client=OuterRef("pk"), closed_at=None))
+        | Exists(Nack.objects.filter(client=OuterRef("pk"), digested_at=None))
+    ),
+    "environment",
+    "accountable",
+    models.F("last_seen").desc(),
+)
+
+
+def nacks_shed() -> int:
+    """Forget NACKs that wait beyond what an environment may have, of whoever sent most; how many. Called before each
+    look at what waits, so that a flood that outruns the digest is its sender's loss alone.
+    """
+    room = settings.PARLEY.limits.nacks_per_environment
+    shed = _shed(_WAITING, room)
+    if shed:
+        log.warning("nacks.shed", rows=shed, room=room)
+    return shed
+
+
+def _shed(crowd: _Crowd, room: int) -> int:
+    """Delete what is more than fits of each environment, of those who have most and of these the oldest."""
+    totals = crowd.rows.order_by().values_list(crowd.environment).annotate(held=models.Count("pk"))
+    return sum(_shed_of(crowd, environment, room) for environment, held in totals.filter(held__gt=room))
+
+
+def _shed_of(crowd: _Crowd, environment: int, room: int) -> int:
+    rows = crowd.rows.filter(**{crowd.environment: environment})
+    held = rows.order_by().values_list(crowd.accountable).annotate(held=models.Count("pk"))
+    level = fair_level((count for _, count in held), room)
+    newest_first = crowd.newest_first
+    ranked = rows.annotate(
+        of_one=models.Window(RowNumber(), partition_by=[crowd.accountable], order_by=newest_first),
+        of_all=models.Window(RowNumber(), order_by=newest_first),
+    )
+    # Where there are more who have some than there is room, nobody can keep even one by right.
+    beyond = ranked.filter(of_one__gt=level) if level else ranked.filter(of_all__gt=room)
+    shed = 0
+    for _ in range(_SHED_BATCHES):
+        batch = _delete(beyond)
+        shed += batch
+        if batch < _BATCH:
+            break
+    return shed
 
 
 def _delete(rows: models.QuerySet[models.Model]) -> int:

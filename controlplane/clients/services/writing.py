@@ -53,13 +53,13 @@ _REPLICA: Final = """
 _CLIENTS: Final = """
     INSERT INTO clients_client
         (id, environment_id, identity, node_id, node_cluster, family, user_agent, user_agent_version, first_seen,
-        last_seen)
-    SELECT {0}, environment.id, {1}, {2}, {3}, {4}, {5}, {6}, {7:moment}, {7:moment}
+        last_seen, accountable)
+    SELECT {0}, environment.id, {1}, {2}, {3}, {4}, {5}, {6}, {7:moment}, {7:moment}, {9}
     FROM {rows} JOIN catalog_environment AS environment ON environment.key = {8}
     WHERE true ORDER BY 1
     ON CONFLICT (id) DO UPDATE SET
         node_cluster = excluded.node_cluster, family = excluded.family, user_agent = excluded.user_agent,
-        user_agent_version = excluded.user_agent_version,
+        user_agent_version = excluded.user_agent_version, accountable = excluded.accountable,
         last_seen = CASE
             WHEN excluded.last_seen > clients_client.last_seen THEN excluded.last_seen ELSE clients_client.last_seen END
 """
@@ -102,8 +102,9 @@ _CLIENT_OF_END: Final = """
 _NACK: Final = """
     INSERT INTO clients_nack
         (client_id, stream, type, version, code, text, resources_id, suspects_id, kept_id, healing, evidence, repeats,
-        at)
-    SELECT client.id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s FROM clients_client AS client WHERE client.id = %s
+        at, accountable)
+    SELECT client.id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s
+    FROM clients_client AS client WHERE client.id = %s
 """
 # `at` moves on, so that a proof that comes while the same one is being digested is not deleted with it.
 _PROOFS: Final = """
@@ -203,6 +204,7 @@ def _write_streams(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
                 each.user_agent_version,
                 moments.ago(each.age_s),
                 each.environment,
+                each.accountable,
             )
             for each in batch.clients
         ],
@@ -258,6 +260,7 @@ def _write_answers(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
                 each.evidence.value,
                 each.repeats,
                 moments.ago(each.age_s),
+                each.accountable,
                 each.client,
             )
             for each in batch.nacks

@@ -11,7 +11,15 @@ from controlplane.catalog.selectors import RevisionOrigin, revision_origin
 from controlplane.clients.foreign_text import escape
 from controlplane.clients.selectors import NackView
 from controlplane.incidents.attribution import Blame, Confidence, Content, blame
-from controlplane.incidents.fingerprint import fingerprint, normalised_text, part_about
+from controlplane.incidents.fingerprint import (
+    ALGORITHM,
+    PROVEN_ALGORITHM,
+    fingerprint,
+    normalised_text,
+    part_about,
+    proven_fingerprint,
+)
+from controlplane.incidents.values import CROWDED
 from xdscore.client_kinds import ClientFamily
 from xdscore.evidence import Evidence
 from xdscore.resource_types import by_word
@@ -26,7 +34,7 @@ class Accusation:
     """What one NACK says against one resource, or (empty `name`) against nobody in particular.
 
     `current`: what was refused is still what the catalogue says. Revisions that the catalogue does not know have number
-    0.
+    0. `crowded`: it is not told apart from others.
     """
 
     environment: str
@@ -42,10 +50,18 @@ class Accusation:
     change: str
     author: str
     current: bool
+    crowded: bool = False
+
+    @property
+    def algorithm(self) -> str:
+        """By which algorithm its fingerprint is made."""
+        return PROVEN_ALGORITHM if self.confidence.proven else ALGORITHM
 
     @property
     def fingerprint(self) -> str:
         """Which incident this belongs to."""
+        if self.confidence.proven:
+            return proven_fingerprint(word=self.word, name=self.name, revision=self.revision)
         return fingerprint(word=self.word, name=self.name, family=self.family, normalised=self.normalised)
 
 
@@ -78,13 +94,17 @@ class Reader:
         return list(cases.values())
 
     def accusations(self, nack: NackView) -> tuple[Accusation, ...]:
-        """One for each resource this NACK blames, or a single one against nobody in particular."""
+        """One for each resource this NACK blames, or a single one against nobody in particular. Of those that are too
+        many to be told apart, one that names them all.
+        """
         found = self._blame(nack)
         if not found.guilty:
             return (self._unnamed(nack, found.confidence, found.suspects[:MAX_SUSPECTS]),)
         guilty = found.guilty[:MAX_GUILTY]
         names = frozenset(escape(name, keep="\n\t") for name, _ in guilty)
-        return tuple(self._named(nack, found.confidence, content, names) for content in guilty)
+        named = tuple(self._named(nack, found.confidence, content, names) for content in guilty)
+        beyond = found.guilty[MAX_GUILTY:][:MAX_SUSPECTS]
+        return (*named, self._crowded(nack, beyond)) if beyond else named
 
     def _named(self, nack: NackView, confidence: Confidence, content: Content, names: frozenset[str]) -> Accusation:
         origin = self._origin(nack, content)
@@ -92,6 +112,10 @@ class Reader:
         text = part_about(nack.text, escape(content[0], keep="\n\t"), names)
         current = origin is not None and origin.current
         return self._accusation(nack, confidence, content, (), origin, current=current, text=text)
+
+    def _crowded(self, nack: NackView, suspects: tuple[Content, ...]) -> Accusation:
+        accusation = self._unnamed(nack, Confidence.UNKNOWN, suspects)
+        return replace(accusation, normalised=CROWDED, crowded=True)
 
     def _unnamed(self, nack: NackView, confidence: Confidence, suspects: tuple[Content, ...]) -> Accusation:
         origins = [origin for content in suspects if (origin := self._origin(nack, content)) is not None]
@@ -113,7 +137,9 @@ class Reader:
     ) -> Accusation:
         name, version = content
         if text not in self._normalised:
-            self._normalised[text] = normalised_text(text)
+            said = normalised_text(text)
+            # Parley's own words, which a client may know, are not a client's.
+            self._normalised[text] = f"'{said}'" if said == CROWDED else said
         return Accusation(
             environment=nack.environment,
             word=nack.type,

@@ -10,7 +10,7 @@ from controlplane.catalog.values import ChangeMade
 from controlplane.errors import Conflict, NotFound
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import public_key
-from controlplane.incidents.services.judging import refused_by
+from controlplane.incidents.services.answering import refused_by
 from controlplane.incidents.values import TRANSITIONS, IncidentCause, IncidentState
 from controlplane.journal.services import audit_record
 
@@ -82,7 +82,7 @@ def incident_set_state(*, public_id: str, state: IncidentState, actor: Principal
     incident.resolved_epoch = incident.environment.epoch if state is IncidentState.RESOLVED else None
     incident.save(update_fields=["state", "assignee", "resolved_epoch"])
     audit_record(
-        actor=actor.name,
+        actor=actor,
         verb=f"incident.{state.value}",
         subject=str(incident.public_id),
         environment=incident.environment.key,

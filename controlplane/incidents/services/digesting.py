@@ -11,10 +11,11 @@ import structlog
 from controlplane.builder.claims import claim
 from controlplane.catalog.services import proofs_record, quarantine_probed
 from controlplane.clients.selectors import nacks_pending, probes_pending, proofs_pending
-from controlplane.clients.services import facts_prune, probes_drop, proofs_drop, streams_reap
+from controlplane.clients.services import facts_prune, nacks_shed, probes_drop, proofs_drop, streams_reap
 from controlplane.errors import NotFound
 from controlplane.incidents.services.judging import incidents_judge, incidents_resolve
 from controlplane.incidents.services.losing import losses_open
+from controlplane.incidents.services.pruning import incidents_prune
 from controlplane.incidents.services.recording import nacks_record
 
 log = structlog.get_logger(__name__)
@@ -32,6 +33,7 @@ def digest() -> int:
         if not claimed:
             return 0
         streams_reap()
+        nacks_shed()
         until = time.monotonic() + _AT_MOST_S
         taken = 0
         while (batch := _proofs_digest() + _probes_digest() + _nacks_digest()) > 0:
@@ -61,6 +63,8 @@ def _probes_digest() -> int:
     """Tell the catalogue who took what others refused: after proofs, so that it is known to be good at all."""
     probes = probes_pending(limit=_PROOFS)
     for probe in probes:
+        if not probe.verified:
+            continue  # an ADS process of the version before let it try
         content = probe.content
         try:
             quarantine_probed(
@@ -92,7 +96,7 @@ class _Pruning:
     def prune_when_due(self) -> None:
         if time.monotonic() >= self._due_at:
             self._due_at = time.monotonic() + _PRUNE_EVERY_S
-            pruned = facts_prune()
+            pruned = facts_prune() + incidents_prune()
             if pruned:
                 log.info("facts.pruned", rows=pruned)
 

@@ -3,7 +3,7 @@
 Their impact, the automatic quarantine where the policy asks for it, and their end.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import structlog
 from django.db import models, transaction
@@ -11,13 +11,14 @@ from django.db import models, transaction
 from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.choices import QuarantineCause, QuarantinePolicy
 from controlplane.catalog.guarding import OF_ITSELF
-from controlplane.catalog.selectors import change_get, environment_get, revision_list, revision_origin
+from controlplane.catalog.selectors import change_get, environment_get, is_quarantined, revision_list, revision_origin
 from controlplane.catalog.services import quarantine_open, quarantine_refused
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.clock import database_now
-from controlplane.clients.selectors import clients_asking, clients_sent, marks_by_kind
+from controlplane.clients.selectors import clients_asking, clients_sent
 from controlplane.errors import Conflict, NotFound
 from controlplane.incidents.models import Incident, IncidentClient
+from controlplane.incidents.services.answering import answers_to, kinds_refusing, refused_by
 from controlplane.incidents.services.losing import loss_over
 from controlplane.incidents.services.resolution import Resolution, resolution_record
 from controlplane.incidents.services.telling import incident_told
@@ -68,7 +69,7 @@ def _judge(incident: Incident) -> None:
     # rest (N4).
     served = {**clients_asking(environment_key=environment, word=incident.type, names=names), **sent}
     age_s = (now - incident.first_at).total_seconds()
-    verdict = judge(nacked=nacked, served=served, age_s=age_s)
+    verdict = judge(answers_to(incident, served=served, now=now))
     # What comes in within the first minute is the wave that people were just told of, and no news (U2: a change is
     # decided after a minute).
     escalating = len(nacked) >= max(_ESCALATES_FROM, _ESCALATES_TIMES * incident.told_nacked) and age_s >= _FIRST_WAVE_S
@@ -82,21 +83,16 @@ def _judge(incident: Incident) -> None:
             judged_at=now,
             verdict=verdict.outcome.value,
             verdict_reason=verdict.reason,
+            verdict_asks=verdict.asks,
             **told,
         )
         if escalating and incident.told_nacked:
             incident_told("incident.escalating", incident)
-    if verdict.outcome is Outcome.FAIL and _may_act(incident):
+    acts = verdict.outcome is Outcome.FAIL and _may_act(incident)
+    if acts and not _is_quarantined(incident):
         _quarantine(incident, f"automatic: {verdict.reason}")
-    elif more_refuse and incident.revision and incident.revision == incident.quarantined_revision:
-        # Who refuses it since belongs to those it is withheld from.
-        quarantine_refused(
-            environment_key=environment,
-            word=incident.type,
-            name=incident.name,
-            revision=incident.revision,
-            refused_by=refused_by(incident),
-        )
+    elif acts or (more_refuse and incident.revision and incident.revision == incident.quarantined_revision):
+        _refuse_more(incident)
 
 
 def _nacked(incident: Incident) -> dict[str, ClientKey]:
@@ -106,18 +102,6 @@ def _nacked(incident: Incident) -> dict[str, ClientKey]:
     }
 
 
-def refused_by(incident: Incident) -> Mapping[str, frozenset[str]]:
-    """By kind, the marks of the clients that refuse the revision, be it over another incident about it."""
-    same = IncidentClient.objects.filter(
-        incident__environment=incident.environment,
-        incident__type=incident.type,
-        incident__name=incident.name,
-        revision=incident.revision,
-    )
-    columns = ("client", "identity", "node_id")
-    return marks_by_kind({client: (identity, node_id) for client, identity, node_id in same.values_list(*columns)})
-
-
 def _names(incident: Incident) -> tuple[str, ...]:
     return (incident.name,) if incident.name else tuple(str(name) for name, _ in incident.suspects)
 
@@ -125,20 +109,47 @@ def _names(incident: Incident) -> tuple[str, ...]:
 def _may_act(incident: Incident) -> bool:
     """Whether the policy leaves it to clients.
 
-    Never for endpoints, for what an operator forced, or while nobody is named.
+    Never for endpoints, for what was released, or while nobody is named.
     """
     return (
         incident.environment.quarantine == QuarantinePolicy.AUTOMATIC.value
         and by_word[incident.type].automatic_quarantine
         and incident.revision not in (0, incident.quarantined_revision)
-        and not _is_forced(incident)
+        and not _is_released(incident)
     )
 
 
-def _is_forced(incident: Incident) -> bool:
-    """Whether an operator released this revision, be it over another incident about it (resolutions U21)."""
+def _is_released(incident: Incident) -> bool:
+    """Whether this revision was in quarantine and is not any more, be it over another incident about it: an operator
+    released it (resolutions U21), or a client that was let try it took it. Who says that it is of another kind, and
+    refuses in other words, does not bring it back.
+    """
     same = Incident.objects.filter(environment=incident.environment, type=incident.type, name=incident.name)
-    return same.filter(forced_revision=incident.revision).exists()
+    if same.filter(forced_revision=incident.revision).exists():
+        return True
+    return same.filter(quarantined_revision=incident.revision).exists() and not _is_quarantined(incident)
+
+
+def _is_quarantined(incident: Incident) -> bool:
+    return is_quarantined(
+        environment_key=incident.environment.key,
+        kind=by_word[incident.type],
+        name=incident.name,
+        number=incident.revision,
+    )
+
+
+def _refuse_more(incident: Incident) -> None:
+    """Who refuses it since belongs to those it is withheld from."""
+    quarantine_refused(
+        environment_key=incident.environment.key,
+        word=incident.type,
+        name=incident.name,
+        revision=incident.revision,
+        refused_by=refused_by(incident),
+        joining=kinds_refusing(incident),
+    )
+    Incident.objects.filter(pk=incident.pk).update(quarantined_revision=incident.revision)
 
 
 def _quarantine(incident: Incident, reason: str) -> None:

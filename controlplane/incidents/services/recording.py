@@ -1,7 +1,8 @@
 """Writes incidents: one transaction for a batch of NACKs, after everything was read and judged (resolutions D30)."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
@@ -12,13 +13,15 @@ from controlplane.clients.selectors import NackView
 from controlplane.clients.services import nacks_mark_digested
 from controlplane.incidents.afterwards import now_of
 from controlplane.incidents.attribution import Confidence
-from controlplane.incidents.fingerprint import ALGORITHM
+from controlplane.incidents.fingerprint import ALGORITHM, PROVEN_ALGORITHM
 from controlplane.incidents.models import Incident, IncidentClient, IncidentNack
 from controlplane.incidents.services.accusations import Accusation, Reader
+from controlplane.incidents.services.crowding import Crowd, Crowds, Taken
+from controlplane.incidents.services.finding import Finder, incidents_locked, same_fault
 from controlplane.incidents.services.judging import impact_count
 from controlplane.incidents.services.resolution import Resolution, resolution_record
 from controlplane.incidents.services.telling import incident_told
-from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentCause, IncidentState
+from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentState
 
 log = structlog.get_logger(__name__)
 
@@ -26,9 +29,8 @@ log = structlog.get_logger(__name__)
 # clusters take up to 15 s (resolutions D25, U2).
 SETTLE = timedelta(seconds=60)
 SAMPLES = 20
-# The texts are the clients' own, so somebody could make incidents without end: beyond these they share one per type and
-# family.
-MAX_UNRESOLVED = 1_000
+# Of them so many of each who is accountable, so that whoever invents words leaves room for those of the others.
+SAMPLES_OF_ONE = 15
 
 _LOGGED_CHARS = 300
 
@@ -38,17 +40,21 @@ def nacks_record(nacks: Sequence[NackView]) -> int:
 
     A NACK counts for every resource it blames; one that blames nobody counts for an incident without a name.
     """
-    cases = Reader().cases(nacks)
+    # What is proven first: what only words tell then finds the incident that is about it.
+    cases = sorted(Reader().cases(nacks), key=lambda case: not case.newest.confidence.proven)
     environments = {environment.key: environment for environment in environment_list()}
     with transaction.atomic(durable=True):
         fresh = nacks_mark_digested(ids=(nack.id for nack in nacks))
+        batch = _Batch(Finder(case.newest for case in cases), Crowds())
         happened = [
             (event, incident)
             for case in cases
             if (environment := environments.get(case.newest.environment)) is not None
             if (taken := [(nack, revision) for nack, revision in case.nacks if nack.id in fresh])
-            for event, incident in _write(environment, case.newest, taken)
+            for event, incident in _write(environment, case.newest, taken, batch)
         ]
+        happened = [(event, incident) for event, incident in happened if incident.pk not in batch.crowds.made_room]
+        happened.extend(each for crowd in batch.crowds.crowds for each in _write_crowd(crowd))
         for event, incident in happened:
             impact_count(incident)
             incident.told_nacked = incident.nacked
@@ -69,52 +75,88 @@ def nacks_record(nacks: Sequence[NackView]) -> int:
     return len(fresh)
 
 
-Taken = Sequence[tuple[NackView, int]]
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    finder: Finder
+    crowds: Crowds
 
 
-def _write(environment: EnvironmentState, accusation: Accusation, taken: Taken) -> list[tuple[str, Incident]]:
-    """Open or continue one incident; what is worth saying about it."""
-    incident = _find(environment, accusation)
-    if incident is None and _is_crowded(environment):
-        accusation = replace(
-            accusation, name="", version="", revision=0, confidence=Confidence.UNKNOWN, normalised=CROWDED, suspects=()
-        )
-        incident = _find(environment, accusation)
+def _write(
+    environment: EnvironmentState, accusation: Accusation, taken: Taken, batch: _Batch
+) -> list[tuple[str, Incident]]:
+    """Open or continue one incident; what is worth saying about it. What has no share left is kept for later."""
+    crowds = batch.crowds
+    incident = None if accusation.crowded else batch.finder.incident_of(environment, accusation)
+    opened_by = None
+    if incident is None or (incident.state == IncidentState.RESOLVED and accusation.current):
+        opened_by = None if accusation.crowded else crowds.admit(environment, accusation, taken)
+        if opened_by is None:
+            crowds.add(environment, accusation, taken)
+            return []
     happened: list[tuple[str, Incident]] = []
     if incident is None:
-        incident = _open(environment, accusation, taken)
+        incident = _open(environment, accusation, taken, opened_by or "")
         happened.append(("incident.opened", incident))
-    elif _continue(incident, environment, accusation, taken):
+    elif _continue(incident, environment, accusation, taken, opened_by):
         happened.append(("incident.regressed", incident))
+    batch.finder.made(incident)
     _count_clients(incident, taken)
     _keep_samples(incident, taken)
     if accusation.name:
-        explained = _explained(environment, accusation, taken, incident)
-        happened.extend(("incident.explained", other) for other in explained)
+        for other in _explained(environment, accusation, taken, incident):
+            crowds.closed(environment, other)
+            happened.append(("incident.explained", other))
     return happened
 
 
-def _find(environment: EnvironmentState, accusation: Accusation) -> Incident | None:
-    return (
-        Incident.objects.select_for_update(of=("self",))
-        .select_related("environment")
-        .filter(environment=environment.id, algorithm=ALGORITHM, fingerprint=accusation.fingerprint)
-        .first()
-    )
+def _write_crowd(crowd: Crowd) -> list[tuple[str, Incident]]:
+    """Open or continue the incident that what did not fit shares; what is worth saying about it."""
+    incident = incidents_locked(crowd.environment).filter(algorithm=ALGORITHM, fingerprint=crowd.fingerprint).first()
+    first_at, last_at = min(crowd.moments), max(crowd.moments)
+    event = ""
+    if incident is None:
+        event = "incident.opened"
+        incident = Incident(
+            environment_id=crowd.environment.id,
+            algorithm=ALGORITHM,
+            fingerprint=crowd.fingerprint,
+            type=crowd.word,
+            family=crowd.family.value,
+            confidence=Confidence.UNKNOWN.value,
+            message=crowd.taken[0][0].text if crowd.taken else "",
+            normalised=CROWDED,
+            since=first_at - SETTLE,
+            first_at=first_at,
+            last_at=last_at,
+            opened_epoch=crowd.environment.epoch,
+            settles_at=last_at + SETTLE,
+        )
+    elif incident.state == IncidentState.RESOLVED:
+        event = "incident.regressed"
+        incident.state, incident.opened_epoch, incident.resolved_epoch = (
+            IncidentState.OPEN.value,
+            crowd.environment.epoch,
+            None,
+        )
+    incident.last_at = max(incident.last_at, last_at)
+    incident.settles_at = incident.last_at + SETTLE
+    incident.suspects = crowd.suspects(incident.suspects)
+    incident.save()
+    # Nobody says of these which revision it is: they are not judged by it.
+    taken = [(nack, 0) for nack, _ in crowd.taken]
+    _count_clients(incident, taken)
+    _keep_samples(incident, taken)
+    return [(event, incident)] if event else []
 
 
-def _is_crowded(environment: EnvironmentState) -> bool:
-    refusals = Incident.objects.filter(environment=environment.id, cause=IncidentCause.NACK.value)
-    return refusals.filter(state__in=UNRESOLVED).count() >= MAX_UNRESOLVED
-
-
-def _open(environment: EnvironmentState, accusation: Accusation, taken: Taken) -> Incident:
+def _open(environment: EnvironmentState, accusation: Accusation, taken: Taken, opened_by: str) -> Incident:
     first_at = min(nack.at for nack, _ in taken)
     last_at = max(nack.at for nack, _ in taken)
     return Incident.objects.create(
         environment_id=environment.id,
-        algorithm=ALGORITHM,
+        algorithm=accusation.algorithm,
         fingerprint=accusation.fingerprint,
+        opened_by=opened_by,
         type=accusation.word,
         name=accusation.name,
         family=accusation.family.value,
@@ -134,8 +176,10 @@ def _open(environment: EnvironmentState, accusation: Accusation, taken: Taken) -
     )
 
 
-def _continue(incident: Incident, environment: EnvironmentState, accusation: Accusation, taken: Taken) -> bool:
-    """Add to an incident; whether it came back.
+def _continue(
+    incident: Incident, environment: EnvironmentState, accusation: Accusation, taken: Taken, opened_by: str | None
+) -> bool:
+    """Add to an incident; whether it came back, which counts on the share of `opened_by`.
 
     Only a refusal of what is current brings a resolved incident back: a client that still runs, and refuses, an older
     revision says nothing new (ux.md 9.8).
@@ -144,11 +188,14 @@ def _continue(incident: Incident, environment: EnvironmentState, accusation: Acc
     incident.settles_at = incident.last_at + SETTLE
     incident.confidence = Confidence(incident.confidence).or_surer(accusation.confidence).value
     if accusation.revision > incident.revision or not accusation.name:
+        if incident.algorithm == PROVEN_ALGORITHM and accusation.algorithm == PROVEN_ALGORITHM:
+            incident.fingerprint = accusation.fingerprint
         incident.revision, incident.version = accusation.revision, accusation.version
         incident.since = accusation.written_at or incident.since
         incident.suspects = [list(content) for content in accusation.suspects]
     regressed = incident.state == IncidentState.RESOLVED and accusation.current
     if regressed:
+        incident.opened_by = opened_by or ""
         incident.state = IncidentState.OPEN.value
         incident.opened_epoch, incident.resolved_epoch = environment.epoch, None
         incident.change, incident.author = accusation.change, accusation.author
@@ -197,28 +244,42 @@ def _count_clients(incident: Incident, taken: Taken) -> None:
 
 
 def _keep_samples(incident: Incident, taken: Taken) -> None:
-    room = SAMPLES - IncidentNack.objects.filter(incident=incident).count()
-    samples = {nack.id: nack for nack, _ in taken}
-    IncidentNack.objects.bulk_create(
-        (IncidentNack(incident=incident, nack_id=pk) for pk in list(samples)[: max(room, 0)]), ignore_conflicts=True
-    )
+    kept = Counter(IncidentNack.objects.filter(incident=incident).values_list("nack__accountable", flat=True))
+    samples: dict[int, IncidentNack] = {}
+    for nack, _ in taken:
+        if kept.total() >= SAMPLES:
+            break
+        if nack.id not in samples and kept[nack.accountable] < SAMPLES_OF_ONE:
+            kept[nack.accountable] += 1
+            samples[nack.id] = IncidentNack(incident=incident, nack_id=nack.id)
+    IncidentNack.objects.bulk_create(samples.values(), ignore_conflicts=True)
 
 
 def _explained(
     environment: EnvironmentState, accusation: Accusation, taken: Taken, named: Incident
 ) -> Iterable[Incident]:
-    """Resolve incidents without a name whose clients now say which of the suspects it is.
-
-    The engine sent them apart.
+    """Resolve what this one says better: incidents without a name whose clients now say which of the suspects it is,
+    for the engine sent them apart, and, once it is proven, those that words told apart of the same revision.
     """
     clients = {nack.client for nack, _ in taken}
-    unnamed = Incident.objects.filter(
-        environment=environment.id, type=accusation.word, name="", state__in=UNRESOLVED, clients__client__in=clients
+    unnamed = incidents_locked(environment).filter(
+        pk__in=Incident.objects.filter(
+            environment=environment.id, type=accusation.word, name="", state__in=UNRESOLVED, clients__client__in=clients
+        )
+        .exclude(normalised=CROWDED)
+        .values("pk")
     )
-    for incident in unnamed.select_related("environment").distinct():
+    said = f"the {accusation.word} '{accusation.name}'"
+    for incident in unnamed:
         if [accusation.name, accusation.version] in incident.suspects:
-            because = f"clients say by now which resource it is: the {accusation.word} '{accusation.name}'"
-            resolution_record(incident, Resolution(because, incident=str(named.public_id)))
-            incident.state, incident.resolved_epoch = IncidentState.RESOLVED.value, environment.epoch
-            incident.save(update_fields=["state", "resolved_epoch"])
-            yield incident
+            yield _over(environment, incident, f"clients say by now which resource it is: {said}", named)
+    if accusation.confidence.proven:
+        for incident in same_fault(environment, named):
+            yield _over(environment, incident, f"it is known by now, whatever clients say, that it is {said}", named)
+
+
+def _over(environment: EnvironmentState, incident: Incident, because: str, named: Incident) -> Incident:
+    resolution_record(incident, Resolution(because, incident=str(named.public_id)))
+    incident.state, incident.resolved_epoch = IncidentState.RESOLVED.value, environment.epoch
+    incident.save(update_fields=["state", "resolved_epoch"])
+    return incident

@@ -20,7 +20,7 @@ class Resolution:
 def resolution_record(incident: Incident, resolution: Resolution) -> None:
     """Keep what resolved an incident, in the transaction in which it is resolved."""
     audit_record(
-        actor=SYSTEM.name,
+        actor=SYSTEM,
         verb="incident.resolved",
         subject=str(incident.public_id),
         environment=incident.environment.key,

@@ -3,9 +3,11 @@
 from controlplane.catalog.guarding import loss_from_json
 from controlplane.clients.foreign_text import one_line
 from controlplane.incidents.loss_words import kinds_told, losers_told, names_count, names_told
-from controlplane.incidents.models import Incident
+from controlplane.incidents.models import Incident, IncidentClient
 from controlplane.incidents.selectors import clients_now
+from controlplane.incidents.values import IncidentCause
 from controlplane.journal.services import event_append
+from xdscore.shares import SEVERAL
 
 _MESSAGE_CHARS = 300
 
@@ -19,6 +21,7 @@ def incident_told(kind: str, incident: Incident) -> None:
         payload={
             "incident": str(incident.public_id),
             "cause": incident.cause,
+            "caused_by": _caused_by(incident),
             "type": incident.type,
             "name": one_line(incident.name, max_chars=_MESSAGE_CHARS),
             "confidence": incident.confidence,
@@ -37,6 +40,16 @@ def incident_told(kind: str, incident: Incident) -> None:
             **_lost(incident),
         },
     )
+
+
+def _caused_by(incident: Incident) -> str:
+    """On whose share of messages it counts: on nobody's own where several identities refuse, or nobody is known; empty
+    for a loss, which no data plane causes.
+    """
+    if incident.cause == IncidentCause.LOSS:
+        return ""
+    identities = IncidentClient.objects.filter(incident=incident).values("identity").distinct()[:2]
+    return incident.opened_by if len(identities) < 2 and incident.opened_by else SEVERAL
 
 
 def _lost(incident: Incident) -> dict[str, str]:

@@ -17,16 +17,23 @@ __all__ = [
     "channel_test",
     "deliveries_send",
     "notifications_expand",
+    "notifications_make",
     "notify",
 ]
 
 _watch = Watch()
 
 
-def notify() -> None:
-    """Make notifications of what happened, send what is due, and look what time has brought about. Safe to run at any
-    time, any number of times.
+def notifications_make() -> None:
+    """Make notifications of what happened, and look what time has brought about. Safe to run at any time, any number of
+    times; waits for nobody outside.
     """
+    notifications_expand()
+    _watch.look()
+
+
+def notify() -> None:
+    """The same, and send what is due in between."""
     notifications_expand()
     deliveries_send()
     _watch.look()

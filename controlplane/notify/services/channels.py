@@ -1,5 +1,9 @@
 """Keeps channels: where notifications go."""
 
+import math
+import threading
+import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -12,7 +16,7 @@ from django.db import transaction
 
 from controlplane.accounts.principal import Principal
 from controlplane.clients.clock import database_now
-from controlplane.errors import Conflict, InputInvalid, NotFound
+from controlplane.errors import Busy, Conflict, InputInvalid, NotFound
 from controlplane.journal.services import audit_record
 from controlplane.notify.catalogue import KINDS, Severity
 from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
@@ -23,6 +27,7 @@ from controlplane.notify.targets import Target, TargetRefusedError, allowed_addr
 MAX_CHANNELS = 100
 # Stands in for an event where there is none; real ones count up from 1.
 _SAMPLE_EVENT = 0
+_MINUTE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,33 @@ class NewChannel:
     target: str
     environments: Sequence[str] = ()
     kinds: Sequence[str] = ()
+
+
+class _Samples:
+    """When samples were sent in the last minute by this process. As each ends at its deadline, this bounds how many
+    are under way, too. For threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sent: deque[float] = deque()
+
+    def take(self, most: int) -> None:
+        """Count one that is about to be sent. Raises Busy."""
+        now = time.monotonic()
+        with self._lock:
+            while self._sent and self._sent[0] <= now - _MINUTE_S:
+                self._sent.popleft()
+            if len(self._sent) >= most:
+                raise Busy(
+                    "More samples are asked for than may be sent in a minute "
+                    f"(PARLEY_LIMIT_CHANNEL_TESTS_PER_MIN is {most:,}). Nothing was sent.",
+                    retry_after_s=math.ceil(self._sent[-most] + _MINUTE_S - now),
+                )
+            self._sent.append(now)
+
+
+_samples = _Samples()
 
 
 @transaction.atomic(durable=True)
@@ -82,8 +114,11 @@ def channel_resume(*, public_id: UUID, actor: Principal, request_id: str = "") -
 
 
 def channel_test(*, public_id: UUID) -> Sent:
-    """Send a sample now, and say how that went. Leaves nothing behind. Raises NotFound."""
+    """Send a sample now, and say how that went. Leaves nothing behind. Raises NotFound, and Busy for more samples in a
+    minute than PARLEY_LIMIT_CHANNEL_TESTS_PER_MIN, of whoever and to whatever channel: nobody counts open ports so.
+    """
     channel = _get(public_id)
+    _samples.take(settings.PARLEY.limits.channel_tests_per_min)
     now = database_now()
     sample = Notification(
         event=_SAMPLE_EVENT,
@@ -131,4 +166,4 @@ def _get(public_id: UUID) -> Channel:
 
 def _audit(verb: str, channel: Channel, actor: Principal, request_id: str) -> None:
     detail = {"kind": channel.kind, "target": shown_target(channel.target)}
-    audit_record(actor=actor.name, verb=verb, subject=channel.name, request_id=request_id, detail=detail)
+    audit_record(actor=actor, verb=verb, subject=channel.name, request_id=request_id, detail=detail)

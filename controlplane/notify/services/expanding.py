@@ -1,5 +1,9 @@
 """Makes notifications of domain events: each event once, repeats about one subject not at all (ux.md section 6).
 
+The inbox has all of them. Of an environment, channels are sent so many in an hour of what data planes cause, of these
+so many of what one of them causes, and as many of all the rest: a flood of refusals hides neither a failed build nor
+what others refuse. What is left out is summed up (`summing`).
+
 An event is handled in the transaction that writes what people are told of it, so that a crash loses neither and doubles
 neither.
 """
@@ -17,15 +21,15 @@ from controlplane.clients.clock import database_now
 from controlplane.clients.foreign_text import one_line
 from controlplane.journal.services import Event, events_prune, events_take, events_waiting
 from controlplane.notify.catalogue import KINDS, LINK_CHARS, Kind, Severity, wording_of
-from controlplane.notify.models import Channel, Delivery, Notification, ToldCount
+from controlplane.notify.models import Channel, Delivery, Notification, Sending, ToldCount
+from controlplane.notify.services.summing import SUMMARY
+from xdscore.shares import ACCOUNTABLE_CHARS, SEVERAL
 
 log = structlog.get_logger(__name__)
 
 _AT_ONCE = 200
 _SAID_CHARS = 500
-# Storm control: of one environment so many notifications go out in the window; the rest is in the inbox.
-MAX_SENT = 30
-WINDOW = timedelta(minutes=10)
+WINDOW = timedelta(hours=1)
 _KEEP_EVENTS = timedelta(days=1)
 _KEEP_NOTIFICATIONS = timedelta(days=30)
 
@@ -59,6 +63,8 @@ def _tell(event: Event) -> bool:
     words = wording_of(kind, environment=event.environment, payload=said, public_url=settings.PARLEY.public_url)
     if _told_lately(event, kind, words.severity):
         return False
+    caused_by = str(event.payload.get("caused_by", ""))[:ACCOUNTABLE_CHARS]
+    beyond = _is_beyond(event, caused_by)
     notification = Notification.objects.create(
         event=event.id,
         at=event.at,
@@ -69,8 +75,10 @@ def _tell(event: Event) -> bool:
         title=words.title[:500],
         text=words.text[:2_000],
         link=words.link[:LINK_CHARS],
+        caused_by=caused_by,
+        sending=(Sending.HELD if beyond else Sending.SENT).value,
     )
-    if _is_storm(event):
+    if beyond:
         log.warning("notification.held_back", environment=event.environment, kind=event.kind)
         return True
     now = database_now()
@@ -90,18 +98,31 @@ def _told_lately(event: Event, kind: Kind, severity: Severity) -> bool:
     return about.filter(told, at__gt=event.at - kind.cooldown).exists()
 
 
-def _is_storm(event: Event) -> bool:
-    told = Notification.objects.filter(environment=event.environment, at__gt=event.at - WINDOW)
-    return told.exclude(event=event.id).count() >= MAX_SENT
+def _is_beyond(event: Event, caused_by: str) -> bool:
+    """Whether channels were sent as many of its environment within an hour as they may be."""
+    if event.kind == SUMMARY:
+        return False
+    limits = settings.PARLEY.limits
+    sent = Notification.objects.filter(
+        environment=event.environment, at__gt=event.at - WINDOW, sending=Sending.SENT.value
+    ).exclude(kind=SUMMARY)
+    if not caused_by:
+        return sent.filter(caused_by="").count() >= limits.messages_per_h
+    if sent.exclude(caused_by="").count() >= limits.messages_per_h:
+        return True
+    return caused_by != SEVERAL and sent.filter(caused_by=caused_by).count() >= limits.messages_per_identity_h
 
 
 def _channels(event: Event) -> list[Channel]:
     # The pause of a channel is told by the others.
     paused = str(event.payload.get("channel_id", ""))
+    # A summary is for those who would have been sent what it sums up.
+    about = event.payload.get("kinds") if event.kind == SUMMARY else None
+    kinds = {event.kind, *(about if isinstance(about, list) else ())}
     return [
         channel
         for channel in Channel.objects.order_by("pk")
         if (not channel.environments or not event.environment or event.environment in channel.environments)
-        and (not channel.kinds or event.kind in channel.kinds)
+        and (not channel.kinds or not kinds.isdisjoint(channel.kinds))
         and str(channel.public_id) != paused
     ]

@@ -1,4 +1,4 @@
-"""The edge: one notification to one target. The only module of this room that opens a connection.
+"""The edge: one notification to one target, under one deadline. The only way of this room to anybody outside.
 
 A webhook carries `Parley-Signature: v1=HMAC-SHA256(secret, timestamp "." body)`, so that its receiver can tell who sent
 it and refuse what is old, and `Parley-Delivery`, which stays the same when a delivery is tried again.
@@ -8,20 +8,19 @@ import hashlib
 import hmac
 import http.client
 import json
-import socket
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.core.mail import EmailMessage
+from django.core.mail import EmailMessage, get_connection
 
 from controlplane.clients.foreign_text import one_line
 from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
+from controlplane.notify.reaching import Deadline, addresses_of, connected, tls_context
 from controlplane.notify.sealing import channel_secret
 from controlplane.notify.targets import TargetRefusedError, allowed_address, target_of
+from controlplane.waiting_outside import before_waiting_outside
 
-TIMEOUT_S = 5.0
 _MAX_ANSWER_BYTES = 200
 _SUBJECT_CHARS = 1_200
 SIGNATURE = "Parley-Signature"
@@ -38,23 +37,31 @@ class Sent:
 
 
 def send(delivery: Delivery, *, timestamp: int) -> Sent:
-    """Try once. Never raises for what the other side does; never follows a redirect."""
+    """Try once, for no longer than PARLEY_LIMIT_DELIVERY_TIMEOUT_MS in all. Never raises for what the other side does;
+    never follows a redirect. Raises RuntimeError within a transaction.
+    """
+    before_waiting_outside()
     channel, notification = delivery.channel, delivery.notification
+    milliseconds = settings.PARLEY.limits.delivery_timeout_ms
+    deadline = Deadline(milliseconds / 1_000)
     try:
         if channel.kind == ChannelKind.MAIL:
-            return _mail(channel, notification, str(delivery.public_id))
+            return _mail(channel, notification, str(delivery.public_id), deadline)
         if channel.kind == ChannelKind.SLACK:
-            return _post(channel.target, json.dumps(slack_body(notification)).encode(), {})
+            return _post(channel.target, json.dumps(slack_body(notification)).encode(), {}, deadline)
         body = json.dumps(webhook_body(notification, str(delivery.public_id))).encode()
         headers = {
             TIMESTAMP: str(timestamp),
             SIGNATURE: signature(channel_secret(channel), timestamp, body),
             DELIVERY: str(delivery.public_id),
         }
-        return _post(channel.target, body, headers)
+        return _post(channel.target, body, headers, deadline)
     except TargetRefusedError as error:
         return Sent(False, str(error))
     except (OSError, http.client.HTTPException, ValueError) as error:
+        # Libraries have many words for a connection that is not waited for any longer.
+        if deadline.passed:
+            return Sent(False, f"It was not taken within {milliseconds:,} ms (PARLEY_LIMIT_DELIVERY_TIMEOUT_MS).")
         return Sent(False, f"{type(error).__name__}: {error}")
 
 
@@ -93,21 +100,24 @@ def _slack(text: str) -> str:
     return escaped.replace("*", "\u2217").replace("`", "'")
 
 
-def _mail(channel: Channel, notification: Notification, delivery: str) -> Sent:
+def _mail(channel: Channel, notification: Notification, delivery: str, deadline: Deadline) -> Sent:
     if settings.PARLEY.mail is None:
         return Sent(False, "There is no mail server: set PARLEY_MAIL_URL.")
     body = f"{notification.text}\n\n{notification.link}\n"
     subject = " ".join(f"[{notification.environment or 'parley'}] {notification.title}".split())
-    message = EmailMessage(subject, body, to=[channel.target], headers={"Message-ID": f"<{delivery}@parley>"})
-    message.send()
+    with get_connection(deadline=deadline) as connection:
+        message = EmailMessage(
+            subject, body, to=[channel.target], connection=connection, headers={"Message-ID": f"<{delivery}@parley>"}
+        )
+        message.send()
     return Sent(True, "accepted by the mail server")
 
 
-def _post(url: str, body: bytes, headers: Mapping[str, str]) -> Sent:
+def _post(url: str, body: bytes, headers: Mapping[str, str], deadline: Deadline) -> Sent:
     target = target_of(url)
-    found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-    address = allowed_address(target, [str(entry[4][0]) for entry in found], settings.PARLEY.webhook_allow)
-    connection = _Pinned(target.host, target.port, address, tls=target.scheme == "https")
+    found = addresses_of(target.host, target.port, deadline)
+    address = allowed_address(target, found, settings.PARLEY.webhook_allow)
+    connection = _Pinned(target.host, target.port, address, deadline, tls=target.scheme == "https")
     try:
         connection.request(
             "POST",
@@ -116,21 +126,33 @@ def _post(url: str, body: bytes, headers: Mapping[str, str]) -> Sent:
             {"Content-Type": "application/json", "User-Agent": "parley", "Connection": "close", **headers},
         )
         answer = connection.getresponse()
-        text = answer.read(_MAX_ANSWER_BYTES).decode(errors="replace")
+        text = _said(answer).decode(errors="replace")
         said = "".join(character if character.isprintable() else " " for character in text)
         return Sent(200 <= answer.status < 300, f"{answer.status} {said}".strip())
     finally:
         connection.close()
 
 
+def _said(answer: http.client.HTTPResponse) -> bytes:
+    """The beginning of what it says. Its status says whether it took it; a rest that does not come changes nothing."""
+    said = b""
+    try:
+        while len(said) < _MAX_ANSWER_BYTES and (part := answer.read1(_MAX_ANSWER_BYTES - len(said))):
+            said += part
+    except (OSError, http.client.HTTPException):
+        pass
+    return said
+
+
 class _Pinned(http.client.HTTPConnection):
     """Speaks to the address that was judged, under the name of the host."""
 
-    def __init__(self, host: str, port: int, address: str, *, tls: bool) -> None:
-        super().__init__(host, port, timeout=TIMEOUT_S)
+    def __init__(self, host: str, port: int, address: str, deadline: Deadline, *, tls: bool) -> None:
+        super().__init__(host, port)
         self._address = address
+        self._deadline = deadline
         self._tls = tls
 
     def connect(self) -> None:
-        plain = socket.create_connection((self._address, self.port), TIMEOUT_S)
-        self.sock = ssl.create_default_context().wrap_socket(plain, server_hostname=self.host) if self._tls else plain
+        plain = connected(self._address, self.port, self._deadline)
+        self.sock = tls_context().wrap_socket(plain, server_hostname=self.host) if self._tls else plain

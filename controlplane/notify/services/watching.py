@@ -1,4 +1,5 @@
-"""Notices what nobody does but time brings about: clients that fall silent or go away, and tokens that end.
+"""Notices what nobody does but time brings about: clients that fall silent or go away, tokens that end, and messages
+that were left out.
 
 What is noticed becomes a domain event like any other. It is noticed again at the next look, so that a crash loses
 nothing; the catalogue's cooldowns see to it that people are told once.
@@ -17,6 +18,7 @@ from controlplane.clients.foreign_text import one_line
 from controlplane.clients.silence import clients_silent
 from controlplane.journal.services import event_append
 from controlplane.notify.catalogue import DAYS_LEFT, KINDS
+from controlplane.notify.services.summing import held_notice
 
 # Of a minute in which clients left, each look sees at least half.
 _CLIENTS_EVERY_S = 30.0
@@ -29,7 +31,7 @@ class Watch:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._due = dict.fromkeys((silence_notice, drop_notice, ends_notice), 0.0)
+        self._due = dict.fromkeys((silence_notice, drop_notice, ends_notice, held_notice), 0.0)
 
     def look(self) -> None:
         """Called by every sweep; mostly does nothing."""

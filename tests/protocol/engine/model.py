@@ -37,7 +37,8 @@ class ModelClient(Checker):
     ) -> None:
         self.world = world
         self.variant = variant
-        self.client = GRPC_CLIENT if drops_refused else CLIENT
+        # It proves who it is, so that it may be let probe.
+        self.client = replace(GRPC_CLIENT if drops_refused else CLIENT, identity="spiffe://client-1")
         self.drops_refused = drops_refused
         self.now = 0.0
         self.poison: set[str] = set()

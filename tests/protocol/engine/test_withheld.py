@@ -137,15 +137,15 @@ def test_probe__one_newcomer_that_did_not_refuse_it__is_sent_it_and_the_next_is_
     world.publish()
 
     seen = []
-    for node in ("another", "x", "y"):
-        facts = ClientFacts(node_id=node, kind=GRPC)
+    for identity in ("", "spiffe://another", "spiffe://x", "spiffe://y"):
+        facts = ClientFacts(identity, node_id="n", kind=GRPC)
         (first,) = ask(wire_of(world, variant, facts), variant, kind, "a", "b")
         seen.append("a" in versions_of(first))
     world.publish()
-    (again,) = ask(wire_of(world, variant, ClientFacts(node_id="z", kind=GRPC)), variant, kind, "a", "b")
+    (again,) = ask(wire_of(world, variant, ClientFacts("spiffe://z", kind=GRPC)), variant, kind, "a", "b")
 
-    # "another" refused it; "x" probes it; one newcomer an epoch.
-    assert seen == [False, True, False]
+    # Who proves nothing could be "another", which refused it; "x" probes it; one newcomer an epoch.
+    assert seen == [False, False, True, False]
     assert "a" in versions_of(again)
 
 
@@ -154,8 +154,8 @@ def test_probe__newcomer_that_does_not_ask_for_it__leaves_it_to_the_next(world: 
     world.withhold_partly(ROUTE, "a", "a1")
     world.publish()
 
-    ask(wire_of(world, variant, ClientFacts(node_id="x")), variant, ROUTE, "b")
-    (first,) = ask(wire_of(world, variant, ClientFacts(node_id="y")), variant, ROUTE, "a")
+    ask(wire_of(world, variant, ClientFacts("spiffe://x")), variant, ROUTE, "b")
+    (first,) = ask(wire_of(world, variant, ClientFacts("spiffe://y")), variant, ROUTE, "a")
 
     assert names_of(first) == ["a"]
 
@@ -166,7 +166,7 @@ def test_probe__of_what_it_may_not_read__is_not_granted(world: World, variant: V
     world.rule(ROUTE, "a", Effect.DENY)
     world.publish()
 
-    (first,) = ask(wire_of(world, variant, ClientFacts(node_id="x")), variant, ROUTE, "a")
+    (first,) = ask(wire_of(world, variant, ClientFacts("spiffe://x")), variant, ROUTE, "a")
 
     assert errors_of(first) == {"a": "PERMISSION_DENIED"}
 
@@ -178,7 +178,7 @@ def test_probe__is_acknowledged__the_client_keeps_it_whatever_is_published_besid
 ) -> None:
     world.withhold_partly(kind, "a", "a1")
     world.publish()
-    wire = at_rest(world, variant, kind, "a", "b", client=ClientFacts(node_id="x", kind=GRPC))
+    wire = at_rest(world, variant, kind, "a", "b", client=ClientFacts("spiffe://x", kind=GRPC))
     world.serve(kind, "b", "b2")
 
     (push,) = wire.publish()
@@ -190,7 +190,7 @@ def test_probe__is_acknowledged__the_client_keeps_it_whatever_is_published_besid
 
 @both
 def test_probe__existing_stream__is_no_newcomer(world: World, variant: Variant) -> None:
-    wire = at_rest(world, variant, ROUTE, "b", client=ClientFacts(node_id="x"))
+    wire = at_rest(world, variant, ROUTE, "b", client=ClientFacts("spiffe://x"))
     world.withhold_partly(ROUTE, "a", "a1")
     wire.publish()
 

@@ -76,7 +76,7 @@ class World:
     def withhold_partly(self, kind: ResourceType, name: str, version: str, *kinds: ClientKind) -> None:
         """Withhold this from these kinds of clients; from everybody but who may probe it, where there are none."""
         what = content(version, eds_name=name if kind is CLUSTER else "")
-        refusers = (client_mark(ClientFacts(node_id="another")),)
+        refusers = (client_mark(ClientFacts("spiffe://another")),)
         kinds_shown = tuple(map(str, kinds))
         self.entries[kind.word, name] = WithheldName("rejected by clients", what, kinds_shown, refusers)
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -26,7 +27,8 @@ from xdsclient import (
     ServerFeature,
     XdsClient,
 )
-from xdsclient.csds import add_client_status_service, client_config
+from xdsclient.csds import _generic, add_client_status_service, client_config
+from xdsclient.engine.values import ABSENT, Status
 from xdsclient.prometheus import PrometheusMetrics
 from xdscore.resource_types import CLUSTER, ROUTE, SECRET
 
@@ -153,6 +155,25 @@ async def test_csds__secrets__are_redacted() -> None:
 
     assert b"very private" not in shown.SerializeToString()
     assert secret_pb2.Secret.FromString(shown.value).name == "key"
+
+
+async def test_csds__refused_for_a_reason_that_quotes_a_secret__says_it_without() -> None:
+    secret = secret_pb2.Secret(name="key")
+    secret.generic_secret.secret.inline_string = "very private"
+    async with scripted_ads() as server:
+        bootstrap = Bootstrap((Server(server.address),), Node("n"))
+        async with XdsClient(bootstrap) as one, one.follow(SECRETS, "key"):
+            stream = await server.stream("n")
+            await stream.answered(SECRET, stream.send(SECRET, secret))
+            [entry] = one.cache()
+            refused = replace(
+                entry, error=Status(3, "bad 'very\\x20private'"), rejected=secret.SerializeToString(), resource=ABSENT
+            )
+
+            config = _generic(refused, 0.0, contents=True)
+
+    assert config.error_state.details == "bad '<redacted>'"
+    assert b"very private" not in config.SerializeToString()
 
 
 def sample(text: str, name: str, **labels: str) -> str:

@@ -20,7 +20,7 @@ from controlplane.access.services import (
     rule_update,
 )
 from controlplane.access.values import AccessWritten, Case, GroupDraft, RuleDraft
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.builder.services import builds_sweep
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import change_apply, environment_create, environment_delete
@@ -29,6 +29,7 @@ from controlplane.errors import Conflict, InputInvalid, NotFound
 from controlplane.journal.models import AuditEvent
 from controlplane.snapshots.selectors import snapshot_of_name
 from tests.support.manifests import cluster, parsed
+from tests.support.principals import somebody
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.decision import Decision, Denied, Missing, Serve, decide
@@ -37,7 +38,7 @@ from xdscore.selectors import ClientFacts, Selector
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 EDGE = GroupDraft("edge", (Selector(node_cluster="edge"),), Trust.DECLARED)
 DENY_PAY = RuleDraft(Effect.DENY, "pay*", client_groups=("edge",), message="ask payments")
 AT_THE_EDGE = ClientFacts(node_id="n", node_cluster="edge")

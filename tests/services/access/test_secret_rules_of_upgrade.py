@@ -11,7 +11,7 @@ from controlplane.access.models import AccessEdit
 from controlplane.access.selectors import access_table, rule_list, rule_state
 from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import GroupDraft, RuleDraft
-from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.builder.services import builds_sweep
 from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import environment_get
@@ -20,6 +20,7 @@ from controlplane.catalog.values import Delete, EnvironmentPolicy, Put
 from controlplane.journal.models import AuditEvent
 from controlplane.snapshots.selectors import snapshot_of_name
 from tests.support.manifests import cluster, parsed, tls_secret
+from tests.support.principals import somebody
 from xdscore.access import AccessTable, Effect
 from xdscore.client_groups import Trust
 from xdscore.decision import Decision, Serve, decide
@@ -28,7 +29,7 @@ from xdscore.selectors import ClientFacts, Selector
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 NAMED = (SECRET.word,)
 EDGE, SHOP = ClientFacts(node_id="n", node_cluster="edge"), ClientFacts(identity="shop", node_id="s")
 

@@ -9,13 +9,14 @@ from google.protobuf import json_format
 from google.protobuf.any_pb2 import Any as AnyProto
 from google.protobuf.message import Message
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.catalog.selectors import resource_content, resource_list
 from controlplane.catalog.services import change_apply, environment_default_ensure
 from controlplane.catalog.values import Put
 from tests.support.ads_thread import AdsThread, serving_ads
 from tests.support.envoy import envoy
 from tests.support.ports import free_ports
+from tests.support.principals import somebody
 from tests.support.waiting import eventually
 from tests.support.xds_resources import assignment, eds_cluster, http_listener, route
 from xdscore.schema import Manifest, Media, ParsedResource, parse, read_manifests
@@ -57,7 +58,7 @@ def test_config_dump__of_an_envoy_that_parley_configured__imports_as_the_same_by
     manifests, findings = read_manifests(dump.encode(), Media.JSON)
     parsed = [parse(manifest) for manifest in manifests]
     edits = [Put(each) for each in parsed if isinstance(each, ParsedResource)]
-    change_apply(environment_key="default", edits=edits, actor=Principal("dana", ADMIN_SCOPES))
+    change_apply(environment_key="default", edits=edits, actor=somebody("dana", ADMIN_SCOPES))
 
     stored = {
         (row.type, row.name): resource_content(row, environment_key="default").any_bytes

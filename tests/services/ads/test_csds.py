@@ -1,6 +1,7 @@
 """CSDS over real gRPC: who may ask, what is answered, what is refused. What the fleet did is in memory."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,10 @@ from envoy.service.status.v3 import csds_pb2
 from google.protobuf import json_format
 
 from adsserver.ports import FleetClient, Reader, ResourceStatus, SyncState
+from adsserver.servicers import csds
 from tests.support.ads import Running, config, running
+from tests.support.ads_client import NODE, cluster, connect, until
+from tests.support.figures import measured
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT
 
@@ -152,9 +156,9 @@ async def test_stream__each_request__is_answered_as_of_that_moment(run: Running)
     assert nodes(after) == ["new"]
 
 
-async def stream_of(channel: grpc.aio.Channel) -> Any:
+async def stream_of(channel: grpc.aio.Channel, token: str = "all-token") -> Any:
     untyped: Any = channel
-    return untyped.stream_stream(SERVICE + "StreamClientStatus")(metadata=asked("all-token"))
+    return untyped.stream_stream(SERVICE + "StreamClientStatus")(metadata=asked(token))
 
 
 async def test_stream__token_is_revoked_meanwhile__the_next_request_is_refused(run: Running) -> None:
@@ -240,13 +244,137 @@ async def test_fetch__clients_without_resources__count_too() -> None:
     assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-async def test_fetch__too_many_wait__is_refused_and_the_others_are_answered() -> None:
-    async with running(config(limits=Limits(status_calls=1))) as busy:
-        busy.fleet.readers = {"all-token": Reader("t", frozenset({"prod"}))}
+# Who has no token costs nobody anything
 
-        outcomes = await asyncio.gather(*(fetch(busy) for _ in range(12)), return_exceptions=True)
 
-    answered = [each for each in outcomes if isinstance(each, csds_pb2.ClientStatusResponse)]
-    told = {str(each.details()) for each in outcomes if isinstance(each, grpc.aio.AioRpcError)}
-    assert answered
-    assert told <= {"1 status requests wait for their answer already; try again later."}
+async def test_csds__streams_are_full__operators_are_answered_all_the_same() -> None:
+    async with running(config(limits=Limits(streams_per_replica=1))) as full:
+        full.fleet.readers = {"all-token": Reader("t", frozenset({"prod"}))}
+        full.publish(cluster("a"))
+        stream = connect(full)
+        await stream.ask(node=NODE, type_url=CLUSTER.url)
+        await stream.answer()
+
+        assert nodes(await fetch(full)) == []
+        async with grpc.aio.insecure_channel(full.address) as channel:
+            call = await stream_of(channel)
+            await call.write(b"")
+            assert isinstance(await call.read(), bytes)
+
+
+@pytest.mark.parametrize("token", [None, "nobody"])
+async def test_csds__flood_without_a_token__nobody_asks_the_database_and_operators_are_answered_at_once(
+    token: str | None, run: Running
+) -> None:
+    async with grpc.aio.insecure_channel(run.address) as channel:
+        untyped: Any = channel
+        # As many as gRPC lets one connection have.
+        flood = [untyped.stream_stream(SERVICE + "StreamClientStatus")(metadata=asked(token)) for _ in range(50)]
+        flood += [untyped.unary_unary(SERVICE + "FetchClientStatus")(b"", metadata=asked(token)) for _ in range(50)]
+
+        started = time.monotonic()
+        response = await fetch(run, "prod-token")
+        took_s = time.monotonic() - started
+
+        ends = {await call.code() for call in flood}
+    measured(calls_without_a_token=len(flood), operator_answered_after_s=took_s)
+    assert nodes(response) == ["web-1", "web-2"]
+    assert took_s < 2  # through the database, ten a second, it would be some 10 s
+    assert ends == {UNAUTHENTICATED}
+    assert set(run.fleet.asked) == {"prod-token"}
+    assert run.sample("parley_ads_status_refused_total", code="UNAUTHENTICATED") == len(flood)
+
+
+async def test_csds__one_token_floods__another_is_answered_after_a_turn_of_it() -> None:
+    async with running(config(limits=Limits(status_calls=8))) as busy:
+        busy.fleet.readers = {"loud": Reader("l", frozenset({"prod"})), "quiet": Reader("q", frozenset({"prod"}))}
+        busy.fleet.answers.clear()
+        loud = [asyncio.ensure_future(fetch(busy, "loud")) for _ in range(8)]
+        await until(lambda: busy.fleet.asked == ["loud"] and busy.server._status.open == 8)
+        quiet = asyncio.ensure_future(fetch(busy, "quiet"))
+        await until(lambda: busy.server._status.open == 9)
+
+        busy.fleet.answers.set()
+        await asyncio.gather(quiet, *loud)
+
+    assert busy.fleet.asked.index("quiet") <= 2
+
+
+async def test_csds__one_token_has_all_its_calls__is_refused_and_another_is_not() -> None:
+    async with running(config(limits=Limits(status_calls=2))) as run, grpc.aio.insecure_channel(run.address) as channel:
+        run.fleet.readers = {token: Reader(token, frozenset({"prod"})) for token in ("all-token", "other")}
+        held = [await stream_of(channel) for _ in range(2)]
+        for call in held:
+            await call.write(b"")
+            await call.read()
+
+        refusal = await refused(run)
+        answered = await fetch(run, "other")
+        held[0].cancel()
+        await until(lambda: run.server._status.open == 1)
+        again = await fetch(run)
+
+    assert refusal == (
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "This token has 2 status calls open on this server, as many as it may; end one, or try again later.",
+    )
+    assert (nodes(answered), nodes(again)) == ([], [])
+
+
+async def test_csds__many_tokens_fill_the_server__one_without_a_call_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(csds, "_FULL_TOKENS", 1)
+    async with running(config(limits=Limits(status_calls=2))) as run, grpc.aio.insecure_channel(run.address) as channel:
+        run.fleet.readers = {token: Reader(token, frozenset({"prod"})) for token in ("all-token", "other", "third")}
+        for token in ("all-token", "other"):
+            call = await stream_of(channel, token)
+            await call.write(b"")
+            await call.read()
+
+        code, _ = await refused(run)
+
+        assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert nodes(await fetch(run, "third")) == []
+
+
+async def test_stream__no_request_in_time__ends_and_gives_its_place_back() -> None:
+    async with running(config(limits=Limits(first_request_ms=100))) as run:
+        run.fleet.readers = {"all-token": Reader("t", frozenset({"prod"}))}
+        async with grpc.aio.insecure_channel(run.address) as channel:
+            call = await stream_of(channel)
+
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                async with asyncio.timeout(5):
+                    await call.read()
+
+            asking = await stream_of(channel)
+            await asking.write(b"")
+            await asking.read()
+            await asyncio.sleep(0.2)
+            await asking.write(b"")
+            assert isinstance(await asking.read(), bytes)  # between requests it may be silent
+    assert (caught.value.code(), caught.value.details()) == (
+        grpc.StatusCode.UNAVAILABLE,
+        "No request came within 100 ms (first_request_ms); reconnect when there is one to send.",
+    )  # fmt: skip
+
+
+async def test_fetch__call_without_its_request__is_refused(run: Running) -> None:
+    async with grpc.aio.insecure_channel(run.address) as channel:
+        untyped: Any = channel
+        call = untyped.stream_stream(SERVICE + "FetchClientStatus")(metadata=asked("all-token"))
+        await call.done_writing()
+
+        assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert await call.details() == "The call ended without a request."
+
+
+async def test_fetch__memory_is_short__is_refused() -> None:
+    async with running(config(limits=Limits(memory_mib=1))) as run:
+        run.fleet.readers = {"all-token": Reader("t", frozenset({"prod"}))}
+        await until(lambda: run.server.short_of_memory)
+
+        assert await refused(run) == (
+            grpc.StatusCode.RESOURCE_EXHAUSTED, "This server is short of memory; try another one, or later.",
+        )  # fmt: skip

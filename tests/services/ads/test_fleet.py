@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 from envoy.config.cluster.v3 import cluster_pb2
 from envoy.extensions.transport_sockets.tls.v3 import secret_pb2
@@ -17,15 +18,17 @@ from adsserver.ports import Directory, FleetClient, FleetUnavailableError, Resou
 from adsserver.store.facts import FactBuffer
 from adsserver.store.fleet import Fleet
 from adsserver.store.fleet_status import BY_METADATA, NEWER
-from controlplane.accounts.models import ApiToken
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal, Role, Scope
+from controlplane.accounts.models import ApiToken, RoleGrant
+from controlplane.accounts.principal import ADMIN_SCOPES, Role, Scope
+from controlplane.accounts.selectors import user_principal
 from controlplane.accounts.services import api_token_create, api_token_revoke
 from controlplane.catalog.services import environment_default_ensure
 from controlplane.clients.identity import client_id
 from controlplane.databases import READER
 from tests.support.ads import Catalogue, MemoryContents
 from tests.support.ads_client import cluster, endpoints
-from tests.support.facts import stream
+from tests.support.facts import NothingSecret, stream
+from tests.support.principals import somebody
 from xdscore.access import AccessTable, Effect, Rule
 from xdscore.client_groups import ClientGroup
 from xdscore.client_kinds import kind_of
@@ -35,7 +38,7 @@ from xdscore.selectors import ClientFacts, Selector
 pytestmark = [pytest.mark.django_db(transaction=True, databases=["default", READER])]
 
 URL = "http://parley.example"
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 CANARY = "hunter2hunter2"
 Status = dict[str, ResourceStatus]
 
@@ -46,7 +49,7 @@ class World:
     def __init__(self) -> None:
         self.contents = MemoryContents()
         self.catalogue = Catalogue(self.contents)
-        self.facts = FactBuffer()
+        self.facts = FactBuffer(contents=NothingSecret())
         self.now = 0.0
         self.fleet = Fleet(self.contents, public_url=URL, clock=lambda: self.now)
         self.publication: Publication | None = None
@@ -318,6 +321,38 @@ def test_reader__token_that_is_revoked__reads_nothing_from_then_on(
     assert quick.fleet.reader(text) is None
     assert quick.fleet.reader("") is None
     assert quick.fleet.reader("x" * 10_000) is None
+
+
+def test_reader__token_of_a_person__reads_what_that_person_may_see_at_that_moment(quick: World) -> None:
+    user = User.objects.create_user("paula")
+    grant = RoleGrant.objects.create(user=user, role="admin", environment="default")
+    paula = user_principal(user)
+    assert paula is not None
+    quick.publish(cluster("a"))
+    _row, text = api_token_create(name="t", scopes=(Scope(Role.VIEWER, "default"),), actor=paula)
+
+    def sees() -> frozenset[str] | None:
+        reader = quick.fleet.reader(text)
+        return reader.environments if reader is not None else None
+
+    seen = [sees()]
+    grant.delete()
+    seen.append(sees())
+    User.objects.filter(pk=user.pk).update(is_active=False)
+
+    assert [*seen, sees()] == [frozenset({"default"}), frozenset(), None]
+
+
+def test_reader__tokens_of_one_name_in_two_environments__each_reads_its_own(quick: World) -> None:
+    quick.publish(cluster("a"))
+    texts = [
+        api_token_create(name="deploy", scopes=(Scope(Role.ADMIN, key),), actor=DANA)[1] for key in ("default", "prod")
+    ]
+
+    readers = [quick.fleet.reader(text) for text in texts]
+
+    assert [each.environments if each else None for each in readers] == [frozenset({"default"}), frozenset()]
+    assert len({each.name for each in readers if each}) == 2  # as the log calls them
 
 
 @pytest.fixture

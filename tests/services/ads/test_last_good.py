@@ -18,7 +18,7 @@ from structlog.typing import EventDict
 from adsserver.ports import ClientToken
 from adsserver.store import disk, last_good
 from adsserver.store.disk_format import SavedSnapshot, decode_directory
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.accounts.services import client_token_create, client_token_revoke
 from controlplane.accounts.token_text import token_digest
 from controlplane.builder.services import builds_sweep
@@ -30,13 +30,14 @@ from controlplane.snapshots.models import SnapshotRow
 from tests.support.ads_replica import Replica
 from tests.support.last_good import altered
 from tests.support.manifests import cluster, parsed, tls_secret
+from tests.support.principals import somebody
 from tests.support.waiting import eventually
 from xdscore.resource_types import SECRET
 from xdscore.selectors import Selector
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 CANARY = "hunter2hunter2"
 SHOP = "11111111-1111-4111-8111-111111111111"
 

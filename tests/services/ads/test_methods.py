@@ -71,7 +71,7 @@ async def test_methods__enumerated__are_exactly_these(run: Running) -> None:
 
 @pytest.mark.parametrize("path", METHODS)
 async def test_methods__caller_is_nobody_we_know__unauthenticated(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def deny(_: Peer) -> Caller:
+    async def deny(_: Peer) -> Caller:
         raise UnauthenticatedError("not you")
 
     monkeypatch.setattr("adsserver.server.identification", lambda *_: deny)
@@ -90,9 +90,11 @@ async def test_methods__server_is_full__whatever_stays_open_is_refused() -> None
 
         outcomes = {path: (await outcome(run.address, path))[0] for path in METHODS}
 
-    # A load balancer must be able to learn that this server is full; a Fetch that does not exist costs nothing.
+    # A load balancer must be able to learn that this server is full; a Fetch that does not exist costs nothing. What
+    # operators ask takes no place of streams: it is when a server is full that they must see why.
     expected = dict.fromkeys(METHODS, grpc.StatusCode.RESOURCE_EXHAUSTED)
     expected |= dict.fromkeys(FETCH, grpc.StatusCode.UNIMPLEMENTED)
+    expected |= {path: grpc.StatusCode.UNAUTHENTICATED for path in METHODS if "ClientStatus" in path}
     expected["/grpc.health.v1.Health/Check"] = grpc.StatusCode.OK
     assert outcomes == expected
 

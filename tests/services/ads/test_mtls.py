@@ -138,10 +138,10 @@ async def test_mtls__certificate_ends_while_its_stream_is_open__ends_the_stream(
     async with _channel(run, authority, (key, certificate)) as channel:
         call = await _served(channel)
 
-        run.server._callers.sweep()
+        await run.server._callers.look()
         assert not call.done()
         await asyncio.sleep(1.5)
-        run.server._callers.sweep()
+        await run.server._callers.look()
 
         assert await call.code() is grpc.StatusCode.UNAUTHENTICATED
 
@@ -157,7 +157,7 @@ async def test_mtls__authority_is_taken_out__ends_its_streams_and_opens_none_on_
         their_call, our_call = await _served(theirs), await _served(ours)
 
         replace_file(files.client_ca, authority.pem())
-        run.server._callers.sweep()
+        await run.server._callers.look()
 
         assert SWEEP_PERIOD_S < 60  # reliability S2
         assert (await their_call.code(), await their_call.details()) == (grpc.StatusCode.UNAUTHENTICATED, WITHDRAWN)

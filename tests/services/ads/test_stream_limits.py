@@ -6,6 +6,7 @@ import time
 import grpc
 import pytest
 from envoy.config.core.v3 import base_pb2
+from structlog.testing import capture_logs
 
 from adsserver import server
 from tests.support.ads import Running, config, running
@@ -245,6 +246,22 @@ async def test_stream__many_names_it_may_not_read__raises_the_alarm_once() -> No
             counted.append(run.sample("parley_ads_identities_probing_total"))
 
         assert counted == [0, 1, 1]
+
+
+async def test_stream__one_client_under_ever_new_node_ids__raises_the_alarm() -> None:
+    async with running(config(limits=Limits(denied_names_per_h=2))) as run:
+        run.server.directory_changed(run.catalogue.publish(cluster("a"), access=AccessTable(Effect.DENY)))
+        with capture_logs() as logged:
+            for number in range(4):
+                client = connect(run)
+                await client.ask(
+                    node=base_pb2.Node(id=f"n{number}"), type_url=ENDPOINT.url, resource_names=[f"guess-{number}"]
+                )
+                await client.answer()
+
+        assert run.sample("parley_ads_identities_probing_total") == 1
+        (alarm,) = [each for each in logged if each["event"] == "client.probing"]
+        assert (alarm["identity"], alarm["address"], alarm["node_id"]) == ("", "127.0.0.1", "n2")
 
 
 async def test_stream__response_without_an_answer__is_counted_until_it_is_answered(

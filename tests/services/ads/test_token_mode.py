@@ -18,7 +18,9 @@ from adsserver.ports import Reader
 from tests.services.ads.test_methods import METHODS
 from tests.support.ads import Running, config, raw_call, running
 from tests.support.ads_client import ADS, Client, cluster, until
-from xdscore.resource_types import CLUSTER
+from xdscore.access import AccessTable, Effect
+from xdscore.limits import Limits
+from xdscore.resource_types import CLUSTER, ENDPOINT
 from xdscore.selectors import EnvironmentChoice, Selector
 
 Metadata = list[tuple[str, str | bytes]]
@@ -214,6 +216,24 @@ async def test_node__changes_on_a_later_message__ends_the_stream_of_any_method(
 
 def _type_of(path: str) -> str:
     return CLUSTER.url if "Aggregated" in path else ""
+
+
+async def test_guessing__one_identity_under_ever_new_node_ids__raises_the_alarm_and_another_does_not(
+    run: Running,
+) -> None:
+    one, other = run.catalogue.issue("pay"), run.catalogue.issue("web")
+    run.server.directory_changed(run.catalogue.publish(cluster("a"), access=AccessTable(Effect.DENY)))
+    allowed = Limits().denied_names_per_h
+    counted = []
+
+    for token, part in ((one, 0), (other, 1), (one, 1)):
+        client = connect(run, token)
+        names = [f"guess-{part}-{number}" for number in range(allowed - 1)]
+        await client.ask(type_url=ENDPOINT.url, node={"id": f"n-{part}-{token[-3:]}"}, resource_names=names)
+        await client.answer()
+        counted.append(run.sample("parley_ads_identities_probing_total"))
+
+    assert counted == [0, 0, 1]
 
 
 @pytest.mark.parametrize("method", ["FetchClientStatus", "StreamClientStatus"])

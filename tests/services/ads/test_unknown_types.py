@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from controlplane.access.services import rule_create
 from controlplane.access.values import RuleDraft
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.builder.services import builds_sweep
 from controlplane.catalog.models import Resource
 from controlplane.catalog.services import change_apply, environment_default_ensure
@@ -17,11 +17,12 @@ from controlplane.catalog.values import Put
 from controlplane.snapshots.selectors import entries_published
 from tests.support.ads_replica import Replica
 from tests.support.manifests import cluster, parsed
+from tests.support.principals import somebody
 from xdscore.access import Effect
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 LATER = "of_a_later_version"
 
 

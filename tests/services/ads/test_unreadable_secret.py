@@ -14,7 +14,7 @@ from adsserver.store import loader
 from adsserver.wire import Encoder
 from controlplane.access.services import rule_create
 from controlplane.access.values import RuleDraft
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.builder.services import builds_sweep
 from controlplane.catalog.models import Blob
 from controlplane.catalog.services import change_apply, environment_default_ensure
@@ -22,13 +22,14 @@ from controlplane.catalog.values import Put
 from tests.support.ads_replica import Replica
 from tests.support.last_good import altered
 from tests.support.manifests import cluster, parsed, tls_secret
+from tests.support.principals import somebody
 from xdscore.access import Effect
 from xdscore.resource_types import SECRET
 from xdscore.selectors import ClientFacts
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 
 
 @pytest.fixture(autouse=True)

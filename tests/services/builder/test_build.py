@@ -14,7 +14,7 @@ from adsserver.store.last_good import LastGood
 from adsserver.store.loader import Loader, _check_rules
 from controlplane.access.services import rule_create
 from controlplane.access.values import RuleDraft
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.builder.models import Build
 from controlplane.builder.services import build, builds_sweep
 from controlplane.builder.stages.assemble import EMPTY
@@ -35,6 +35,7 @@ from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.services import Published, PublishOutcome, snapshot_publish
 from tests.support.figures import measured
 from tests.support.manifests import cluster, endpoints, parsed, tls_secret
+from tests.support.principals import somebody
 from xdscore.access import AccessTable, Audience, Effect, Rule
 from xdscore.chunks import ChunkError
 from xdscore.decision import Denied, Missing, Serve, Withheld, decide
@@ -44,7 +45,7 @@ from xdscore.snapshot import Content, Entry, EntryKey, Served, Snapshot
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 EVERYBODY = Audience("default")
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.builder.memory import Memory
 from controlplane.builder.models import Build, HeldResource
 from controlplane.builder.selectors import ChangeState, change_progress, held_names
@@ -17,12 +17,13 @@ from controlplane.catalog.values import ChangeMade, Delete, ProvenContent, Put
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.selectors import snapshot_of_name
 from tests.support.manifests import cluster, endpoints, listener, parsed, route
+from tests.support.principals import somebody
 from xdscore.resource_types import CLUSTER, LISTENER, ROUTE
 from xdscore.snapshot import Served, WithheldName
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 
 
 def put(*trees: dict[str, object]) -> ChangeMade:

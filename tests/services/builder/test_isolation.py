@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.builder.memory import Memory
 from controlplane.builder.models import Build, BuildOutcome
 from controlplane.builder.selectors import change_progress, environments_failing
@@ -16,12 +16,13 @@ from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.selectors import entries_published
 from tests.support.figures import measured
 from tests.support.manifests import cluster, parsed, route
+from tests.support.principals import somebody
 from xdscore.chunks import ChunkError
 from xdscore.snapshot import Served, WithheldName
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 
 
 def put(*trees: dict[str, object]) -> ChangeMade:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from django.db import transaction
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.append_only import maintenance
 from controlplane.builder.services import builds_sweep
 from controlplane.catalog.models import Change, Environment, Resource
@@ -16,6 +16,7 @@ from controlplane.journal.models import AuditEvent
 from controlplane.snapshots.models import SnapshotRow
 from tests.support.ads_replica import Replica
 from tests.support.manifests import cluster, parsed
+from tests.support.principals import somebody
 from xdscore.resource_types import CLUSTER
 
 pytestmark = [
@@ -23,7 +24,7 @@ pytestmark = [
     pytest.mark.usefixtures("database"),
 ]
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 
 
 def put(name: str) -> None:

@@ -29,7 +29,7 @@ from adsserver.store.contents import ContentMemory
 from adsserver.store.last_good import LastGood
 from adsserver.store.loader import Loader
 from controlplane import failpoints
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.builder.memory import Memory
 from controlplane.builder.models import Build
 from controlplane.builder.selectors import ChangeState, change_progress
@@ -39,6 +39,7 @@ from controlplane.catalog.services import change_apply, environment_default_ensu
 from controlplane.catalog.values import Delete, Put
 from controlplane.snapshots.models import SnapshotRow
 from tests.support.manifests import cluster, parsed, route
+from tests.support.principals import somebody
 from xdscore.resource_types import CLUSTER, ROUTE
 from xdscore.snapshot import Snapshot
 
@@ -47,7 +48,7 @@ pytestmark = [
     pytest.mark.slow,
 ]
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 NAMES = ("a", "b", "c")
 POINTS = (
     *("build.read", "build.resolved", "build.assembled", "publish.locked", "publish.claimed", "publish.blobs_written"),

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.builder.memory import Memory
 from controlplane.builder.models import Build, BuildOutcome
 from controlplane.builder.retention import builds_prune
@@ -20,6 +20,7 @@ from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.retention import snapshots_prune
 from controlplane.snapshots.selectors import snapshot_of_name
 from tests.support.manifests import cluster, parsed
+from tests.support.principals import somebody
 from xdscore.chunks import decode_root
 from xdscore.resource_types import CLUSTER
 
@@ -31,7 +32,7 @@ def five_snapshots(database: str, settings: Settings) -> None:
     settings.PARLEY = replace(settings.PARLEY, limits=replace(settings.PARLEY.limits, epochs_kept=2))
     for number in range(5):
         edits = [Put(parsed(cluster("a", connect_timeout=f"{number + 1}s"))), Put(parsed(cluster(f"only-{number}")))]
-        change_apply(environment_key="default", edits=edits, actor=Principal("dana", ADMIN_SCOPES))
+        change_apply(environment_key="default", edits=edits, actor=somebody("dana", ADMIN_SCOPES))
         build(environment_id=Environment.objects.get(key="default").pk, memory=Memory())
 
 
@@ -78,7 +79,7 @@ def test_prune__after_it__the_same_content_is_published_again_whole() -> None:
     change_apply(
         environment_key="default",
         edits=[Put(parsed(cluster("a", connect_timeout="1s")))],
-        actor=Principal("dana", ADMIN_SCOPES),
+        actor=somebody("dana", ADMIN_SCOPES),
     )
     build(environment_id=Environment.objects.get(key="default").pk, memory=Memory())
 

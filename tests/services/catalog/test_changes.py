@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.catalog.choices import QuarantineCause
 from controlplane.catalog.models import Blob, Change, Resource, Revision
 from controlplane.catalog.selectors import environments_due, resource_get, resource_list, resource_row, revision_list
@@ -27,11 +27,12 @@ from controlplane.catalog.values import (
 from controlplane.errors import Conflict, InputInvalid, NotFound, PreconditionFailed
 from controlplane.journal.models import AuditEvent
 from tests.support.manifests import cluster, parsed, tls_secret
+from tests.support.principals import somebody
 from xdscore.resource_types import CLUSTER, SECRET
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 
 
 @pytest.fixture(autouse=True)

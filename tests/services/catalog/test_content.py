@@ -1,9 +1,11 @@
 """What an environment takes: dangerous content by policy, restores as new revisions, deletions that leave orphans."""
 
+from dataclasses import replace
+
 import pytest
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
-from controlplane.catalog.models import Revision
+from controlplane.accounts.principal import ADMIN_SCOPES
+from controlplane.catalog.models import Change, Environment, Revision
 from controlplane.catalog.selectors import environment_get, resource_get
 from controlplane.catalog.services import (
     change_apply,
@@ -16,13 +18,14 @@ from controlplane.catalog.services import (
 from controlplane.catalog.values import ChangeMade, Delete, EnvironmentPolicy, Put
 from controlplane.errors import InputInvalid, NotFound
 from tests.support.manifests import cluster, endpoints, parsed, route, tls_secret
+from tests.support.principals import somebody
 from xdscore.findings import Severity
 from xdscore.resource_types import CLUSTER, SECRET
-from xdscore.schema.content_policy import ContentPolicy, Stance
+from xdscore.schema.content_policy import KINDS, ContentPolicy, Stance
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 ON_LOOPBACK = endpoints("pay", 8080)
 
 
@@ -65,6 +68,32 @@ def test_change_apply__content_the_environment_takes__is_stored_with_what_it_thi
     assert [each.severity.value for each in made.findings] == severities
     stored = resource_get(environment_key="prod", kind=parsed(ON_LOOPBACK).type, name="pay")
     assert [each.severity.value for each in stored.findings] == severities
+
+
+def test_change_apply__metadata_service_of_a_cloud__is_refused_wherever_an_operator_did_not_allow_it() -> None:
+    metadata = put(endpoints("pay", 80, address="169.254.169.254"))
+
+    for environment in ("default", "prod"):
+        with pytest.raises(InputInvalid, match="does not take such content") as failure:
+            apply(metadata, environment=environment)
+        assert [each.code for each in failure.value.findings] == ["XDS1076"]
+
+    environment_update(key="prod", policy=EnvironmentPolicy(content=ContentPolicy(link_local=Stance.ALLOW)), actor=DANA)
+    assert apply(metadata, environment="prod").findings == ()
+
+
+def test_environment_update__row_older_than_a_kind_of_content__is_not_changed_by_what_it_means_already() -> None:
+    stored = {kind: "warn" for kind in KINDS if kind != "link_local"}
+    Environment.objects.filter(key="prod").update(content=stored)
+    policy = environment_get(key="prod").policy
+
+    same = environment_update(key="prod", policy=policy, actor=DANA)
+    other = environment_update(key="prod", policy=replace(policy, deep_validation=True), actor=DANA)
+
+    assert not same.change_id
+    assert other.change_id
+    assert Change.objects.get(public_id=other.change_id).message == "deep validation turned on"
+    assert Environment.objects.get(key="prod").content == stored
 
 
 def test_resource_restore__earlier_revision__comes_back_as_a_new_one() -> None:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.catalog.expiry import findings_at
 from controlplane.catalog.models import Revision
 from controlplane.catalog.services import certificates_watch, change_apply, environment_default_ensure
@@ -15,12 +15,13 @@ from controlplane.catalog.values import Delete, Put
 from controlplane.journal.models import DomainEvent
 from tests.support.certificates import Authority
 from tests.support.manifests import TYPE, Tree
+from tests.support.principals import somebody
 from xdscore.resource_types import SECRET
 from xdscore.schema import Media, ParsedResource, parse, read_manifests
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 KEY = ("secret", "edge")
 
 

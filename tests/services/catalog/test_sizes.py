@@ -5,18 +5,19 @@ from dataclasses import replace
 import pytest
 from pytest_django.fixtures import Settings
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.catalog.models import Change
 from controlplane.catalog.services import change_apply, change_plan
 from controlplane.catalog.values import ChangeMade, Delete, Put
 from controlplane.errors import InputInvalid
 from tests.support.figures import measured
 from tests.support.manifests import cluster, parsed, route
+from tests.support.principals import somebody
 from xdscore.resource_types import CLUSTER
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 SIZE = len(parsed(cluster("a")).any_bytes) + 5
 
 

@@ -39,7 +39,7 @@ from controlplane.clients.services import (
 )
 from controlplane.databases import READER
 from controlplane.errors import NotFound
-from tests.support.facts import acknowledged, content, rejected, respond, stream, subscribed
+from tests.support.facts import NothingSecret, acknowledged, content, rejected, respond, stream, subscribed
 from xdscore.resource_types import ENDPOINT
 
 pytestmark = [
@@ -278,7 +278,7 @@ def test_facts_write__batch_over_the_limit__is_refused() -> None:
 
 
 def test_facts_write__hostile_words__are_stored_harmless() -> None:
-    buffer = FactBuffer()
+    buffer = FactBuffer(contents=NothingSecret())
     one = stream(user_agent="evil\x00\x1b[2J\u202e" + "x" * 500, node_cluster="a\nb")
     response = respond(content("a"))
     wildcard_clients(buffer, one, response=response)
@@ -372,7 +372,7 @@ def test_client_get__unknown__says_so() -> None:
 
 
 def test_facts_prune__old_and_crowded_rows__go_and_the_rest_stays() -> None:
-    buffer, one, two = FactBuffer(), stream(1), stream(2)
+    buffer, one, two = FactBuffer(contents=NothingSecret()), stream(1), stream(2)
     for each in (one, two):
         response = respond(content("a"))
         wildcard_clients(buffer, each, response=response)

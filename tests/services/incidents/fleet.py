@@ -8,19 +8,20 @@ from dataclasses import replace
 from adsserver.engine.events import Fact, NamedContent, Respond
 from adsserver.ports import StreamInfo
 from adsserver.store.facts import FactBuffer
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.builder.services import build
 from controlplane.catalog.guarding import Consent
 from controlplane.catalog.models import Environment, Resource, Revision
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Delete, Put
 from controlplane.clients.facts import Serving
-from tests.support.facts import acknowledged, rejected, stream, subscribed
+from tests.support.facts import NothingSecret, acknowledged, rejected, stream, subscribed
 from tests.support.manifests import Tree, parsed
+from tests.support.principals import somebody
 from xdscore.resource_types import CLUSTER, ResourceType
 from xdscore.snapshot import Content
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 
 
 def publish(*trees: Tree, delete: tuple[str, ...] = (), built: bool = True, losing: int = 0) -> str:
@@ -56,7 +57,9 @@ def proven(name: str) -> int:
 
 
 class Fleet:
-    """Clients on one ADS process, each with a wildcard subscription to clusters."""
+    """Clients on one ADS process, each with a wildcard subscription to clusters. `identity`: what each can prove, the
+    same for all of them unless it has `{number}` in it.
+    """
 
     def __init__(
         self,
@@ -71,9 +74,12 @@ class Fleet:
     ) -> None:
         self.kind = kind
         self.serves: dict[str, Serving] | None = None
-        self.buffer = FactBuffer(serving=lambda: self.serves)
-        more = {"identity": identity, "user_agent": user_agent, "user_agent_version": version}
-        self.streams = [stream(number, environment=environment, **more) for number in range(first, first + count)]
+        self.buffer = FactBuffer(serving=lambda: self.serves, contents=NothingSecret())
+        agent = {"user_agent": user_agent, "user_agent_version": version}
+        self.streams = [
+            stream(number, environment=environment, identity=identity.format(number=number), **agent)
+            for number in range(first, first + count)
+        ]
         self._nonce = 0
         for each in self.streams:
             self.buffer.opened(each)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from controlplane.clients.foreign_text import nack_text
 from controlplane.incidents.attribution import Confidence, blame
 from xdscore.evidence import Evidence
+from xdscore.redaction import NO_SECRETS
 from xdscore.resource_types import CLUSTER, LISTENER, RESOURCE_TYPES
 
 SAMPLES = json.loads((Path(__file__).parents[2] / "golden" / "nacktext" / "samples.json").read_text())
@@ -70,7 +71,7 @@ def test_blame__response_of_one__is_not_called_named() -> None:
 
 def test_blame__name_that_is_escaped_in_the_stored_text__is_found_by_its_place() -> None:
     turned = ("pay\u202egnp", "v1")
-    stored = nack_text(envoy_says(turned[0]), secret=False, max_bytes=4096)
+    stored = nack_text(envoy_says(turned[0]), secret=False, held=NO_SECRETS, max_bytes=4096)
 
     found = blame(type_url=CLUSTER.url, text=stored, resources=(A, turned), suspects=(A, turned))
 
@@ -83,7 +84,7 @@ def test_blame__real_texts_as_they_are_stored__never_blame_the_innocent(sample: 
     names = [name or "" for name in sample["resource_names_in_order"]]  # type: ignore[attr-defined]
     guilty = {name or "" for name in sample["truly_invalid"]}  # type: ignore[attr-defined]
     resources = tuple((name, "v1") for name in dict.fromkeys(names))
-    text = nack_text(str(sample["message"]), secret=False, max_bytes=4096)
+    text = nack_text(str(sample["message"]), secret=False, held=NO_SECRETS, max_bytes=4096)
 
     found = blame(
         type_url=URLS.get(str(sample["type"]), CLUSTER.url), text=text, resources=resources, suspects=resources

@@ -23,6 +23,7 @@ from tests.support import bad_resources as make
 from tests.support.ads import Running, name_of, running
 from tests.support.envoy import envoy
 from tests.support.grpc_client import grpc_client, simple_bootstrap
+from xdscore.redaction import NO_SECRETS
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -224,7 +225,7 @@ def blamed(rejections: list[Rejected]) -> set[Key]:
     for each in rejections:
         verdict = blame(
             type_url=each.kind.url,
-            text=nack_text(each.nack.message, secret=each.kind.secret, max_bytes=4096),
+            text=nack_text(each.nack.message, secret=each.kind.secret, held=NO_SECRETS, max_bytes=4096),
             resources=[(member.name, member.content.version) for member in each.resources],
             suspects=[(member.name, member.content.version) for member in each.suspects],
             evidence=each.evidence,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from django.db import connection
+from pytest_django.fixtures import Settings
 
 from controlplane.builder.selectors import change_progress
 from controlplane.catalog.choices import QuarantinePolicy
@@ -33,7 +34,6 @@ from controlplane.incidents.services import (
     incident_release,
     incident_set_state,
     losing,
-    recording,
 )
 from controlplane.incidents.settling import change_delivery
 from controlplane.incidents.triage import incident_events, incident_page
@@ -287,12 +287,12 @@ def test_loss__is_no_refusal__whatever_asks_for_refusals() -> None:
 @pytest.mark.parametrize("policy", list(QuarantinePolicy))
 def test_nack_incident__beside_a_loss_of_the_same_name__is_what_it_is_without(policy: QuarantinePolicy) -> None:
     Environment.objects.update(quarantine=policy.value)
-    fleet = Fleet(4)
+    fleet = Fleet(4, identity="spiffe://shop/{number}")
     publish(cluster("pay"), cluster("other"))
     fleet.accept(held("pay", 1), held("other", 1))
     digest()
     publish(cluster("pay", connect_timeout="2s"))
-    fleet.refuse(fleet.send(held("pay", 2), held("other", 1)), BAD, suspects=(held("pay", 2),), who=slice(2))
+    fleet.refuse(fleet.send(held("pay", 2), held("other", 1)), BAD, suspects=(held("pay", 2),), who=slice(3))
     digest()
     columns = [field.attname for field in Incident._meta.concrete_fields if field.attname != "judged_at"]
     nacks = Incident.objects.filter(cause=IncidentCause.NACK.value)
@@ -308,7 +308,7 @@ def test_nack_incident__beside_a_loss_of_the_same_name__is_what_it_is_without(po
     assert {**nacks.values(*columns).get(), "checked_generation": 0} == {**alone, "checked_generation": 0}
     assert nacks.get().checked_generation == generation
     assert Quarantine.objects.count() == quarantined
-    assert IncidentClient.objects.filter(incident=nacks.get()).count() == 2
+    assert IncidentClient.objects.filter(incident=nacks.get()).count() == 3
 
     publish(cluster("pay", connect_timeout="3s"))
     fleet.accept(held("pay", 3), held("other", 2))
@@ -317,8 +317,9 @@ def test_nack_incident__beside_a_loss_of_the_same_name__is_what_it_is_without(po
     assert (nacks.get().state, loss_incident().state) == (IncidentState.RESOLVED, IncidentState.OPEN)
 
 
-def test_nack_incidents__however_many_losses__are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "MAX_UNRESOLVED", 1)
+def test_nack_incidents__however_many_losses__are_told_apart(settings: Settings) -> None:
+    limits = replace(settings.PARLEY.limits, incidents_per_environment=1, incidents_per_identity=1)
+    settings.PARLEY = replace(settings.PARLEY, limits=limits)
     deletion()
     digest()
     fleet = Fleet(1)

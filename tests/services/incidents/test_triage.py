@@ -3,7 +3,7 @@
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.databases import READER
 from controlplane.incidents.selectors import incident_get
 from controlplane.incidents.services import digest, incident_quarantine, incident_set_state
@@ -17,14 +17,15 @@ from controlplane.incidents.triage import (
 from controlplane.incidents.values import IncidentState
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.manifests import cluster
+from tests.support.principals import somebody
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", READER]),
     pytest.mark.usefixtures("database"),
 ]
 
-OPAL = Principal("opal", ADMIN_SCOPES)
-NORA = Principal("nora", ADMIN_SCOPES)
+OPAL = somebody("opal", ADMIN_SCOPES)
+NORA = somebody("nora", ADMIN_SCOPES)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.models import Environment, Quarantine
 from controlplane.databases import READER
@@ -15,6 +15,7 @@ from controlplane.status.values import Status
 from tests.services.incidents.fleet import Fleet, held, publish, rebuild
 from tests.support.facts import probed
 from tests.support.manifests import cluster
+from tests.support.principals import somebody
 from xdscore.client_kinds import ClientFamily, ClientKind
 from xdscore.resource_types import CLUSTER
 from xdscore.selectors import ClientFacts
@@ -25,13 +26,14 @@ pytestmark = [
     pytest.mark.usefixtures("database"),
 ]
 
-OPAL = Principal("opal", ADMIN_SCOPES)
+OPAL = somebody("opal", ADMIN_SCOPES)
 GRPC, ENVOY = "grpc-core 1.85", "envoy 1.40"
+EACH_ITS_OWN = "spiffe://shop/{number}"
 NO = "xDS response validation errors: [resource index 0: pay: INVALID_ARGUMENT: unsupported]"
 
 
-def grpc(count: int, *, identity: str = "") -> Fleet:
-    return Fleet(count, identity=identity, user_agent="gRPC C-core linux Python", version="C-core 1.85.1", first=10)
+def grpc(count: int, *, identity: str = "", version: str = "C-core 1.85.1", first: int = 10) -> Fleet:
+    return Fleet(count, identity=identity, user_agent="gRPC C-core linux Python", version=version, first=first)
 
 
 def published() -> Served | WithheldName | None:
@@ -96,7 +98,7 @@ def test_quarantine__nobody_acknowledged_it__is_withheld_from_everybody_until_so
 
 def test_automatic__another_client_tries_it_and_takes_it__the_quarantine_ends(database: str) -> None:
     Environment.objects.update(quarantine=QuarantinePolicy.AUTOMATIC.value)
-    clients, newcomer = grpc(2), grpc(1, identity="spiffe://shop/other")
+    clients = grpc(2, identity=EACH_ITS_OWN)
     publish(cluster("pay"))
     refuse(clients)
     entry = published()
@@ -104,25 +106,25 @@ def test_automatic__another_client_tries_it_and_takes_it__the_quarantine_ends(da
     assert (entry.kinds, len(entry.refusers)) == ((), 2)
     assert client_mark(ClientFacts("spiffe://shop/other")) not in entry.refusers
 
-    response = newcomer.send(held("pay", 1))
-    newcomer.learn(probed(response))
-    digest()
-    one = published()
-    another = grpc(1, identity="spiffe://shop/third")
-    another.learn(probed(another.send(held("pay", 1))))
+    newcomer = grpc(1, identity="spiffe://shop/other")
+    newcomer.learn(probed(newcomer.send(held("pay", 1))))
     digest()
 
-    # Two refused it, so that one more is asked: ACKs outweigh.
-    assert isinstance(one, WithheldName)
-    assert one.kinds == (GRPC,)
+    # Two refused it; but they must not keep it from all that come later, and one more may never come.
     assert isinstance(published(), Served)
     row = Quarantine.objects.get()
     assert row.released_by == SYSTEM.name
 
+    # The two who refused it say that they are of another kind: one revision is one incident, whoever refuses it.
+    go = Fleet(2, identity=EACH_ITS_OWN, user_agent="gRPC Go", version="1.85.0", first=10)
+    refuse(go)
+    assert (Incident.objects.get(revision=1).nacked, Incident.objects.get(revision=1).verdict) == (4, "fail")
+    assert isinstance(published(), Served)
+
 
 def test_automatic__who_refused_it_takes_it_later__counts_for_nothing(database: str) -> None:
     Environment.objects.update(quarantine=QuarantinePolicy.AUTOMATIC.value)
-    clients = grpc(2)
+    clients = grpc(2, identity=EACH_ITS_OWN)
     publish(cluster("pay"))
     refuse(clients)
     published()
@@ -136,8 +138,9 @@ def test_automatic__who_refused_it_takes_it_later__counts_for_nothing(database: 
 
 def test_quarantine__another_kind_refuses_it_later__is_withheld_from_both(database: str) -> None:
     Environment.objects.update(quarantine=QuarantinePolicy.AUTOMATIC.value)
-    go, clients = Fleet(2, user_agent="gRPC Go", version="1.85.0", first=30), grpc(4)
-    envoys = Fleet(2)
+    go = Fleet(2, identity=EACH_ITS_OWN, user_agent="gRPC Go", version="1.85.0", first=30)
+    clients = grpc(5, identity=EACH_ITS_OWN)
+    envoys = Fleet(2, identity=EACH_ITS_OWN)
     publish(cluster("pay"))
     envoys.accept(held("pay", 1))
     digest()
@@ -150,6 +153,39 @@ def test_quarantine__another_kind_refuses_it_later__is_withheld_from_both(databa
     assert isinstance(first, WithheldName)
     assert isinstance(second, WithheldName)
     assert (first.kinds, second.kinds) == ((GRPC,), (GRPC, "grpc-go 1.85"))
+
+
+def test_automatic__newcomer_that_proved_nothing_takes_it__may_be_one_who_refused_it(database: str) -> None:
+    Environment.objects.update(quarantine=QuarantinePolicy.AUTOMATIC.value)
+    publish(cluster("pay"))
+    refuse(grpc(2, identity=EACH_ITS_OWN))
+    published()
+
+    newcomer = grpc(1)
+    newcomer.learn(probed(newcomer.send(held("pay", 1))))
+    digest()
+
+    assert Quarantine.objects.get().accepted_by == {}
+    assert Quarantine.objects.get().released_at is None
+
+
+@pytest.mark.parametrize("identity", ["", "spiffe://shop/one"])
+def test_quarantine__one_identity_refuses_it_later_as_another_kind__that_kind_goes_on(
+    database: str, identity: str
+) -> None:
+    takers, clients = grpc(2, identity=EACH_ITS_OWN, version="C-core 1.99.0", first=1), grpc(2, identity=EACH_ITS_OWN)
+    publish(cluster("pay"))
+    takers.accept(held("pay", 1))
+    refuse(clients)
+    quarantine()
+
+    # Any client can say that it is of the newer kind, and be as many as it likes.
+    refuse(grpc(5, identity=identity, version="C-core 1.99.0", first=50))
+    incidents_judge()
+
+    entry = published()
+    assert isinstance(entry, WithheldName)
+    assert entry.kinds == (GRPC,)
 
 
 def test_quarantine__earlier_revision_was_proven__is_served_to_every_kind(database: str) -> None:

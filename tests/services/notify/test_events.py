@@ -70,7 +70,7 @@ def test_token__ends_soon__is_told_once_for_each_notice(days: float, words: str)
 
 def test_token__ends_later_or_has_ended__is_not_told() -> None:
     for days in (15, -1):
-        api_token_create(name="ci", scopes=(), actor=SYSTEM, expires_at=database_now() + timedelta(days=days))
+        api_token_create(name=f"ci {days}", scopes=(), actor=SYSTEM, expires_at=database_now() + timedelta(days=days))
 
     ends_notice()
 

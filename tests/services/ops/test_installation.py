@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth import authenticate, get_user_model
 
 from controlplane.accounts.models import ClientToken
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.accounts.selectors import client_token_is_valid, client_tokens_valid, token_principal
 from controlplane.accounts.services import client_token_revoke
 from controlplane.accounts.token_text import token_digest
@@ -16,6 +16,7 @@ from controlplane.config import Config, load
 from controlplane.home import Home, home_create
 from controlplane.ops.installation import CLIENT_SUBJECT, installation_prepare
 from controlplane.ops.management.commands.prepare import report
+from tests.support.principals import somebody
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -85,7 +86,7 @@ def test_prepare__the_client_token_was_revoked__writes_a_new_one(token_mode: tup
     config, home = token_mode
     installation_prepare(config=config, home=home)
     before = home.client_token.read_text()
-    client_token_revoke(token=ClientToken.objects.get(), actor=Principal("dana", ADMIN_SCOPES))
+    client_token_revoke(token=ClientToken.objects.get(), actor=somebody("dana", ADMIN_SCOPES))
 
     installation_prepare(config=config, home=home)
 

@@ -16,6 +16,7 @@ from prometheus_client.samples import Sample
 from adsserver.metrics import Metrics
 from adsserver.status_http import Readiness, readiness_metrics
 from controlplane.api import rates
+from controlplane.console import page_rates
 from controlplane.ops.condition_metrics import ConditionCollector
 from controlplane.ops.http_metrics import HttpMetrics, Message, Receive, Send
 
@@ -67,7 +68,8 @@ def ours() -> Iterator[Sample]:
     asyncio.run(some_requests(web))
     page = generate_latest(ads) + readiness_metrics(Readiness()) + generate_latest(web)
     pages = text_string_to_metric_families(page.decode())
-    for metric in (*pages, *ConditionCollector().collect(), *rates.REFUSED.collect()):
+    refused = (*rates.REFUSED.collect(), *page_rates.REFUSED.collect())
+    for metric in (*pages, *ConditionCollector().collect(), *refused):
         yield from metric.samples
 
 

@@ -7,7 +7,7 @@ import pytest
 from django.core.management import call_command
 from pytest_django.fixtures import Settings
 
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.builder.services import builds_sweep
 from controlplane.catalog.lasting import lasting_keys_forget
 from controlplane.catalog.manifests import manifest_of
@@ -26,6 +26,7 @@ from controlplane.ops.keys import foreign_keys_sentence
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.selectors import snapshot_heads
 from tests.support.manifests import cluster, parsed, tls_secret
+from tests.support.principals import somebody
 from xdscore.resource_types import SECRET
 
 pytestmark = [
@@ -33,7 +34,7 @@ pytestmark = [
     pytest.mark.usefixtures("database"),
 ]
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 NEW, FOREIGN = bytes(range(32)), bytes(range(32, 64))
 Use = Callable[..., None]
 

@@ -17,12 +17,13 @@ from controlplane.catalog.values import ChangeMade, Delete, Edit, EnvironmentPol
 from controlplane.errors import Conflict, NotFound
 from controlplane.undo.services import Undone, change_undo, undo_way
 from tests.support.manifests import Tree, cluster, parsed
+from tests.support.principals import somebody
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.resource_types import CLUSTER
 from xdscore.selectors import Selector
 
-DANA, OPAL = (Principal(name, ADMIN_SCOPES) for name in ("dana", "opal"))
+DANA, OPAL = (somebody(name, ADMIN_SCOPES) for name in ("dana", "opal"))
 EDGE = GroupDraft("edge", (Selector(node_cluster="edge", metadata={"zone": "eu-*"}),), Trust.DECLARED)
 DENY_ALL = RuleDraft(Effect.DENY, "*")
 

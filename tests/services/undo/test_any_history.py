@@ -18,13 +18,14 @@ from controlplane.access.services import (
     rule_update,
 )
 from controlplane.access.values import GroupDraft, RuleDraft
-from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.catalog.models import Resource
 from controlplane.catalog.services import change_apply, environment_create
 from controlplane.catalog.values import Delete, Edit, EnvironmentPolicy, Put
 from controlplane.errors import Conflict, InputInvalid, NotFound
 from controlplane.undo.services import change_undo
 from tests.support.manifests import cluster, parsed
+from tests.support.principals import somebody
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.resource_types import CLUSTER
@@ -32,7 +33,7 @@ from xdscore.selectors import Selector
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-DANA = Principal("dana", ADMIN_SCOPES)
+DANA = somebody("dana", ADMIN_SCOPES)
 PARSED = {
     (name, patience): parsed(cluster(name, connect_timeout=patience)) for name in "abc" for patience in ("1s", "2s")
 }

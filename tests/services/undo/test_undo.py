@@ -10,7 +10,7 @@ from controlplane.access.services import (
     case_create,
 )
 from controlplane.access.values import Case
-from controlplane.accounts.principal import Principal, Role, Scope
+from controlplane.accounts.principal import Role, Scope
 from controlplane.catalog.choices import ChangeKind, QuarantinePolicy
 from controlplane.catalog.models import Change, Environment, Quarantine, Resource, Revision
 from controlplane.catalog.rollbacks import undone_by, undone_of
@@ -38,6 +38,7 @@ from tests.services.undo.hands import (
     undo,
 )
 from tests.support.manifests import Tree, cluster, parsed, tls_secret
+from tests.support.principals import somebody
 from xdscore.access import Effect
 from xdscore.resource_types import SECRET
 from xdscore.selectors import ClientFacts
@@ -169,8 +170,8 @@ def _loopback(name: str) -> Tree:
 
 
 def test_undo__while_the_environment_is_held__an_operator_goes_through_and_an_editor_does_not() -> None:
-    editor = Principal("ed", (Scope(Role.EDITOR, "default"),))
-    operator = Principal("op", (Scope(Role.OPERATOR, "default"),))
+    editor = somebody("ed", (Scope(Role.EDITOR, "default"),))
+    operator = somebody("op", (Scope(Role.OPERATOR, "default"),))
     made = put(cluster("a"))
     settings(hold="freeze")
 
@@ -275,7 +276,7 @@ def test_undo__needs_the_role_that_the_write_needs() -> None:
     changes = [change_get(public_id=each) for each in (resources, access, setting, hold)]
 
     def allowed(role: Role, environment: str = "default") -> list[bool]:
-        principal = Principal("p", (Scope(role, environment),))
+        principal = somebody("p", (Scope(role, environment),))
         return [may_undo(principal, each) for each in changes]
 
     assert allowed(Role.EDITOR) == [True, False, False, False]
@@ -284,7 +285,7 @@ def test_undo__needs_the_role_that_the_write_needs() -> None:
     assert allowed(Role.ADMIN) == [True] * 4
     assert allowed(Role.VIEWER) == allowed(Role.ADMIN, "prod") == [False] * 4
     with pytest.raises(Forbidden, match="access-editor in environment 'default'"):
-        undo(access, Principal("op", (Scope(Role.OPERATOR, "default"),)))
+        undo(access, somebody("op", (Scope(Role.OPERATOR, "default"),)))
 
 
 @pytest.fixture

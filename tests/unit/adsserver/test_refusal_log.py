@@ -73,10 +73,25 @@ def test_refusals__told__begin_anew() -> None:
 def test_refusals__of_more_contents_than_are_told_apart__are_counted() -> None:
     def say(log: RefusalLog) -> None:
         for number in range(300):
-            log.refused(STREAM, refused(f"{number}"))
+            log.refused(replace(STREAM, identity=f"spiffe://td/{number}"), refused(f"{number}"))
         log.tell()
 
     lines = logged(say)
 
     assert len(lines) == 257
     assert (lines[-1]["event"], lines[-1]["times"]) == ("stream.nacked_more", 300 - 256)
+
+
+def test_refusals__one_caller_refuses_ever_new_contents__those_of_others_still_have_their_lines() -> None:
+    def say(log: RefusalLog) -> None:
+        for number in range(300):
+            # Another node id each time, as whoever wants to hide what others refuse would.
+            loud = replace(STREAM, node_id=f"n{number}", peer=f"ipv4:192.0.2.1:{number}")
+            log.refused(loud, refused(f"v{number}"))
+        log.refused(replace(STREAM, node_id="quiet", peer="ipv4:192.0.2.2:1"), refused("1", "1"))
+        log.tell()
+
+    *_, last, more = logged(say)
+
+    assert (last["event"], last["node_id"], last["names"]) == ("stream.nacked", "quiet", "c0, c1")
+    assert more["event"] == "stream.nacked_more"

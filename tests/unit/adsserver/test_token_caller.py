@@ -1,16 +1,21 @@
 """Which metadata is one token that is in force, and nothing else is (reliability threat 4)."""
 
+import asyncio
 import json
 from base64 import urlsafe_b64decode
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from adsserver import callers as callers_module
+from adsserver.authorities import Authorities
 from adsserver.callers import EXPIRED, REVOKED, Callers
 from adsserver.identity import NOBODY, Caller, Metadata, UnauthenticatedError, UndecidedError, token_caller
 from adsserver.ports import ClientToken
 from controlplane.accounts.token_text import api_token_text, client_token_text, token_digest
+from tests.support.ads_client import until
 
 NOW = 1_000_000.0
 GOOD, EXPIRED_TOKEN, REVOKED_TOKEN = (client_token_text(expires_at=None) for _ in range(3))
@@ -145,6 +150,25 @@ def test_callers__credential_reaches_its_end__is_lost_at_the_next_look() -> None
 
     assert losses.reasons == [EXPIRED]
     assert callers.empty
+
+
+async def test_callers__a_look_fails__what_has_ended_is_ended_and_the_next_look_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(callers_module, "SWEEP_PERIOD_S", 0.0)
+    clock, losses, gone = Clock(), Losses(), Losses()
+    authorities = Authorities(tmp_path / "ca.pem")
+    authorities.close()  # from now on every look fails
+    callers = Callers(clock, authorities)
+    callers.hold(Caller("spiffe://td/a", expires_at=NOW), losses)
+    running = asyncio.ensure_future(callers.run())
+
+    await until(lambda: losses.reasons == [EXPIRED])
+    callers.hold(Caller("spiffe://td/b", expires_at=NOW), gone)
+    await until(lambda: gone.reasons == [EXPIRED])
+
+    assert not running.done()
+    running.cancel()
 
 
 def test_callers__released_or_nobody__is_not_watched() -> None:

@@ -16,10 +16,12 @@ from adsserver.ports import StreamInfo
 from adsserver.store import fact_batches, facts
 from adsserver.store.facts import FactBuffer
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, SubscriptionState, unpack_contents, unpack_names
-from tests.support.facts import acknowledged, content, rejected, respond, stream, subscribed
+from tests.support.facts import NothingSecret, acknowledged, content, rejected, respond, stream, subscribed
 from tests.support.waiting import eventually
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, LISTENER, SECRET
+
+MAX_NACKS = Limits().nacks_waiting
 
 
 @dataclass
@@ -54,7 +56,7 @@ class Database:
 
 
 def buffer_of(database: Callable[[FactBatch], None], clock: Clock) -> FactBuffer:
-    return FactBuffer(write=database, clock=clock, limits=Limits())
+    return FactBuffer(write=database, clock=clock, limits=Limits(), contents=NothingSecret())
 
 
 def send(buffer: FactBuffer, response: Respond, *streams: StreamInfo) -> None:
@@ -230,7 +232,7 @@ def test_rejected__text_of_a_megabyte__is_not_held_and_marked_as_cut() -> None:
 
     buffer.learnt(one, rejected(response, "x" * 1_000_000))
 
-    assert len(buffer._learnt.refusals[0].message) <= 2 * 4096 + 1
+    assert len(next(iter(buffer._learnt.refusals)).message) <= 2 * 4096 + 1
     flush(buffer)
     text = database.batches[0].nacks[0].text
     assert len(text.encode()) == 4096
@@ -254,15 +256,35 @@ def test_rejected__more_than_the_ring_holds__oldest_give_way_and_are_counted() -
     buffer = buffer_of(database, Clock())
     one, response = stream(), respond(content("a"))
     buffer.opened(one)
-    for number in range(fact_batches.MAX_NACKS + 5):
+    for number in range(MAX_NACKS + 5):
         buffer.learnt(one, rejected(response, f"no {number}"))
 
     flush(buffer)
 
     texts = [nack.text for batch in database.batches for nack in batch.nacks]
-    assert (len(texts), texts[0]) == (fact_batches.MAX_NACKS, "no 5")
+    assert (len(texts), texts[0]) == (MAX_NACKS, "no 5")
     assert buffer.status().nacks_dropped == 5
     assert database.batches[-1].replica.nacks_dropped == 5
+
+
+def test_rejected__a_flood_of_one_identity_while_nothing_is_written__others_keep_theirs_and_are_written_first() -> None:
+    database = Database()
+    buffer = buffer_of(database, Clock())
+    quiet, mad, response = stream(1, identity="quiet"), stream(2, identity="mad"), respond(content("a"))
+    buffer.opened(quiet)
+    buffer.opened(mad)
+    buffer.learnt(quiet, rejected(response, "quiet"))
+    for number in range(MAX_NACKS + 5):
+        buffer.learnt(mad, rejected(response, f"mad {number}"))
+        if number == MAX_NACKS // 2:
+            buffer._take()  # the database is away
+
+    flush(buffer)
+
+    texts = [nack.text for batch in database.batches for nack in batch.nacks]
+    assert "quiet" in texts[:2]
+    assert len(texts) == MAX_NACKS
+    assert {nack.accountable for batch in database.batches for nack in batch.nacks} == {"id quiet", "id mad"}
 
 
 def test_flush__more_than_one_batch__streams_come_before_what_refers_to_them() -> None:

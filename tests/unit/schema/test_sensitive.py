@@ -1,5 +1,6 @@
 """Secrets: hidden on the way out, kept on the way back, and never to be moved into the open."""
 
+import base64
 import copy
 import hmac
 import json
@@ -10,13 +11,16 @@ import pytest
 from google.protobuf.any_pb2 import Any as AnyProto
 
 from tests.support.certificates import Authority
+from tests.support.sensitive_fields import filled, holding, kinds_with_an_any, packed, sensitive_fields
 from xdscore.schema import (
     Manifest,
+    Media,
     ParsedResource,
     Refused,
     canonical,
     holds_secrets,
     parse,
+    read_manifests,
     redact,
     restore_kept,
     to_json,
@@ -234,3 +238,53 @@ def test_restore__nothing_kept__returns_the_manifest_itself() -> None:
     manifest = Manifest(tls_secret())
 
     assert restore_kept(manifest, stored(tls_secret()), keyed_hash) is manifest
+
+
+def mistaken(tree: Any, canary: str) -> Iterator[Any]:
+    """The same tree with one mistake each wherever the secret stands: of another type, misspelt, with something beside
+    it, twice, in a list, deeper.
+    """
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            if isinstance(value, str) and canary in value:
+                rest = {name: item for name, item in tree.items() if name != key}
+                yield from (
+                    {**rest, f"{key}x": value},
+                    {**rest, key: [value]},
+                    {**rest, key: {key: value}},
+                    {**tree, "nothing": value},
+                    value,
+                )
+            for inside in mistaken(value, canary):
+                yield {**tree, key: inside}
+    elif isinstance(tree, list):
+        for at, item in enumerate(tree):
+            for inside in mistaken(item, canary):
+                yield [*tree[:at], inside, *tree[at + 1 :]]
+
+
+@pytest.mark.parametrize("field", sensitive_fields(), ids=lambda field: field.full_name)
+def test_findings__about_any_sensitive_field__quote_nothing_of_it(field: Any) -> None:
+    kinds = kinds_with_an_any()
+    kind = kinds[sensitive_fields().index(field) % len(kinds)]
+    canary = "canary7f3a" * 3
+    tree = to_json_with_secrets(packed(holding(kind, filled(field, canary))).SerializeToString())
+    # Bytes are base64 in JSON; that they hold the secret is all the same to a finding.
+    shown = json.loads(json.dumps(tree).replace(base64.b64encode(canary.encode()).decode(), canary))
+    trees = [shown, *mistaken(shown, canary)]
+    texts = [(json.dumps(each), Media.JSON) for each in trees]
+    sound = json.dumps(shown)
+    texts += [(sound[: sound.index(canary) + 20], Media.JSON), (sound.replace(canary, f'{canary}"'), Media.JSON)]
+    texts += [(sound.replace(":", ": !x ", 1), Media.YAML), (sound.replace('"' + canary, "*" + canary), Media.YAML)]
+    said = 0
+    for text, media in texts:
+        manifests, findings = read_manifests(text.encode(), media)
+        results = [parse(each) for each in manifests]
+        every = [*findings, *(each for result in results for each in result.findings)]
+        said += len(every)
+        shown_of = " ".join(f"{each.detail} {each.hint} {each.pointer}" for each in every)
+
+        assert "canary7f3a" not in shown_of, (text, every)
+
+    assert len(trees) > 1
+    assert said

@@ -28,6 +28,14 @@ INCIDENT: JsonObject = {
     "first_at": "2026-07-01T12:00:00Z",
     "loss": LOSS,
 }
+# What `incidents show` reads of a refusal beside these.
+SHOWN: JsonObject = {
+    **dict.fromkeys(("used_by", "suspects", "refusing", "samples"), ()),
+    "quarantined": False,
+    "confidence": "named",
+    "revision": 12,
+    "last_at": "2026-07-01T12:00:00Z",
+}
 NACK: JsonObject = {**INCIDENT, "id": "n", "cause": "nack", "message": "no", "loss": None}
 
 
@@ -84,3 +92,21 @@ def test_description__of_a_loss__lists_what_and_who() -> None:
         "  node-1  envoy 1.40",
         "  and 2 more",
     ]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "line"),
+    [
+        (None, "Verdict:      -"),
+        (
+            {"outcome": "fail", "reason": "2 of 2 clients refused it", "suggested": True},
+            "Verdict:      2 of 2 clients refused it; quarantine is suggested",
+        ),
+        (
+            {"outcome": "inconclusive", "reason": "10 clients acknowledged r12; 2 refuse it", "suggested": True},
+            "Verdict:      10 clients acknowledged r12; 2 refuse it",
+        ),
+    ],
+)
+def test_description__of_a_refusal__says_what_that_means_for_the_fleet(verdict: JsonObject | None, line: str) -> None:
+    assert line in _description({**NACK, **SHOWN, "verdict": verdict}).splitlines()

@@ -31,7 +31,7 @@ class Command(BaseCommand):
         lasting = lasting_keys_keep()
         detail = {"secrets": secrets.moved, "channels": channels.moved, "snapshots": snapshots.moved}
         with transaction.atomic():
-            audit_record(actor=SYSTEM.name, verb="keys.rotated", subject="PARLEY_ENCRYPTION_KEYS", detail=detail)
+            audit_record(actor=SYSTEM, verb="keys.rotated", subject="PARLEY_ENCRYPTION_KEYS", detail=detail)
         self.stdout.write(
             f"Sealed anew: {secrets.moved} secrets, {channels.moved} secrets of channels. "
             f"Signed anew: {snapshots.moved} snapshots."

@@ -1,0 +1,264 @@
+"""What one caller may cost: places, names, bytes and time of the event loop, counted for its identity or its address.
+
+Everything a caller can cause is counted here and nowhere else, from the moment its call arrives; so whatever is opened
+or read next cannot pass by a limit. Places and names are refused beyond their limit. Time and bytes are paced, by not
+reading on, and only of a caller among others: who is alone harms nobody. On the event loop.
+"""
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+
+from xdscore.callers import CallerKey
+from xdscore.limits import Limits
+from xdscore.token_bucket import TokenBucket
+
+# What gRPC and the loop do for a call and for a request besides what is measured; of both about half (bench: 1,500 new
+# streams/s, or 5,000 requests/s, are all that a core can do).
+OPENING_S = 0.0004
+REQUEST_S = 0.0001
+# While it is worked on what takes longer than this everybody else waits: it costs more, the longer the more (the square
+# of it, up to ten times as much), so that one piece of 100 ms comes more seldom than 100 pieces of 1 ms.
+_LONG_S = 0.005
+_DEAREST = 10.0
+# Who waits for a turn looks again after this at the latest: the others may have left meanwhile.
+_LOOK_AGAIN_S = 0.25
+# Of addresses nobody knows how many come by; so many that left are remembered for each place of a replica.
+_REMEMBERED = 2
+
+
+class RefusedStreamError(Exception):
+    """The stream is refused, or asked for more than it may. The text is sent (RESOURCE_EXHAUSTED, reliability F15)."""
+
+
+class Budget:
+    """Of one caller. `Budgets` makes it; every call of the caller holds it as long as it is open.
+
+    `with budget:` spends the time that what is inside takes; never around an `await`.
+    """
+
+    __slots__ = (
+        "_budgets",
+        "_bytes",
+        "_nodes",
+        "_since_s",
+        "_timer",
+        "_turns",
+        "_work",
+        "key",
+        "name_bytes",
+        "parsing",
+        "places",
+    )
+
+    def __init__(self, key: CallerKey, budgets: "Budgets", now: float) -> None:
+        limits = budgets.limits
+        self._budgets = budgets
+        self.key = key
+        self.places = 0
+        self.name_bytes = 0
+        self._nodes: Counter[str] = Counter()
+        self._work = TokenBucket(limits.caller_work_ms_per_s / 1000, limits.caller_work_burst_ms / 1000, now)
+        self._bytes = TokenBucket(limits.caller_bytes_per_s, limits.caller_bytes_burst, now)
+        self._since_s = 0.0
+        self._turns: deque[asyncio.Future[None]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        # What is large is parsed beside the loop, by one thread for all: a caller has one request there at a time.
+        self.parsing = asyncio.Lock()
+
+    # Places and names: refused beyond their limit.
+
+    def enter_node(self, node_id: str) -> None:
+        """Count a stream of this node. Raises RefusedStreamError, having counted none."""
+        limit = self._budgets.limits.streams_per_node
+        if self._nodes[node_id] >= limit:
+            raise RefusedStreamError(f"This node has {limit} streams on this server, as many as it may.")
+        self._nodes[node_id] += 1
+
+    def leave_node(self, node_id: str) -> None:
+        """Forget one stream of this node."""
+        self._nodes[node_id] -= 1
+        if not self._nodes[node_id]:
+            del self._nodes[node_id]
+
+    def hold_names(self, change: int) -> None:
+        """A stream of this caller holds so many bytes of names more, or fewer. Raises RefusedStreamError when all of
+        them together are too many; they count all the same, until the stream gives them back.
+        """
+        self.name_bytes += change
+        limit = self._budgets.limits.name_bytes_per_identity
+        if change > 0 and self.name_bytes > limit:
+            raise RefusedStreamError(
+                f"The names that all streams of this {self.key.words} ask for take {self.name_bytes} bytes; "
+                f"at most {limit} are allowed (name_bytes_per_identity)."
+            )
+
+    # Time and bytes: paced.
+
+    def __enter__(self) -> None:
+        self._since_s = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.spend(time.perf_counter() - self._since_s)
+
+    def spend(self, work_s: float) -> None:
+        """The loop worked so long for this caller."""
+        if work_s > _LONG_S:
+            work_s *= min(work_s / _LONG_S, _DEAREST)
+        self._work.spend(work_s, self._budgets.now())
+
+    def received(self, size: int) -> None:
+        """So many bytes of this caller were read."""
+        self._bytes.spend(size, self._budgets.now())
+
+    @property
+    def owes_s(self) -> float:
+        """How long nothing more should be done for this caller; 0.0 when it may go on."""
+        if not self._budgets.contended:
+            return 0.0
+        now = self._budgets.now()
+        return max(self._work.debt_s(now), self._bytes.debt_s(now))
+
+    async def turn(self) -> None:
+        """Wait until it is this caller's turn: at once, unless it spent more than it has. One call after the other."""
+        turn = self.ask_turn()
+        if turn is not None:
+            await turn
+
+    def ask_turn(self) -> "asyncio.Future[None] | None":
+        """None when it is this caller's turn, else what is done once it is; to be cancelled by who does not wait."""
+        if not self._turns and self.owes_s <= 0:
+            return None
+        turn = asyncio.get_running_loop().create_future()
+        self._turns.append(turn)
+        self._look_later()
+        return turn
+
+    @property
+    def waiting(self) -> int:
+        """How many of its calls wait for a turn."""
+        return len(self._turns)
+
+    def _look_later(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(min(self.owes_s, _LOOK_AGAIN_S), self._next_turn)
+
+    def _next_turn(self) -> None:
+        self._timer = None
+        while self._turns and self._turns[0].done():
+            self._turns.popleft()
+        if self._turns and self.owes_s <= 0:
+            # What it does with its turn it has spent before the next one looks.
+            self._turns.popleft().set_result(None)
+        if self._turns:
+            self._look_later()
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether a new one would be the same: nobody holds it, nothing is owed."""
+        if self.places:
+            return False
+        now = self._budgets.now()
+        return self._work.is_full(now) and self._bytes.is_full(now)
+
+
+class WriteTurn:
+    """The turn of one writer, which waits for more than that: `wake` is called when it may go on."""
+
+    __slots__ = ("_budget", "_turn", "_wake")
+
+    def __init__(self, budget: Budget, wake: Callable[[], object]) -> None:
+        self._budget = budget
+        self._wake = wake
+        self._turn: asyncio.Future[None] | None = None
+
+    def has_come(self) -> bool:
+        """Whether to go on now; otherwise it is waited for."""
+        if self._turn is not None:
+            if not self._turn.done():
+                return False
+            self._turn = None
+            return True
+        self._turn = self._budget.ask_turn()
+        if self._turn is None:
+            return True
+        self._turn.add_done_callback(lambda _: self._wake())
+        return False
+
+    def cancel(self) -> None:
+        """It is not waited for any more."""
+        if self._turn is not None:
+            self._turn.cancel()
+
+
+class Budgets:
+    """The budgets of all callers of a process. `now` is a clock that only goes forward, in seconds."""
+
+    def __init__(self, limits: Limits, now: Callable[[], float]) -> None:
+        self.limits = limits
+        self.now = now
+        self._all: dict[CallerKey, Budget] = {}
+        self._with_places = 0
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def contended(self) -> bool:
+        """Whether more than one caller is here."""
+        return self._with_places > 1
+
+    @property
+    def empty(self) -> bool:
+        """Whether nobody has a place."""
+        return not self._with_places
+
+    def enter(self, key: CallerKey) -> Budget:
+        """Take a place for a call that just arrived; `leave` gives it back. Raises RefusedStreamError, having taken
+        none.
+        """
+        budget = self._all.get(key)
+        if budget is None:
+            if len(self._all) >= _REMEMBERED * self.limits.streams_per_replica:
+                # Too many to remember what each of those that left has spent.
+                self._all = {each.key: each for each in self._all.values() if each.places}
+            budget = self._all[key] = Budget(key, self, self.now())
+        limit = self._places(key)
+        if budget.places >= limit:
+            raise RefusedStreamError(f"This {key.words} has {limit} streams on this server, as many as it may.")
+        budget.places += 1
+        self._with_places += budget.places == 1
+        return budget
+
+    async def admit(self, key: CallerKey) -> Budget:
+        """As `enter`; but a caller that is refused again and again waits for each of the refusals."""
+        try:
+            return self.enter(key)
+        except RefusedStreamError:
+            await self.turned_away(key)
+            raise
+
+    async def turned_away(self, key: CallerKey) -> None:
+        """Before a call is refused: it costs like one that is not, and its caller waits if it spent what it has. Not
+        with more calls than it may have places: those end at once.
+        """
+        budget = self._all.get(key)
+        if budget is not None:
+            budget.spend(OPENING_S)
+            if budget.waiting < self._places(key):
+                await budget.turn()
+
+    def _places(self, key: CallerKey) -> int:
+        return self.limits.streams_per_identity if key.identity else self.limits.streams_per_address
+
+    def leave(self, budget: Budget) -> None:
+        """Give the place back."""
+        budget.places -= 1
+        self._with_places -= not budget.places
+
+    def forget(self) -> None:
+        """Forget whoever left and owes nothing; now and then."""
+        for budget in tuple(self._all.values()):
+            if budget.is_untouched:
+                del self._all[budget.key]

@@ -1,0 +1,52 @@
+"""What all streams of a process share. Put together by `server`."""
+
+import os
+import time
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import grpc
+
+from adsserver.budgets import Budgets
+from adsserver.callers import Callers
+from adsserver.engine.settings import EngineSettings
+from adsserver.hub import Hub
+from adsserver.limits import Admission, DeniedNames
+from adsserver.metrics import Metrics
+from adsserver.ports import Facts
+from adsserver.servicers.refusal_log import RefusalLog
+from adsserver.wire import Decoder, Encoder
+from xdscore.limits import Limits
+
+if TYPE_CHECKING:
+    from adsserver.servicers.stream import Stream
+
+Context = grpc.aio.ServicerContext[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all streams of a process share. `open` are those that are."""
+
+    hub: Hub
+    callers: Callers
+    encoder: Encoder
+    decoder: Decoder
+    facts: Facts
+    metrics: Metrics
+    limits: Limits
+    settings: EngineSettings
+    budgets: Budgets
+    admission: Admission
+    denied: DeniedNames
+    parsers: Executor
+    refusals: RefusalLog
+    open: set["Stream"] = field(default_factory=set)
+
+
+def stream_id() -> str:
+    """Unique among all replicas, and after those of a millisecond before, as UUIDv7 is (RFC 9562, section 5.7): what is
+    written of newcomers then belongs into one place of an index, not beside a hundred thousand old ones.
+    """
+    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"

@@ -1,0 +1,169 @@
+"""NACKs that wait to be written: bounded in all, and each that is accountable for some has its share of the room."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Generic, Protocol, Self, TypeVar
+
+from adsserver.engine.events import NamedContent
+from adsserver.store.opened import Opened
+from controlplane.clients.foreign_text import KeptText
+from xdscore.evidence import Evidence
+from xdscore.resource_types import ResourceType
+
+Key = tuple[str, str, str, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A NACK: what the client said, already cut to a size we chose, and of what. Shown without its words."""
+
+    opened: Opened
+    kind: ResourceType
+    version: str
+    code: int
+    message: str = field(repr=False)
+    resources: tuple[NamedContent, ...]
+    suspects: tuple[NamedContent, ...]
+    at: float
+    evidence: Evidence
+    kept: tuple[NamedContent, ...] = ()
+    healing: bool = False
+    repeats: int = 1
+
+    @property
+    def key(self) -> Key:
+        """What makes two NACKs repeats of one."""
+        return (self.opened.stream.id, self.kind.word, self.version, self.code, self.message)
+
+    def again(self, repeats: int) -> Self:
+        """The same, and this often more."""
+        return replace(self, repeats=self.repeats + repeats)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A NACK with its words as they are kept: the raw ones are let go."""
+
+    refusal: Refusal
+    text: KeptText
+
+    @property
+    def opened(self) -> Opened:
+        """The stream that it came by."""
+        return self.refusal.opened
+
+    @property
+    def repeats(self) -> int:
+        """How often it was said."""
+        return self.refusal.repeats
+
+    @property
+    def key(self) -> Key:
+        """What makes two NACKs repeats of one."""
+        return (*self.refusal.key[:-1], self.text)
+
+    def again(self, repeats: int) -> Self:
+        """The same, and this often more."""
+        return replace(self, refusal=self.refusal.again(repeats))
+
+
+class Repeatable(Protocol):
+    """A NACK, before or after its words were read."""
+
+    @property
+    def opened(self) -> Opened:
+        """The stream that it came by."""
+        ...
+
+    @property
+    def repeats(self) -> int:
+        """How often it was said."""
+        ...
+
+    @property
+    def key(self) -> Key:
+        """What makes two NACKs repeats of one."""
+        ...
+
+    def again(self, repeats: int) -> Self:
+        """The same, and this often more."""
+        ...
+
+
+N = TypeVar("N", bound=Repeatable)
+
+
+class Refusals(Generic[N]):
+    """At most `room` of them. Where there is none left, whoever holds most gives way, its oldest first: a flood of one
+    identity costs that identity its own. Adding one costs the same however many there are.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._count = 0
+        self._of: dict[str, dict[Key, N]] = {}
+        # Who holds how many, so that nobody is looked for: in the order in which they came to hold so many.
+        self._holding: dict[int, dict[str, None]] = {}
+        self._most = 0
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return self._count
+
+    def __iter__(self) -> Iterator[N]:
+        """The oldest of each who is accountable, then the second of each, and so on: nobody waits for a flood."""
+        turns = [iter(held.values()) for held in self._of.values()]
+        while turns:
+            going = []
+            for turn in turns:
+                each = next(turn, None)
+                if each is not None:
+                    yield each
+                    going.append(turn)
+            turns = going
+
+    def add(self, refusal: N) -> int:
+        """Keep one, or count it as a repeat of one that waits; how many gave way to it."""
+        who = refusal.opened.accountable
+        held = self._of.setdefault(who, {})
+        known = held.pop(refusal.key, None)
+        if known is not None:
+            held[refusal.key] = refusal.again(known.repeats)
+            return 0
+        dropped = 0
+        if self._count >= self._room:
+            self._drop(who if len(held) == self._most else next(iter(self._holding[self._most])))
+            dropped = 1
+        self._of.setdefault(who, held)[refusal.key] = refusal
+        self._count += 1
+        self._moved(who, len(held) - 1, len(held))
+        return dropped
+
+    def forget(self, count: int) -> None:
+        """Let go of the first of them, in order."""
+        for refusal in list(islice(self, count)):
+            self._let_go(refusal.opened.accountable, refusal.key)
+
+    def _drop(self, who: str) -> None:
+        self._let_go(who, next(iter(self._of[who])))
+
+    def _let_go(self, who: str, key: Key) -> None:
+        held = self._of[who]
+        del held[key]
+        self._count -= 1
+        self._moved(who, len(held) + 1, len(held))
+        if not held:
+            del self._of[who]
+
+    def _moved(self, who: str, before: int, now: int) -> None:
+        if before:
+            of_before = self._holding[before]
+            del of_before[who]
+            if not of_before:
+                del self._holding[before]
+        if now:
+            self._holding.setdefault(now, {})[who] = None
+        self._most = max(self._most, now)
+        while self._most and self._most not in self._holding:
+            self._most -= 1

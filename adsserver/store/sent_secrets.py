@@ -1,0 +1,112 @@
+"""The secrets of what a response held, for taking them out of what a client says about it (reliability N8).
+
+Called by the fact thread, for NACKs only. What is opened here is let go with the answer: nothing of a secret is kept
+between two batches (architecture decision 8).
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple, Protocol
+
+from google.protobuf.message import DecodeError
+
+from adsserver.engine.events import NamedContent
+from controlplane.clients.foreign_text import KeptText, nack_text
+from xdscore.redaction import NO_SECRETS, Secrets, secrets_of
+from xdscore.resource_types import ResourceType
+from xdscore.schema import secret_values
+from xdscore.snapshot import Content
+
+# Of one batch: so many texts about secrets are read of one who is accountable for them, and of all. That is seconds of
+# the thread at worst, which must also say that the process lives; and who says much takes nothing from the others.
+# What is said beyond them is withheld. Texts about what holds no secrets are not counted.
+MAX_READINGS: Final = 256
+MAX_READINGS_OF_ONE: Final = 16
+
+
+class SentContents(Protocol):
+    """What streams were sent, as `contents.ContentMemory` has it."""
+
+    def missing(self, addresses: Iterable[bytes]) -> frozenset[bytes]:
+        """Those of the addresses whose bytes are not here."""
+        ...
+
+    def sealed(self, addresses: Iterable[bytes]) -> frozenset[bytes]:
+        """Those of the addresses whose bytes are kept sealed: they hold secrets (resolutions D18)."""
+        ...
+
+    def any_bytes(self, content: Content) -> bytes:
+        """The bytes, opened. Raises KeyError and SealError."""
+        ...
+
+
+def secrets_in(contents: SentContents, held: Iterable[Content]) -> Secrets | None:
+    """The secrets of these sealed contents; None where one cannot be opened or read, or there are more than can be
+    looked for.
+    """
+    try:
+        return secrets_of(value for content in held for value in secret_values(contents.any_bytes(content)))
+    except (KeyError, DecodeError, TypeError, ValueError, RecursionError):  # SealError is a ValueError
+        return None
+
+
+class Hearing:
+    """Turns what clients say, in one batch, into what is kept of it. What many say of one response is read once."""
+
+    def __init__(self, contents: SentContents, *, max_bytes: int) -> None:
+        self._contents = contents
+        self._max_bytes = max_bytes
+        self._left = MAX_READINGS
+        self._left_of: dict[str, int] = {}
+        # By the identity of the response's resources, which streams share and the batch holds.
+        self._texts: dict[tuple[int, str], KeptText] = {}
+        self._responses: dict[int, _Sent] = {}
+        # Of one response at a time: they take more memory than all texts.
+        self._last: tuple[int, Secrets | None] | None = None
+
+    def kept(self, accountable: str, message: str, kind: ResourceType, resources: tuple[NamedContent, ...]) -> KeptText:
+        """The words of a client about this response as they are kept. `accountable` is on whose share they count."""
+        key = (id(resources), message)
+        text = self._texts.get(key)
+        if text is None:
+            sent = self._responses.get(id(resources)) or self._look(resources)
+            held = self._secrets(accountable, sent)
+            text = nack_text(message, secret=kind.secret, held=held, max_bytes=self._max_bytes, names=sent.names)
+            # What one may not say any more, another still may.
+            if held is not None:
+                self._texts[key] = text
+        return text
+
+    def _look(self, resources: tuple[NamedContent, ...]) -> "_Sent":
+        addresses = {member.content.blob for member in resources}
+        sealed = self._contents.sealed(addresses)
+        sent = _Sent(
+            id(resources),
+            [member.name for member in resources],
+            tuple(member.content for member in resources if member.content.blob in sealed),
+            gone=bool(self._contents.missing(addresses)),
+        )
+        self._responses[sent.id] = sent
+        return sent
+
+    def _secrets(self, accountable: str, sent: "_Sent") -> Secrets | None:
+        if sent.gone:
+            return None
+        if not sent.sealed:
+            return NO_SECRETS
+        left = self._left_of.get(accountable, MAX_READINGS_OF_ONE)
+        if not left or not self._left:
+            return None
+        self._left_of[accountable] = left - 1
+        self._left -= 1
+        if self._last is None or self._last[0] != sent.id:
+            self._last = (sent.id, secrets_in(self._contents, sent.sealed))
+        return self._last[1]
+
+
+class _Sent(NamedTuple):
+    """A response: the names in it, what of it is sealed, and whether some of it is not at hand any more."""
+
+    id: int
+    names: list[str]
+    sealed: tuple[Content, ...]
+    gone: bool

@@ -1,0 +1,60 @@
+"""Browsers in which somebody signed in before: others who guess at that name do not keep them out (threat 22).
+
+What a browser keeps is signed and says whom it knows, by number, and under which password that was: it is worth nothing
+for another name, after that password has changed, or when it is old. It opens nothing; whoever has it may try a
+password where others have to wait, and is counted apart.
+"""
+
+import secrets
+from dataclasses import dataclass
+from typing import Final
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core import signing
+from django.utils.crypto import constant_time_compare, salted_hmac
+
+KEPT_S: Final = 90 * 24 * 3600
+_SALT: Final = "controlplane.accounts.browsers"
+_NUMBER_BYTES: Final = 9
+_MAX_CHARS: Final = 300  # what is longer is none of ours and not worth a look
+
+
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """What a signature vouches for: the user's key, the mark of their password then, and a number of its own."""
+
+    user: int
+    mark: str
+    number: str
+
+
+def cookie_name() -> str:
+    """Over HTTPS a name that browsers take only over TLS and for this very host (RFC 6265bis)."""
+    return "__Host-parley-browser" if settings.SESSION_COOKIE_SECURE else "parley-browser"
+
+
+def browser_write(user: User) -> str:
+    """What the browser of somebody who just signed in is to keep."""
+    return signing.dumps([user.pk, _mark(user), secrets.token_urlsafe(_NUMBER_BYTES)], salt=_SALT)
+
+
+def browser_read(kept: str) -> Browser | None:
+    """What a browser sent of it, where we signed it not too long ago. Asks no database: whom it knows may be gone."""
+    if not kept or len(kept) > _MAX_CHARS:
+        return None
+    try:
+        user, mark, number = signing.loads(kept, salt=_SALT, max_age=KEPT_S)
+    except signing.BadSignature:
+        return None
+    return Browser(user, mark, number)
+
+
+def browser_knows(browser: Browser, username: str) -> bool:
+    """Whether it knows who has this name now, by the password that holds now."""
+    user = User.objects.filter(pk=browser.user, username=username).first()
+    return user is not None and constant_time_compare(browser.mark, _mark(user))
+
+
+def _mark(user: User) -> str:
+    return salted_hmac(_SALT, user.password, algorithm="sha256").hexdigest()[:32]

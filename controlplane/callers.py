@@ -1,0 +1,52 @@
+"""Who calls, as far as a count needs to know: by which address a caller is counted, and how much each called lately.
+
+Counted in each web process by itself: no request waits for Redis (architecture.md law 4).
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
+
+from xdscore.callers import network_of
+from xdscore.token_bucket import TokenBucket
+
+# A caller beyond these is forgotten, the one that was silent longest first, and begins with a full burst again.
+_MAX_CALLERS: Final = 10_000
+# What one organisation is usually given: the next address of it says little about who it is.
+_NEIGHBOURS_IPV4_BITS: Final = 24
+_NEIGHBOURS_IPV6_BITS: Final = 48
+
+K = TypeVar("K", bound=Hashable)
+
+
+def caller_of(address: str) -> str:
+    """What an address is counted as: an address of IPv4 is a caller, of IPv6 the /64 around it is. What is no address
+    (a socket has none) is itself.
+    """
+    return network_of(address) or address
+
+
+def neighbours_of(address: str) -> str:
+    """The network around a caller, of which somebody with many addresses has few: a /24 of IPv4, a /48 of IPv6."""
+    return network_of(address, ipv4_bits=_NEIGHBOURS_IPV4_BITS, ipv6_bits=_NEIGHBOURS_IPV6_BITS) or address
+
+
+class Callers(Generic[K]):
+    """A bucket for each caller that was heard lately. For threads. `K` is what callers are told apart by."""
+
+    def __init__(self, most: int = _MAX_CALLERS) -> None:
+        self._most = most
+        self._buckets: OrderedDict[K, TokenBucket] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def wait_s(self, caller: K, *, per_s: int, burst: int, now: float) -> float:
+        """0 if this caller's request may go on, else the seconds after which the next one may."""
+        with self._lock:
+            bucket = self._buckets.get(caller)
+            if bucket is None:
+                bucket = self._buckets[caller] = TokenBucket(per_s, burst, now)
+                if len(self._buckets) > self._most:
+                    self._buckets.popitem(last=False)
+            self._buckets.move_to_end(caller)
+            return bucket.try_take(now)

@@ -1,0 +1,119 @@
+"""How many pages one person, or one address where nobody is signed in, may ask for (threat 22).
+
+The REST API counts its own callers (`api.rates`). People are counted by who they are, so that an office behind one
+address is many; whoever is not signed in by address, of IPv6 by the /64 around it. Generous: pages that are open ask
+again every few seconds, and none of that may ever be refused.
+
+Two steps, because who somebody is costs a look into the database. What no session belongs to, and every sign-in, is
+counted before it takes a thread, a connection or a turn; the rest when it is known whose session it is.
+"""
+
+import math
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, cast
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.template.loader import render_to_string
+from prometheus_client import Counter
+
+from controlplane.accounts.selectors import id_of_user
+from controlplane.callers import Callers, caller_of
+from controlplane.principal_ids import PrincipalId
+from xdscore.limits import Limits
+
+_API: Final = "/api/"
+_PROBES: Final = ("/healthz", "/readyz", "/metrics")
+_COUNTED: Final = "parley.page-counted"
+_PEOPLE: Final = "page_requests_per_s"
+_ADDRESSES: Final = "anonymous_pages_per_s"
+
+REFUSED: Final = Counter(
+    "parley_page_refused_requests", "Requests for pages above the rate of their caller.", ["limit"]
+)
+for _limit in (_PEOPLE, _ADDRESSES):
+    REFUSED.labels(_limit)  # 0 is told, too
+
+Respond = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]
+_callers: Callers[PrincipalId | str] = Callers()
+_clock = time.monotonic
+
+
+class _Rate:
+    """A middleware for both kinds of chain; `_refusal` is what a kind of caller is counted by."""
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response: Respond) -> None:
+        self._respond = get_response
+        self._asynchronous = iscoroutinefunction(get_response)
+        if self._asynchronous:
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        """The page, or that there were too many."""
+        if request.path.startswith(_API) or request.path in _PROBES or request.META.get(_COUNTED):
+            return self._respond(request)
+        return self._asynchronously(request) if self._asynchronous else self._refusal(request) or self._respond(request)
+
+    async def _asynchronously(self, request: HttpRequest) -> HttpResponseBase:
+        refusal = await self._refusal_soon(request)
+        return refusal or await cast(Awaitable[HttpResponseBase], self._respond(request))
+
+    async def _refusal_soon(self, request: HttpRequest) -> HttpResponse | None:
+        return self._refusal(request)
+
+    def _refusal(self, request: HttpRequest) -> HttpResponse | None:
+        raise NotImplementedError
+
+
+class AddressRate(_Rate):
+    """The first step, before anything that takes a thread: neither waits nor reads."""
+
+    def _refusal(self, request: HttpRequest) -> HttpResponse | None:
+        if request.path.startswith(settings.STATIC_URL):  # a page has a dozen; what is no file meets the second step
+            return None
+        session = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
+        signs_in = request.path == settings.LOGIN_URL
+        return None if session and not signs_in else _of_address(request)
+
+
+class PersonRate(_Rate):
+    """The second step, once sessions are known. A session that is nobody's counts for its address."""
+
+    async def _refusal_soon(self, request: HttpRequest) -> HttpResponse | None:
+        return await sync_to_async(self._refusal, thread_sensitive=True)(request)  # reads whose session it is
+
+    def _refusal(self, request: HttpRequest) -> HttpResponse | None:
+        user = request.user
+        if not user.is_authenticated:
+            return _of_address(request)
+        limits = _limits()
+        return _counted(request, id_of_user(user), _PEOPLE, limits.page_requests_per_s)
+
+
+def _of_address(request: HttpRequest) -> HttpResponse | None:
+    # What a proxy reports counts only when it is one we were told of: asgi.py has put it here then.
+    address = caller_of(str(request.META.get("REMOTE_ADDR", "")))
+    return _counted(request, address, _ADDRESSES, _limits().anonymous_pages_per_s)
+
+
+def _counted(request: HttpRequest, caller: PrincipalId | str, limit: str, per_s: int) -> HttpResponse | None:
+    request.META[_COUNTED] = True
+    burst = _limits().page_burst
+    wait_s = math.ceil(_callers.wait_s(caller, per_s=per_s, burst=burst, now=_clock()))
+    if not wait_s:
+        return None
+    REFUSED.labels(limit).inc()
+    # Of no request: whoever is refused costs neither a session nor a token.
+    page = render_to_string("429.html", {"wait_s": wait_s, "limit": limit, "per_s": per_s, "burst": burst})
+    return HttpResponse(page, status=429, headers={"Retry-After": str(wait_s), "Cache-Control": "no-store"})
+
+
+def _limits() -> Limits:
+    limits: Limits = settings.PARLEY.limits
+    return limits

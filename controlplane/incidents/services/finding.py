@@ -1,0 +1,66 @@
+"""Finds the incident that an accusation belongs to: one fault is one incident for people, whoever says it and how."""
+
+from collections.abc import Iterable
+
+from django.db.models import QuerySet
+
+from controlplane.catalog.selectors import EnvironmentState
+from controlplane.incidents.attribution import Confidence
+from controlplane.incidents.models import Incident
+from controlplane.incidents.services.accusations import Accusation
+from controlplane.incidents.values import UNRESOLVED, IncidentCause
+
+PROVEN = tuple(each.value for each in Confidence if each.proven)
+_AT_ONCE = 1_000
+
+
+class Finder:
+    """Looks incidents up for one batch of accusations, within its transaction.
+
+    Which fingerprints there are is read at once: of a flood of words most are new, and none of them is asked for alone.
+    """
+
+    def __init__(self, accusations: Iterable[Accusation]) -> None:
+        wanted = sorted({accusation.fingerprint for accusation in accusations})
+        self._known: set[str] = set()
+        for start in range(0, len(wanted), _AT_ONCE):
+            rows = Incident.objects.filter(fingerprint__in=wanted[start : start + _AT_ONCE])
+            self._known.update(rows.values_list("fingerprint", flat=True))
+
+    def incident_of(self, environment: EnvironmentState, accusation: Accusation) -> Incident | None:
+        """The incident that is continued; None where a new one is to be opened. Locked until the transaction ends.
+
+        The revision that is refused comes first: what is proven goes on in whatever unresolved incident is about it,
+        and what only words tell, in one where it is proven. Then the same words about another revision of the resource:
+        who mends it in vain is at the same fault (ux.md 9.5 and 9.8).
+        """
+        rows = incidents_locked(environment)
+        found = None
+        if accusation.fingerprint in self._known:
+            found = rows.filter(algorithm=accusation.algorithm, fingerprint=accusation.fingerprint).first()
+        if not accusation.name or (found is not None and found.state in UNRESOLVED):
+            return found
+        of_name = rows.filter(type=accusation.word, name=accusation.name)
+        of_revision = of_name.filter(revision=accusation.revision, state__in=UNRESOLVED).order_by("pk")
+        if not accusation.confidence.proven:
+            return of_revision.filter(confidence__in=PROVEN).first() or found
+        same_words = of_name.filter(normalised=accusation.normalised, family=accusation.family.value).order_by("-pk")
+        return found or of_revision.first() or same_words.first()
+
+    def made(self, incident: Incident) -> None:
+        """It has this fingerprint from now on."""
+        self._known.add(incident.fingerprint)
+
+
+def same_fault(environment: EnvironmentState, incident: Incident) -> QuerySet[Incident]:
+    """The other unresolved incidents about the same revision, which words alone told apart."""
+    rows = incidents_locked(environment).filter(state__in=UNRESOLVED).exclude(pk=incident.pk)
+    return rows.filter(type=incident.type, name=incident.name, revision=incident.revision).exclude(
+        confidence__in=PROVEN
+    )
+
+
+def incidents_locked(environment: EnvironmentState) -> QuerySet[Incident]:
+    """The refusals of an environment, each locked when it is read."""
+    rows = Incident.objects.select_for_update(of=("self",)).select_related("environment")
+    return rows.filter(environment=environment.id, cause=IncidentCause.NACK.value)

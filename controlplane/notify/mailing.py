@@ -1,0 +1,66 @@
+"""Mail as Django sends it, except that all of it ends at one deadline: names, connection, TLS and every line."""
+
+import smtplib
+import socket
+import ssl
+from functools import cached_property, partial
+from typing import Any
+
+from django.conf import settings
+from django.core.mail.backends.smtp import EmailBackend as DjangoBackend
+from django.core.mail.utils import DNS_NAME
+
+from controlplane.notify.reaching import Deadline, addresses_of, connected, lookups, tls_context
+
+
+class EmailBackend(DjangoBackend):
+    """Django's own, with a `deadline`; without one it gets what a notification has."""
+
+    def __init__(self, *args: Any, deadline: Deadline | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.deadline = deadline or Deadline(settings.PARLEY.limits.delivery_timeout_ms / 1_000)
+
+    @property
+    def connection_class(self) -> Any:
+        """What Django makes a connection of."""
+        return partial(_SmtpTls if self.use_ssl else _Smtp, deadline=self.deadline)
+
+    @cached_property
+    def ssl_context(self) -> ssl.SSLContext:
+        """Keeps the deadline of the connection."""
+        return tls_context()
+
+    def open(self) -> bool | None:
+        """As Django's. Raises OSError."""
+        # The name of this machine is looked up, too, once; Django keeps it.
+        lookups.answer(DNS_NAME, DNS_NAME.get_fqdn, self.deadline)
+        return super().open()
+
+
+def _reached(host: str, port: int, deadline: Deadline) -> socket.socket:
+    """A connection to the first address of the mail server that takes one. Raises OSError."""
+    refused: OSError = OSError(f"'{host}' has no address")
+    for address in addresses_of(host, port, deadline):
+        try:
+            return connected(address, port, deadline)
+        except OSError as error:
+            refused = error
+    raise refused
+
+
+class _Smtp(smtplib.SMTP):
+    def __init__(self, *args: Any, deadline: Deadline, **options: Any) -> None:
+        self._deadline = deadline
+        super().__init__(*args, **options)
+
+    def _get_socket(self, host: str, port: int, _timeout: float) -> socket.socket:
+        return _reached(host, port, self._deadline)
+
+
+class _SmtpTls(smtplib.SMTP_SSL):
+    def __init__(self, *args: Any, deadline: Deadline, **options: Any) -> None:
+        self._deadline = deadline
+        super().__init__(*args, **options)
+
+    def _get_socket(self, host: str, port: int, _timeout: float) -> socket.socket:
+        return self.context.wrap_socket(_reached(host, port, self._deadline), server_hostname=host)

@@ -1,0 +1,165 @@
+"""Connections to peers that may be slow on purpose: whatever is waited for ends at one deadline.
+
+A socket's own timeout counts each wait by itself, so that a peer that sends a byte now and then is waited for as long
+as it likes. Here each wait is given what is left of the whole, the look-up of the name, the connection, TLS and each
+byte alike.
+"""
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+# A look-up cannot be ended from outside: one that hangs keeps its thread. One for each name, and no more than these;
+# enough for every channel there may be (`channels.MAX_CHANNELS`), and the mail server.
+MAX_LOOKUPS = 128
+
+
+class Deadline:
+    """The end of one try, `seconds` from now by a monotonic clock."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._end = clock() + seconds
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing may be waited for any more."""
+        return self._clock() >= self._end
+
+    def left_s(self) -> float:
+        """The seconds that may still be waited. Raises TimeoutError when there are none."""
+        left = self._end - self._clock()
+        if left <= 0:
+            raise TimeoutError("the time is up")
+        return left
+
+
+class TimedSocket(socket.socket):
+    """A connection of which whoever reads and writes through it waits for no longer than its deadline."""
+
+    deadline: Deadline
+
+    def recv_into(self, *args: Any, **options: Any) -> int:
+        """As of any socket. Raises TimeoutError."""
+        self.settimeout(self.deadline.left_s())
+        return super().recv_into(*args, **options)
+
+    def sendall(self, *args: Any, **options: Any) -> None:
+        """As of any socket, whose timeout is that of all of it. Raises TimeoutError."""
+        self.settimeout(self.deadline.left_s())
+        super().sendall(*args, **options)
+
+
+class _TimedTls(ssl.SSLSocket):
+    """The same under TLS. OpenSSL's own loops count their socket's timeout from their beginning."""
+
+    deadline: Deadline
+
+    def recv_into(self, *args: Any, **options: Any) -> int:
+        self.settimeout(self.deadline.left_s())
+        return super().recv_into(*args, **options)
+
+    def send(self, *args: Any, **options: Any) -> int:
+        """What `sendall` calls for each part."""
+        self.settimeout(self.deadline.left_s())
+        return super().send(*args, **options)
+
+    def do_handshake(self, block: bool = False) -> None:
+        self.settimeout(self.deadline.left_s())
+        super().do_handshake(block)
+
+
+class _TimedContext(ssl.SSLContext):
+    """Whose connections keep the deadline of the connection they are put around."""
+
+    sslsocket_class = _TimedTls
+
+    def wrap_socket(self, sock: socket.socket, *args: Any, **options: Any) -> ssl.SSLSocket:
+        """The connection, after its handshake. Raises TimeoutError, and ssl.SSLError for a peer that is not who it
+        should be.
+        """
+        if not isinstance(sock, TimedSocket):
+            raise TypeError("only a connection with a deadline is waited for")
+        wrapped = super().wrap_socket(sock, *args, **{**options, "do_handshake_on_connect": False})
+        try:
+            wrapped.deadline = sock.deadline  # type: ignore[attr-defined]  # of `sslsocket_class`
+            wrapped.do_handshake()
+        except BaseException:
+            wrapped.close()
+            raise
+        return wrapped
+
+
+def tls_context() -> ssl.SSLContext:
+    """Trusts whom the machine trusts, checks the name of the peer, and keeps deadlines."""
+    context = _TimedContext(ssl.PROTOCOL_TLS_CLIENT)  # demands a certificate, and checks its name
+    context.load_default_certs()
+    return context
+
+
+def connected(address: str, port: int, deadline: Deadline) -> TimedSocket:
+    """A connection to an address, not a name. Raises OSError, of which TimeoutError is one."""
+    sock = TimedSocket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        sock.deadline = deadline
+        sock.settimeout(deadline.left_s())
+        sock.connect((address, port))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+class Lookups:
+    """Questions that only a thread can wait for, each asked once at a time: who asks what is being asked waits for the
+    same answer. A thread that its askers gave up ends with its answer; there are never more than `most`.
+    """
+
+    def __init__(self, most: int = MAX_LOOKUPS) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._asked: dict[object, Future[Any]] = {}
+
+    def answer(self, key: object, question: Callable[[], T], deadline: Deadline) -> T:
+        """What `question` returns or raises. Raises TimeoutError, and OSError when `most` are asked already."""
+        with self._lock:
+            asked: Future[T] | None = self._asked.get(key)
+            if asked is None:
+                if len(self._asked) >= self._most:
+                    raise OSError(f"{self._most} names are being looked up already, and nobody answers")
+                asked = self._asked[key] = Future()
+                try:
+                    threading.Thread(target=self._ask, args=(key, question, asked), daemon=True).start()
+                except RuntimeError:
+                    del self._asked[key]
+                    raise
+        return asked.result(deadline.left_s())
+
+    def _ask(self, key: object, question: Callable[[], T], asked: "Future[T]") -> None:
+        try:
+            found = question()
+        except Exception as error:  # noqa: BLE001  whoever asked must hear of it, whatever it is
+            self._forget(key)
+            asked.set_exception(error)
+        else:
+            self._forget(key)
+            asked.set_result(found)
+
+    def _forget(self, key: object) -> None:
+        with self._lock:
+            del self._asked[key]
+
+
+lookups = Lookups()
+
+
+def addresses_of(host: str, port: int, deadline: Deadline) -> list[str]:
+    """The addresses of a name, in the order in which the machine would try them. Raises OSError."""
+    found = lookups.answer(host, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), deadline)
+    return [str(entry[4][0]) for entry in found]

@@ -1,0 +1,132 @@
+"""How many messages go out: what data planes cause takes no room from the rest, nor one of them from the others."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from controlplane.databases import READER
+from controlplane.journal.services import event_append
+from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
+from controlplane.notify.services.expanding import notifications_expand
+from controlplane.notify.services.watching import Watch
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", READER]),
+    pytest.mark.usefixtures("database"),
+]
+
+MAD, OTHER = "id spiffe://demo/mad", "id spiffe://demo/pay"
+
+
+@pytest.fixture(autouse=True)
+def channel(database: str, settings: Settings) -> Channel:
+    limits = replace(settings.PARLEY.limits, messages_per_h=8, messages_per_identity_h=5)
+    settings.PARLEY = replace(settings.PARLEY, limits=limits)
+    return Channel.objects.create(name="ops", kind=ChannelKind.MAIL.value, target="ops@example.com")
+
+
+def refused(*numbers: int, by: str = MAD, environment: str = "default") -> None:
+    for number in numbers:
+        payload = {"type": "cluster", "name": f"c{number}", "nacked": 1, "sent": 9, "cause": "nack", "caused_by": by}
+        event_append(kind="incident.opened", environment=environment, subject=f"incident/{number}", payload=payload)
+
+
+def happened(kind: str, subject: str = "one", **payload: object) -> None:
+    event_append(kind=kind, environment="default", subject=subject, payload=payload)
+
+
+def sent() -> Counter[str]:
+    """How many of each kind channels are sent."""
+    while notifications_expand():
+        pass
+    return Counter(Delivery.objects.values_list("notification__kind", flat=True))
+
+
+def summaries() -> list[Notification]:
+    Watch().look()
+    notifications_expand()
+    return list(Notification.objects.filter(kind="messages.held").order_by("pk"))
+
+
+def later(minutes: int) -> None:
+    for each in Notification.objects.all():
+        Notification.objects.filter(pk=each.pk).update(at=each.at - timedelta(minutes=minutes))
+
+
+def test_messages__a_flood_about_incidents__the_urgent_ones_of_other_causes_go_out() -> None:
+    refused(*range(100), by=MAD)
+    refused(*range(100, 200), by=OTHER)
+    happened("quarantine.opened", type="cluster", name="pay", revision=2)
+    happened("build.failed", generation=3, reason="XDS1004")
+    happened("incident.opened", "loss", cause="loss", nacked=3, sent=3)
+    happened("hold.set", actor="dana", reason="freeze")
+
+    counted = sent()
+
+    assert counted == {"incident.opened": 8 + 1, "quarantine.opened": 1, "build.failed": 1, "hold.set": 1}
+    assert Notification.objects.count() == 204  # the inbox has all of them
+
+
+def test_messages__about_what_one_identity_says__leave_room_for_those_about_others() -> None:
+    refused(*range(100), by=MAD)
+    refused(100, 101, by=OTHER)
+    refused(102, by="several")
+    refused(*range(200, 206), by=MAD, environment="other")
+
+    sent()
+
+    told = Delivery.objects.values_list("notification__environment", "notification__caused_by")
+    assert Counter(told) == {
+        ("default", MAD): 5, ("default", OTHER): 2, ("default", "several"): 1, ("other", MAD): 5
+    }  # fmt: skip
+
+
+def test_messages__after_an_hour__go_out_again() -> None:
+    refused(*range(10))
+    assert sent()["incident.opened"] == 5
+    later(61)
+
+    refused(*range(20, 30))
+
+    assert sent()["incident.opened"] == 10
+
+
+def test_messages__left_out__are_summed_up_once_an_hour_with_how_many_of_which_kind_and_where_they_are() -> None:
+    refused(*range(10))
+    for number in range(10):
+        happened("quarantine.released", str(number), type="cluster", name="pay", revision=2)
+    sent()
+    assert summaries() == []  # more may come
+    later(11)
+
+    (first,) = summaries()
+
+    assert first.title == "7 messages about 'default' were not sent"
+    assert "5 incident.opened, 2 quarantine.released" in first.text
+    assert "5 are about what 'spiffe://demo/mad' says" in first.text
+    assert first.link.endswith("/messages")
+    assert first.deliveries.count() == 1
+    refused(*range(50, 60))
+    sent()
+    later(30)
+    assert len(summaries()) == 1
+    later(31)
+    _, second = summaries()
+    assert second.title == "10 messages about 'default' were not sent"
+    later(200)
+    assert len(summaries()) == 2
+
+
+def test_summary__of_kinds_that_a_channel_wants__goes_there_and_to_no_other(channel: Channel) -> None:
+    Channel.objects.filter(pk=channel.pk).update(kinds=["incident.opened"])
+    Channel.objects.create(name="x", kind=ChannelKind.MAIL.value, target="x@example.com", kinds=["hold.set"])
+    refused(*range(10))
+    sent()
+    later(11)
+
+    (summary,) = summaries()
+
+    assert [each.channel_id for each in summary.deliveries.all()] == [channel.pk]

@@ -1,0 +1,54 @@
+"""Who calls, as every count against abuse tells callers apart: by what was verified, else by where they come from.
+
+Nothing that a caller may choose (a node id, a user agent, a port) is part of it. One rule for streams, facts,
+incidents, messages, sign-ins and pages. Pure.
+"""
+
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address, ip_network
+from urllib.parse import unquote
+
+# What one subscriber is given of IPv6 (RFC 6177): whoever has one address of it has them all.
+OWN_IPV6_BITS = 64
+_IPV4_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class CallerKey:
+    """Whom something counts for: a verified identity, else where the connection comes from."""
+
+    identity: str = ""
+    address: str = ""
+
+    @property
+    def words(self) -> str:
+        """For the texts of refusals."""
+        return "identity" if self.identity else "address"
+
+
+def caller_key(identity: str, peer: str) -> CallerKey:
+    """Whom a call counts for. `peer` is gRPC's word for the connection: `ipv4:192.0.2.1:4711`, `ipv6:%5B::1%5D:4711`,
+    `unix:...`.
+
+    An IPv6 address counts by its /64; whatever else is no address is one caller.
+    """
+    if identity:
+        return CallerKey(identity=identity)
+    family, _, rest = peer.partition(":")
+    host = unquote(rest).rpartition(":")[0].removeprefix("[").removesuffix("]")
+    return CallerKey(address=network_of(host) or family)
+
+
+def network_of(address: str, *, ipv4_bits: int = _IPV4_BITS, ipv6_bits: int = OWN_IPV6_BITS) -> str:
+    """The network of so many bits around an address; an address of IPv4 that is spelled in IPv6 is one of IPv4. Empty
+    where the text is no address.
+    """
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return ""
+    if isinstance(found, IPv6Address):
+        found = found.ipv4_mapped or found
+    if found.version == 4 and ipv4_bits == _IPV4_BITS:
+        return str(found)
+    return str(ip_network((found, ipv4_bits if found.version == 4 else ipv6_bits), strict=False))

@@ -1,0 +1,53 @@
+"""Shares room fairly between those who fill it. Pure.
+
+Whoever fills a bounded place first, or most, must not push the others out: where more is there than fits, everybody
+keeps what is below one level, and only those above it give way (max-min fairness). A share is counted by who is
+accountable for it: the verified identity of a data plane, else the address it came from, never what it says of itself.
+"""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Final
+
+from xdscore.callers import caller_key
+
+ACCOUNTABLE_CHARS: Final = 100
+# Stands for whoever is accountable where data planes are and no single one is, or is known to be. No key is like it.
+SEVERAL: Final = "several"
+_DIGEST_CHARS: Final = 32
+
+
+def accountable(*, identity: str, peer: str) -> str:
+    """Who is accountable for what a stream brings, in at most 100 characters: one key for each budget there is.
+
+    `identity` is the verified one, empty where nothing is verified; `peer` is the transport's word for the other end,
+    such as `ipv4:192.0.2.1:40000` (`callers.caller_key`). All of whom neither is known are one.
+    """
+    key = caller_key(identity, peer)
+    if key.identity:
+        return _short("id", key.identity)
+    return _short("at", key.address) if peer else ""
+
+
+def _short(kind: str, text: str) -> str:
+    key = f"{kind} {text}"
+    if len(key) <= ACCOUNTABLE_CHARS and key.isprintable():
+        return key
+    digest = blake2b(text.encode(errors="surrogatepass"), digest_size=_DIGEST_CHARS // 2).hexdigest()
+    cut = "".join(each for each in key[: ACCOUNTABLE_CHARS - _DIGEST_CHARS - 1] if each.isprintable())
+    return f"{cut} {digest}"
+
+
+def fair_level(held: Iterable[int], room: int) -> int:
+    """The most that each may keep of what it holds, so that all of it fits into `room`.
+
+    Where there are more holders than room the level is 0: then not even one fits for each.
+    """
+    waiting = sorted(held)
+    left = room
+    for at, count in enumerate(waiting):
+        level = left // (len(waiting) - at)
+        if count > level:
+            return max(level, 0)
+        left -= count
+    return max(waiting, default=0)
