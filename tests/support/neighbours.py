@@ -277,8 +277,11 @@ class _Bad:
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One way to be bad. `at_once` tasks do `once` again and again; `per_channel` of them share a connection."""
+    """One way to be bad, `against` these rows of the table of budgets. `at_once` tasks do `once` again and again;
+    `per_channel` of them share a connection.
+    """
 
+    against: tuple[str, ...]
     once: Callable[["_Bad", grpc.aio.Channel], Coroutine[Any, Any, None]]
     at_once: int
     per_channel: int = 50
@@ -391,7 +394,7 @@ async def _refusing(bad: _Bad, channel: grpc.aio.Channel) -> None:
         call.cancel()
 
 
-async def _probing(bad: _Bad, channel: grpc.aio.Channel) -> None:
+async def _guessing(bad: _Bad, channel: grpc.aio.Channel) -> None:
     """Ask for ten thousand secrets that there may be, as a new node each time."""
     call = _opened(channel, _DELTA, bad.token)
     try:
@@ -410,13 +413,12 @@ async def _status(bad: _Bad, channel: grpc.aio.Channel) -> None:
 
 
 ATTACKS: Final[Mapping[str, Attack]] = {
-    "silent streams": Attack(_silent, at_once=3_000, per_channel=100),
-    "flapping": Attack(_flapping, at_once=100, per_channel=10),
-    "requests": Attack(_requests, at_once=100, per_channel=10),
-    "bytes": Attack(_large, at_once=20, per_channel=2),
-    "names": Attack(_many_names, at_once=50, per_channel=5),
-    "refusals": Attack(_refusing, at_once=50, per_channel=10),
-    "probing": Attack(_probing, at_once=30, per_channel=5),
-    "status": Attack(_status, at_once=100, per_channel=50),
+    "silent streams": Attack(("places",), _silent, at_once=3_000, per_channel=100),
+    "flapping": Attack(("places", "facts"), _flapping, at_once=100, per_channel=10),
+    "requests": Attack(("requests",), _requests, at_once=100, per_channel=10),
+    "bytes": Attack(("bytes",), _large, at_once=20, per_channel=2),
+    "names": Attack(("names",), _many_names, at_once=50, per_channel=5),
+    "refusals": Attack(("facts", "incidents", "messages"), _refusing, at_once=50, per_channel=10),
+    "guesses": Attack(("guesses",), _guessing, at_once=30, per_channel=5),
+    "status": Attack(("status",), _status, at_once=100, per_channel=50),
 }
-"""Each way, by the name of the budget that stands against it."""
