@@ -1,0 +1,93 @@
+"""What one data plane can cause, and what bounds it: one row for each kind of thing, so that none is forgotten.
+
+A budget counts for the verified identity of who causes it, else for its address (`callers`), never for anything it says
+of itself. The numbers are rows of `limits`; docs/reference/budgets.md is this table for people, and
+tests/faults/test_noisy_neighbour.py has an attack on each row.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRow:
+    """One kind of thing. `limits` are names of rows of `limits.Limits`; `beyond` is what happens to who asks for more;
+    `enforced` the code that counts, by its dotted name.
+    """
+
+    causes: str
+    limits: tuple[str, ...]
+    beyond: str
+    enforced: str
+
+
+BUDGETS: Final = (
+    BudgetRow(
+        "places",
+        (
+            "streams_per_identity",
+            "streams_per_address",
+            "streams_per_node",
+            "first_request_ms",
+            "streams_admitted_per_s",
+            "admission_wait_ms",
+        ),
+        "The call is refused before any response; one without a request ends. Callers are let in by turns.",
+        "adsserver.budgets.Budgets.enter",
+    ),
+    BudgetRow(
+        "requests",
+        ("caller_work_ms_per_s", "caller_work_burst_ms", "requests_per_s", "request_burst"),
+        "Its requests are read later, while others are there.",
+        "adsserver.budgets.Budget.turn",
+    ),
+    BudgetRow(
+        "bytes",
+        ("caller_bytes_per_s", "caller_bytes_burst", "request_bytes", "memory_mib"),
+        "Its requests are read later, while others are there; a larger request ends its stream.",
+        "adsserver.budgets.Budget.received",
+    ),
+    BudgetRow(
+        "names",
+        ("name_bytes_per_stream", "name_bytes_per_identity", "names_per_type", "names_per_request", "name_bytes"),
+        "The stream that asks for more ends.",
+        "adsserver.budgets.Budget.hold_names",
+    ),
+    BudgetRow(
+        "guesses",
+        ("denied_names_per_h",),
+        "An alarm names it.",
+        "adsserver.limits.DeniedNames",
+    ),
+    BudgetRow(
+        "status",
+        ("status_calls", "status_entries", "status_bytes"),
+        "Counted for each API token; who has none is turned away before anything else.",
+        "adsserver.servicers.csds.StatusServicer",
+    ),
+    BudgetRow(
+        "facts",
+        (
+            "nacks_waiting",
+            "nacks_per_type",
+            "nacks_per_environment",
+            "nack_writes_per_s",
+            "clients_per_environment",
+            "closed_streams_per_environment",
+        ),
+        "Whoever has most loses its own oldest, and waits behind the others.",
+        "adsserver.store.refusals.Refusals",
+    ),
+    BudgetRow(
+        "incidents",
+        ("incidents_per_identity", "incidents_per_environment", "resolved_incidents_per_environment"),
+        "What is beyond is one incident that names its resources; whoever has most makes room for others.",
+        "controlplane.incidents.shares.admissions",
+    ),
+    BudgetRow(
+        "messages",
+        ("messages_per_identity_h", "messages_per_h"),
+        "What is beyond is told in one summary.",
+        "controlplane.notify.services.expanding.notifications_expand",
+    ),
+)
