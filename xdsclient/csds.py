@@ -10,6 +10,7 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import DecodeError
 
 from xdsclient.client import XdsClient
+from xdsclient.engine.entry import INVALID
 from xdsclient.engine.values import CacheEntry, Resource
 from xdsclient.wire import node_message
 from xdscore.redaction import secrets_of, without_secrets
@@ -18,8 +19,8 @@ from xdscore.schema import redact, secret_values
 
 _SERVICE = "envoy.service.status.v3.ClientStatusDiscoveryService"
 
-# In place of an error of which nobody can say that it quotes no secret.
-_WITHHELD = "What is wrong is withheld: the content cannot be read, or its secrets cannot be taken out of the error."
+# In place of words of which nobody can say that they quote no secret.
+_WITHHELD = "what is wrong is withheld, for the content cannot be read, or its secrets cannot be taken out of the error"
 
 # Generated messages; their fields are known by descriptor only.
 ClientConfig = Any
@@ -102,8 +103,10 @@ def _details(entry: CacheEntry) -> str:
     try:
         secrets = secrets_of(value for each in anys for value in secret_values(each))
     except (DecodeError, TypeError, ValueError, RecursionError):
-        return _WITHHELD
-    return _WITHHELD if secrets is None else without_secrets(entry.error.message, secrets, names=(entry.key.name,))
+        secrets = None
+    if secrets is not None:
+        return without_secrets(entry.error.message, secrets, names=(entry.key.name,))
+    return f"{INVALID}: {_WITHHELD}" if entry.rejected else _WITHHELD
 
 
 def _shown(kind: ResourceType, raw: bytes) -> AnyMessage:

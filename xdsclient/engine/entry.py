@@ -26,6 +26,9 @@ from xdsclient.engine.values import (
 
 REMOVED = Status(StatusCode.NOT_FOUND, "does not exist: the xDS server removed it")
 
+# What the error of a refused resource begins with, before the words of whoever refused it.
+INVALID = "invalid resource"
+
 
 @dataclass(slots=True)
 class _Told:
@@ -128,7 +131,7 @@ class Entry:
     def refused(self, text: str, version: str, raw: bytes, policy: Policy, now: float) -> None:
         """An invalid resource: a data error (A88, "Handling Data Errors"); nothing cached is replaced by it (A46)."""
         self._drop_if(policy.drops_on_data_error)
-        self._fail(CacheState.NACKED, Status(StatusCode.INVALID_ARGUMENT, f"invalid resource: {text}"), version, now)
+        self._fail(CacheState.NACKED, Status(StatusCode.INVALID_ARGUMENT, f"{INVALID}: {text}"), version, now)
         self._rejected = raw
 
     def deleted(self, version: str, policy: Policy, now: float) -> None:

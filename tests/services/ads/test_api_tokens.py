@@ -12,6 +12,7 @@ from adsserver.store.fleet import Fleet
 from controlplane.accounts.models import ApiToken
 from controlplane.accounts.principal import ADMIN_SCOPES, Role, Scope
 from controlplane.accounts.services import api_token_create, api_token_revoke
+from controlplane.accounts.token_rules import TokenKind
 from controlplane.catalog.services import environment_default_ensure
 from tests.support.ads import MemoryContents
 from tests.support.ads_replica import Replica
@@ -51,7 +52,7 @@ def test_knows__owner_is_deleted__their_token_is_not_known_any_more(replica: Rep
     owner = get_user_model().objects.create_user("olga")
     row, owned = api_token_create(name="a", scopes=VIEWER, actor=DANA)
     api_token_create(name="b", scopes=VIEWER, actor=DANA)
-    ApiToken.objects.filter(pk=row.pk).update(owner=owner)
+    ApiToken.objects.filter(pk=row.pk).update(owner=owner, kind=TokenKind.PERSONAL.value)
     assert knows(replica, owned)
 
     owner.delete()

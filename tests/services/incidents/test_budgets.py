@@ -163,8 +163,8 @@ def test_incidents__where_nothing_is_verified__count_by_address_whatever_the_nod
     digest_all()
 
     assert [(each.opened_by, each.normalised == CROWDED) for each in unresolved()] == [
-        ("at ipv4:127.0.0.1", False),
-        ("at ipv4:127.0.0.1", False),
+        ("at 127.0.0.1", False),
+        ("at 127.0.0.1", False),
         ("", True),
     ]
 

@@ -163,8 +163,13 @@ def test_standing__quarantined_and_released__waits_for_each_build_unless_it_is_r
 
 
 def test_standing__refused_in_two_ways__each_client_counts_once(fleet: Fleet) -> None:
-    refuse(fleet, "pay", 2, "some other words")
-    assert Incident.objects.filter(name="pay").count() == 2
+    # Two suspects, of which only words tell one: other words are another incident.
+    publish(cluster("pay", connect_timeout="3s"), cluster("sound", connect_timeout="3s"))
+    both = (held("pay", 3), held("sound", 2))
+    for words in ("some words", "some other words"):
+        fleet.refuse(fleet.send(*both), f"Error adding/updating cluster(s) pay: {words}", suspects=both)
+    digest()
+    assert Incident.objects.filter(name="pay", revision=3).count() == 2
 
     found = standing(*PAY).status
 
