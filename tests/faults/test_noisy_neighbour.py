@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.figures import measured
 from tests.support.manifests import Tree, cluster
-from tests.support.neighbours import ATTACKS, REFUSED, TICK, Fleet, bad_neighbour, good_fleet
+from tests.support.neighbours import ATTACKS, REFUSED, TICK, Fleet, Seen, bad_neighbour, good_fleet
 from tests.support.postgres import postgresql_server
 from tests.support.stack import Parley, running_apart
 from tests.support.valkey import valkey
@@ -71,22 +71,18 @@ class Site:
             self.parley.apply(tick(self.number))
             answered[self.number] = time.monotonic()
             time.sleep(TICK_EVERY_S)
-        waits: list[float] = []
-        newcomers: list[float] = []
-        ends: Counter[str] = Counter()
+        seen: list[Seen] = []
 
         def with_the_last() -> int:
             """How many have the last number by now; numbers before it may have been passed over."""
-            nonlocal last
-            seen = self.fleet.seen()
-            last += len(seen.ticks.get(self.number, ()))
-            waits.extend(at - answered[each] for each, times in seen.ticks.items() if each in answered for at in times)
-            newcomers.extend(seen.newcomers_s)
-            ends.update(seen.ends)
-            return last
+            seen.append(self.fleet.seen())
+            return sum(len(each.ticks.get(self.number, ())) for each in seen)
 
-        last = 0
         eventually(with_the_last, lambda count: count >= GOOD, within_s=15)
+        read = [(number, at) for each in seen for number, times in each.ticks.items() for at in times]
+        waits = [at - answered[number] for number, at in read if number in answered]
+        newcomers = [wait_s for each in seen for wait_s in each.newcomers_s]
+        ends = sum((each.ends for each in seen), Counter[str]())
         cuts = quantiles(waits, n=100)
         return Figures(cuts[49], cuts[98], max(newcomers, default=math.inf), ends)
 
