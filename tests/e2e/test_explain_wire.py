@@ -190,6 +190,7 @@ def test_explain__situation_on_the_wire__is_told_as_it_is_by_rest_xdsctl_and_pag
     query = f"type={case.type}&name={case.name}&client={case.client}"
 
     on_wire = world.held[case.client].get((case.type, case.name), Held("", ""))
+
     def told() -> tuple[dict[str, Any], Said]:
         """What REST says, and xdsctl after it."""
         said = world.parley.call("GET", f"/explain?environment=default&{query}").body
