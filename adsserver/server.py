@@ -214,14 +214,16 @@ class AdsServer:
     async def _look_after(self) -> None:
         """End streams that are as old as they may be (protocol.md J3) or whose clients neither read nor ask (F17).
 
-        One look for all: a timer for each stream and for each write would cost more.
+        One look for all: a timer for each stream and for each write would cost more. In slices: what came at the same
+        time is due at the same time, and to end a stream is work.
         """
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_LOOK_PERIOD_S)
-            now = loop.time()
+            pace = Pace(self._shared.limits.fan_out_slice_ms / 1000)
             for stream in tuple(self._shared.open):
-                stream.end_if_due(now)
+                stream.end_if_due(loop.time())
+                await pace.breathe()
             self._budgets.forget()
             self._metrics.settle()
 
