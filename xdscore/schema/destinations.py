@@ -56,19 +56,27 @@ def is_link_local(text: str) -> bool:
 
 def hosts_of_target(uri: str) -> tuple[str, ...] | None:
     """The hosts of a gRPC target: `scheme:authority/name`, `host:port`, addresses with commas between them; None for
-    the path of a socket (gRPC Name Resolution).
+    the path of a socket (gRPC Name Resolution). A query and a fragment say nothing of where it leads, and are left out.
     """
     scheme, colon, rest = uri.partition(":")
     scheme = scheme.lower()
     if scheme in _PATH_SCHEMES:
         return None
-    # Parsed as a URI, a target is decoded; `host:port` without a scheme is not, and holds no '%'.
-    name = unquote(rest).rpartition("/")[2] if colon and scheme in _ADDRESS_SCHEMES else unquote(uri)
+    # Every target is parsed as a URI and decoded: what has no scheme is one behind `dns:///`.
+    name = unquote(_path(rest)).rpartition("/")[2] if colon and scheme in _ADDRESS_SCHEMES else unquote(_path(uri))
     return tuple(_without_port(each) for each in name.split(","))
 
 
+def _path(uri: str) -> str:
+    """All of it before its query and its fragment (RFC 3986 section 3)."""
+    return uri.partition("#")[0].partition("?")[0]
+
+
 def _without_port(name: str) -> str:
-    return name.partition("]")[0].lstrip("[") if name.startswith("[") else name.rpartition(":")[0] or name
+    if name.startswith("["):
+        return name.partition("]")[0].lstrip("[")
+    # With several colons it is an address of IPv6, and has no port.
+    return name.partition(":")[0] if name.count(":") == 1 else name
 
 
 def _host(text: str) -> str:
