@@ -20,7 +20,7 @@ from xdscore.schema.walk import AnyMessage, children, unpack
 # Messages that carry another message as a Struct: {"type_url": …, "value": {…}}.
 TYPED_STRUCTS = frozenset({"xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"})
 # Envoy finds what reads these by the key of the map, and fills the message it wants from a Struct (its
-# `translateOpaqueConfig`). Elsewhere the type of an Any says who reads it, and nobody reads a Struct but plugins, as data.
+# `translateOpaqueConfig`). Elsewhere the type of an Any says who reads it; only plugins read a Struct, as data.
 _CLUSTER = "envoy.config.cluster.v3.Cluster"
 _OPTIONS = "typed_extension_protocol_options"
 
