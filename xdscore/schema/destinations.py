@@ -21,6 +21,13 @@ _METADATA: Final = (
     IPv4Network("168.63.129.16/32"),  # Azure's agent of the host
     IPv4Network("100.100.100.200/32"),  # Alibaba Cloud
 )
+# What the hosts files of Debian's and Fedora's families say beside localhost, and resolvers read.
+_LOOPBACK_NAMES: Final = frozenset(
+    {
+        *("localhost", "localhost.localdomain", "localhost4", "localhost4.localdomain4"),
+        *("localhost6", "localhost6.localdomain6", "ip6-localhost", "ip6-loopback"),
+    }
+)
 _METADATA_NAMES: Final = frozenset(
     {"metadata", "metadata.goog", "metadata.google.internal", "instance-data", "instance-data.ec2.internal"}
 )
@@ -36,10 +43,10 @@ _ADDRESS_SCHEMES: Final = ("dns", "ipv4", "ipv6")
 
 def is_loopback(text: str) -> bool:
     """Whether an address or name means the machine itself: 127/8, ::1, the unspecified addresses (which connect to
-    it), localhost, in every spelling.
+    it), localhost and its other names in hosts files, in every spelling.
     """
     host = _host(text)
-    if host == "localhost" or host.endswith(".localhost"):  # RFC 6761 section 6.3
+    if host in _LOOPBACK_NAMES or host.endswith(".localhost"):  # RFC 6761 section 6.3
         return True
     return any(address.is_loopback or address.is_unspecified for address in _addresses(host))
 

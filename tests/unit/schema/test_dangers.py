@@ -24,7 +24,7 @@ from xdscore.schema.types_registry import descriptors
 GOOGLE = "type.googleapis.com/"
 LOOPBACK = (
     "127.0.0.1 127.9.9.9 127.1 0x7f000001 2130706433 0.0.0.0 ::1 :: ::ffff:127.0.0.1 ::1%lo "
-    "localhost LOCALHOST. a.localhost "
+    "localhost LOCALHOST. a.localhost localhost.localdomain localhost6 ip6-localhost IP6-loopback. "
     "::127.0.0.1 ::ffff:0:127.0.0.1 2002:7f00:1:: 2002:7f00:1::5 64:ff9b::127.0.0.1 64:ff9b:1::7f00:1 "
     "64:ff9b:1:7f00:0:100::"
 )
