@@ -159,7 +159,7 @@ def test_cluster_options__json_in_place_of_a_message__are_refused_because_envoy_
     options: Any = {"explicit_http_config": {}, "http_filters": [{"name": "l", "typed_config": lua}]}
     content = {"Value": options, "Struct": options, "ListValue": [options], "StringValue": "x"}[held]
     key = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
-    tree = {
+    tree: dict[str, Any] = {
         "@type": GOOGLE + "envoy.config.cluster.v3.Cluster",
         "name": "pay",
         "type": "EDS",
