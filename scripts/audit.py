@@ -103,10 +103,15 @@ def licence_of(name: str) -> str | None:
 
 
 def is_allowed(expression: str) -> bool:
-    """Whether one of the alternatives is allowed, in all its parts."""
+    """Whether one of the alternatives is allowed, in all its parts. Nothing that parentheses group is: somebody has to
+    read it.
+    """
+    if expression.startswith("(") and expression.endswith(")"):
+        expression = expression[1:-1]
+    if "(" in expression or ")" in expression:
+        return False
     return any(
-        all(part.strip("() ") in ALLOWED for part in alternative.split(" AND "))
-        for alternative in expression.split(" OR ")
+        all(part.strip() in ALLOWED for part in alternative.split(" AND ")) for alternative in expression.split(" OR ")
     )
 
 

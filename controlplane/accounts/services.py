@@ -42,8 +42,8 @@ def api_token_create(
     beyond its owner is cut when it is used. Raises InputInvalid, Conflict for a name that is taken, and Forbidden for a
     service's token made with a person's, and when its maker ended meanwhile.
     """
+    owner = _owner(actor)
     maker = _maker(actor)
-    owner = _owner(actor, maker)
     kind = kind or (TokenKind.SERVICE if owner is None else TokenKind.PERSONAL)
     if kind is TokenKind.PERSONAL and owner is None:
         raise InputInvalid(f"{actor.name} is no person, so it can make tokens of services only. Nothing was changed.")
@@ -121,6 +121,8 @@ def api_token_revoke(*, token: ApiToken, actor: Actor, reason: str = "", request
 @transaction.atomic
 def person_tokens_revoke(*, user: User, actor: Actor, reason: str = "", request_id: str = "") -> None:
     """End every token of somebody, and what was made with them: their account was turned off."""
+    # Before any token, as `_owner` does: two that took them in another order would wait for each other.
+    User.objects.select_for_update().filter(pk=user.pk).first()
     for token in ApiToken.objects.filter(owner=user, revoked_at=None).order_by("pk"):
         why = f"The account of {user.get_username()} was turned off. {reason}".strip()
         api_token_revoke(token=token, actor=actor, reason=why, request_id=request_id)
@@ -221,7 +223,9 @@ def client_token_ensure(*, known: str, subject: str) -> str:
 
 
 def _maker(actor: Principal) -> ApiToken | None:
-    """The token that makes another one, locked until that is made; None where none does. Raises Forbidden."""
+    """The token that makes another one, locked until that is made; None where none does. Behind `_owner`: a person is
+    locked before their tokens. Raises Forbidden.
+    """
     if actor.id.kind is not PrincipalKind.TOKEN:
         return None
     maker = ApiToken.objects.select_for_update().filter(pk=actor.id.number, revoked_at=None).first()
@@ -230,9 +234,14 @@ def _maker(actor: Principal) -> ApiToken | None:
     return maker
 
 
-def _owner(actor: Principal, maker: ApiToken | None) -> User | None:
+def _owner(actor: Principal) -> User | None:
     """The person behind the actor, locked as a maker is; None where there is none. Raises Forbidden."""
-    number = actor.id.number if actor.id.kind is PrincipalKind.USER else maker.owner_id if maker is not None else None
+    number: int | None = actor.id.number
+    if actor.id.kind is PrincipalKind.TOKEN:
+        # Read without its lock, for it never changes.
+        number = ApiToken.objects.filter(pk=actor.id.number).values_list("owner_id", flat=True).first()
+    elif actor.id.kind is not PrincipalKind.USER:
+        return None
     if number is None:
         return None
     owner = User.objects.select_for_update().filter(pk=number, is_active=True).first()

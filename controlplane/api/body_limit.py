@@ -1,9 +1,10 @@
 """Refuses a body that is too large before it is stored anywhere: outside of Django, which writes a whole body down
 before it looks at it.
 
-A body that says its size is refused by its header; one that does not (chunked) once it passes the limit. The rest of it
-is read and thrown away for a moment, because a client that is still sending would otherwise see a broken connection
-instead of the answer.
+A body that says its size is refused by its header; one that does not (chunked) once it passes the limit. Nothing of it
+is kept here meanwhile: anybody may send one, and as many as they like at once. The rest of what is refused is read and
+thrown away for a moment, because a client that is still sending would otherwise see a broken connection instead of the
+answer.
 """
 
 import asyncio
@@ -47,11 +48,10 @@ class BodyLimit:
         if size or b"transfer-encoding" not in headers:
             await self._application(scope, receive, send)
             return
-        body = await _read(receive, limit)
-        if body is None:
+        counted = _Counted(receive, limit)
+        await self._application(scope, counted, send)
+        if counted.passed:
             await _refuse(scope, headers, limit, receive, send)
-        else:
-            await self._application(scope, _Replay(body, receive), send)
 
 
 def body_limit(path: str, limits: Limits) -> int:
@@ -60,33 +60,21 @@ def body_limit(path: str, limits: Limits) -> int:
     return limits.apply_bytes if bulk else limits.body_bytes
 
 
-class _Replay:
-    """Gives a body that was read already once more, then what the server has to say (that the client left)."""
+class _Counted:
+    """Hands a body on as it comes. Once it has passed the limit, its client has left, as far as the application can
+    tell: Django then answers nothing, and forgets what it has read.
+    """
 
-    def __init__(self, body: bytes, receive: Receive) -> None:
-        self._message: Message | None = {"type": "http.request", "body": body, "more_body": False}
+    def __init__(self, receive: Receive, limit: int) -> None:
         self._receive = receive
+        self._left = limit
+        self.passed = False
 
     async def __call__(self) -> Message:
-        message, self._message = self._message, None
-        return message if message is not None else await self._receive()
-
-
-async def _read(receive: Receive, limit: int) -> bytes | None:
-    """The body; None once it is over the limit. A client that leaves in the middle leaves an incomplete one, and reads
-    no answer.
-    """
-    parts: list[bytes] = []
-    left = limit
-    while True:
-        message = await receive()
-        part = message.get("body", b"")
-        left -= len(part)
-        if left < 0:
-            return None
-        parts.append(part)
-        if message["type"] == "http.disconnect" or not message.get("more_body", False):
-            return b"".join(parts)
+        message = await self._receive()
+        self._left -= len(message.get("body", b""))
+        self.passed = self._left < 0
+        return {"type": "http.disconnect"} if self.passed else message
 
 
 async def _refuse(

@@ -6,7 +6,7 @@ findings with pointers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from django.core.validators import ProhibitNullCharactersValidator
@@ -103,11 +103,11 @@ class Time(serializers.DateTimeField):
             raise ValidationError("This must be a time such as 2026-12-31T23:59:59Z.", code="wrong_type")
         try:
             moment = datetime.fromisoformat(value)
-        except ValueError:
-            moment = None
-        if moment is None or timezone.is_naive(moment):
-            raise ValidationError("This must be a time such as 2026-12-31T23:59:59Z.")
-        return moment
+            if timezone.is_aware(moment):
+                return moment.astimezone(UTC)
+        except (ValueError, OverflowError):  # no time, or in UTC before the year 1 or after 9999
+            pass
+        raise ValidationError("This must be a time such as 2026-12-31T23:59:59Z.")
 
 
 def findings_of(error: ValidationError) -> list[tuple[Path, Finding]]:

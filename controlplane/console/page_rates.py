@@ -1,8 +1,9 @@
 """How many pages one person, or one address where nobody is signed in, may ask for (threat 22).
 
 The REST API counts its own callers (`api.rates`). People are counted by who they are, so that an office behind one
-address is many; whoever is not signed in by address, of IPv6 by the /64 around it. Generous: pages that are open ask
-again every few seconds, and none of that may ever be refused.
+address is many; whoever is not signed in by address, of IPv6 by the /64 around it, or by the browser where somebody
+signed in with it before: who floods the page to sign in keeps nobody out who is known, even behind the same address.
+Generous: pages that are open ask again every few seconds, and none of that may ever be refused.
 
 Two steps, because who somebody is costs a look into the database. What no session belongs to, and every sign-in, is
 counted before it takes a thread, a connection or a turn; the rest when it is known whose session it is.
@@ -20,6 +21,7 @@ from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from prometheus_client import Counter
 
+from controlplane.accounts.browsers import browser_read, cookie_name
 from controlplane.accounts.selectors import id_of_user
 from controlplane.callers import Callers, caller_of
 from controlplane.principal_ids import PrincipalId
@@ -79,11 +81,11 @@ class AddressRate(_Rate):
             return None
         session = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
         signs_in = request.path == settings.LOGIN_URL
-        return None if session and not signs_in else _of_address(request)
+        return None if session and not signs_in else _of_nobody(request)
 
 
 class PersonRate(_Rate):
-    """The second step, once sessions are known. A session that is nobody's counts for its address."""
+    """The second step, once sessions are known. A session that is nobody's counts as none does."""
 
     async def _refusal_soon(self, request: HttpRequest) -> HttpResponse | None:
         return await sync_to_async(self._refusal, thread_sensitive=True)(request)  # reads whose session it is
@@ -91,15 +93,17 @@ class PersonRate(_Rate):
     def _refusal(self, request: HttpRequest) -> HttpResponse | None:
         user = request.user
         if not user.is_authenticated:
-            return _of_address(request)
+            return _of_nobody(request)
         limits = _limits()
         return _counted(request, id_of_user(user), _PEOPLE, limits.page_requests_per_s)
 
 
-def _of_address(request: HttpRequest) -> HttpResponse | None:
+def _of_nobody(request: HttpRequest) -> HttpResponse | None:
+    browser = browser_read(request.COOKIES.get(cookie_name(), ""))  # signed: nobody makes one up
     # What a proxy reports counts only when it is one we were told of: asgi.py has put it here then.
     address = caller_of(str(request.META.get("REMOTE_ADDR", "")))
-    return _counted(request, address, _ADDRESSES, _limits().anonymous_pages_per_s)
+    caller = f"browser {browser.number}" if browser is not None else address
+    return _counted(request, caller, _ADDRESSES, _limits().anonymous_pages_per_s)
 
 
 def _counted(request: HttpRequest, caller: PrincipalId | str, limit: str, per_s: int) -> HttpResponse | None:

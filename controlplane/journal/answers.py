@@ -6,7 +6,7 @@ the key is taken; the database decides who has it, so that two processes never b
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.db import IntegrityError, models, transaction
@@ -24,10 +24,11 @@ _SWEPT_AT_ONCE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A key that this request has taken."""
+    """A key that this request has taken, at that moment. Once another one has taken it over it says nothing more."""
 
     principal: PrincipalId
     key: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def answer_claim(*, principal: PrincipalId, key: str, digest: str) -> Claim | Ke
     try:
         with transaction.atomic():
             KeptAnswer.objects.create(actor=str(principal), key=key, digest=digest, at=now)
-        return Claim(principal, key)
+        return Claim(principal, key, now)
     except IntegrityError:
         return _taken(principal, key, digest)
 
@@ -76,11 +77,12 @@ def _taken(principal: PrincipalId, key: str, digest: str) -> Claim | Kept:
         raise Conflict("This Idempotency-Key was used for another request. Use a new key. Nothing was changed.")
     if row.status is not None:
         return Kept(row.status, row.headers, bytes(row.body))
-    stale = KeptAnswer.objects.filter(pk=row.pk, status=None, at=row.at, at__lt=timezone.now() - _ABANDONED_AFTER)
-    if stale.update(at=timezone.now()):
-        return Claim(principal, key)
+    now = timezone.now()
+    stale = KeptAnswer.objects.filter(pk=row.pk, status=None, at=row.at, at__lt=now - _ABANDONED_AFTER)
+    if stale.update(at=now):
+        return Claim(principal, key, now)
     raise Conflict("The request with this Idempotency-Key is being answered. Send it again in a moment.")
 
 
 def _row(claim: Claim) -> models.QuerySet[KeptAnswer]:
-    return KeptAnswer.objects.filter(actor=str(claim.principal), key=claim.key, status=None)
+    return KeptAnswer.objects.filter(actor=str(claim.principal), key=claim.key, at=claim.at, status=None)

@@ -9,10 +9,12 @@ from asgiref.sync import sync_to_async
 
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.accounts.services import api_token_create
+from controlplane.api.body_limit import BodyLimit, Message, Receive, Send
 from controlplane.asgi import application
 from controlplane.catalog.models import Resource
 from controlplane.catalog.services import environment_default_ensure
 from tests.support.manifests import TYPE, cluster, endpoints
+from xdscore.limits import Limits
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = Path(__file__).parents[2]
@@ -129,6 +131,30 @@ async def test_body__of_unknown_length_within_the_limit__is_read(http: httpx.Asy
     )
 
     assert answer.json() == {"changed": False}
+
+
+@pytest.mark.parametrize("last", [{"type": "http.request", "body": b"b"}, {"type": "http.disconnect"}])
+async def test_body__of_unknown_length__is_handed_on_as_it_comes_and_is_whole_only_where_it_ended(
+    last: Message,
+) -> None:
+    first: Message = {"type": "http.request", "body": b"a", "more_body": True}
+    coming, read = [first, last], []
+
+    async def receive() -> Message:
+        return coming.pop(0)
+
+    async def application(_scope: Message, take: Receive, _send: Send) -> None:
+        read.append(await take())
+        assert coming == [last]  # nobody keeps what is not asked for yet
+        read.append(await take())
+
+    async def send(_message: Message) -> None:
+        raise AssertionError("nothing is refused")
+
+    scope: Message = {"type": "http", "path": "/api/v1/validate", "headers": [(b"transfer-encoding", b"chunked")]}
+    await BodyLimit(application, Limits())(scope, receive, send)
+
+    assert read == [first, last]
 
 
 async def test_body__that_says_it_is_too_large__is_refused_unread(http: httpx.AsyncClient) -> None:

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,8 +16,10 @@ from controlplane.accounts.principal import ADMIN_SCOPES, Role, Scope
 from controlplane.catalog.models import Change
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.services import environment_default_ensure
+from controlplane.journal.answers import Claim, Kept, answer_claim, answer_forget, answer_keep
 from controlplane.journal.models import KeptAnswer
 from controlplane.notify.models import Channel
+from controlplane.principal_ids import PrincipalId, PrincipalKind
 from tests.api.conftest import Answer, Caller, assert_problem, caller
 from tests.support.manifests import cluster
 
@@ -113,6 +116,21 @@ def test_key__whoever_had_it_died__is_taken_over_after_a_while(api: Caller) -> N
     assert_problem(apply(api, "k1", "a"), 409)
     KeptAnswer.objects.update(at=timezone.now() - timedelta(minutes=3))
     assert apply(api, "k1", "a").json == {"changed": False}
+
+
+def test_key__whoever_was_given_up_wakes__neither_frees_nor_answers_it_for_who_took_it_over() -> None:
+    ask = partial(answer_claim, principal=PrincipalId(PrincipalKind.TOKEN, 7), key="k", digest="d")
+    given_up = ask()
+    KeptAnswer.objects.update(at=timezone.now() - timedelta(minutes=3))
+    taken_over = ask()
+    assert isinstance(given_up, Claim)
+    assert isinstance(taken_over, Claim)
+
+    answer_keep(claim=given_up, answer=Kept(503))
+    answer_forget(claim=given_up)
+    answer_keep(claim=taken_over, answer=Kept(201))
+
+    assert ask() == Kept(201)
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "ключ", "a\tb"])

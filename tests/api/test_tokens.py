@@ -62,6 +62,7 @@ def test_create__scope_one_does_not_administer__403(
     [
         ({"scopes": [scope("viewer", None)]}, "/name"),
         ({"name": "", "scopes": [scope("viewer", None)]}, "/name"),
+        ({"name": "  ", "scopes": [scope("viewer", None)]}, "/name"),
         ({"name": "x"}, "/scopes"),
         ({"name": "x", "scopes": []}, "/scopes"),
         ({"name": "x", "scopes": [{"role": "root", "environment": None}]}, "/scopes/0/role"),
@@ -69,6 +70,8 @@ def test_create__scope_one_does_not_administer__403(
         ({"name": "x", "scopes": [scope("viewer", None)], "expires_at": "tomorrow"}, "/expires_at"),
         ({"name": "x", "scopes": [scope("viewer", None)], "expires_at": "2027-01-01T00:00:00"}, "/expires_at"),
         ({"name": "x", "scopes": [scope("viewer", None)], "expires_at": 1}, "/expires_at"),
+        ({"name": "x", "scopes": [scope("viewer", None)], "expires_at": "9999-12-31T23:59:59-14:00"}, "/expires_at"),
+        ({"name": "x", "scopes": [scope("viewer", None)], "expires_at": "0001-01-01T00:00:00+14:00"}, "/expires_at"),
         ({"name": "x", "scopes": [scope("viewer", None)], "owner": "dana"}, "/owner"),
     ],
 )

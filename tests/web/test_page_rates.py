@@ -15,6 +15,7 @@ from django.test import AsyncClient, Client, RequestFactory
 from prometheus_client import REGISTRY
 from pytest_django.fixtures import Settings
 
+from controlplane.accounts.browsers import browser_write, cookie_name
 from controlplane.console import page_rates
 from controlplane.console.page_rates import PersonRate
 from controlplane.urls import urlpatterns
@@ -160,3 +161,36 @@ def answered(chain: PersonRate, request: HttpRequest) -> int:
     answer = chain(request)
     assert not asyncio.iscoroutine(answer)
     return int(answer.status_code)  # type: ignore[union-attr]
+
+
+def test_browser_that_is_known__while_strangers_at_its_address_are_too_many__signs_in(later: Later) -> None:
+    rita = USERS.objects.create_user("rita", password="correct horse battery")
+    browser = Client()
+    browser.cookies[cookie_name()] = browser_write(rita)
+    statuses(Client(), 5, "/login")
+    form = {"username": "rita", "password": "correct horse battery"}
+
+    codes = [
+        browser.get("/login", REMOTE_ADDR="192.0.2.1").status_code,
+        browser.post("/login", form, REMOTE_ADDR="192.0.2.1").status_code,
+    ]
+
+    assert codes == [200, 302]
+
+
+@pytest.mark.parametrize("kept", ["", "x", "WzEsIngiLCJ5Il0:1aaaaa:forged"])
+def test_browser_that_says_it_is_known__more_than_an_address_may__429(kept: str, later: Later) -> None:
+    browsers = [Client() for _ in range(4)]
+    for browser in browsers:
+        browser.cookies[cookie_name()] = kept
+
+    assert [statuses(browser, 1, "/login")[0] for browser in browsers] == [200] * 3 + [429]
+
+
+def test_browser_that_is_known__has_a_rate_of_its_own(later: Later) -> None:
+    browser = Client()
+    browser.cookies[cookie_name()] = browser_write(USERS.objects.create_user("rita"))
+
+    assert statuses(browser, 4, "/login") == [200] * 3 + [429]
+    assert statuses(browser, 1, "/login", "192.0.2.2") == [429]  # wherever it is
+    assert statuses(Client(), 1, "/login") == [200]

@@ -21,6 +21,13 @@ _METADATA: Final = (
     IPv4Network("168.63.129.16/32"),  # Azure's agent of the host
     IPv4Network("100.100.100.200/32"),  # Alibaba Cloud
 )
+# What the hosts files of Debian's and Fedora's families say beside localhost, and resolvers read.
+_LOOPBACK_NAMES: Final = frozenset(
+    {
+        *("localhost", "localhost.localdomain", "localhost4", "localhost4.localdomain4"),
+        *("localhost6", "localhost6.localdomain6", "ip6-localhost", "ip6-loopback"),
+    }
+)
 _METADATA_NAMES: Final = frozenset(
     {"metadata", "metadata.goog", "metadata.google.internal", "instance-data", "instance-data.ec2.internal"}
 )
@@ -36,10 +43,10 @@ _ADDRESS_SCHEMES: Final = ("dns", "ipv4", "ipv6")
 
 def is_loopback(text: str) -> bool:
     """Whether an address or name means the machine itself: 127/8, ::1, the unspecified addresses (which connect to
-    it), localhost, in every spelling.
+    it), localhost and its other names in hosts files, in every spelling.
     """
     host = _host(text)
-    if host == "localhost" or host.endswith(".localhost"):  # RFC 6761 section 6.3
+    if host in _LOOPBACK_NAMES or host.endswith(".localhost"):  # RFC 6761 section 6.3
         return True
     return any(address.is_loopback or address.is_unspecified for address in _addresses(host))
 
@@ -56,19 +63,27 @@ def is_link_local(text: str) -> bool:
 
 def hosts_of_target(uri: str) -> tuple[str, ...] | None:
     """The hosts of a gRPC target: `scheme:authority/name`, `host:port`, addresses with commas between them; None for
-    the path of a socket (gRPC Name Resolution).
+    the path of a socket (gRPC Name Resolution). A query and a fragment say nothing of where it leads, and are left out.
     """
     scheme, colon, rest = uri.partition(":")
     scheme = scheme.lower()
     if scheme in _PATH_SCHEMES:
         return None
-    # Parsed as a URI, a target is decoded; `host:port` without a scheme is not, and holds no '%'.
-    name = unquote(rest).rpartition("/")[2] if colon and scheme in _ADDRESS_SCHEMES else unquote(uri)
+    # Every target is parsed as a URI and decoded: what has no scheme is one behind `dns:///`.
+    name = unquote(_path(rest)).rpartition("/")[2] if colon and scheme in _ADDRESS_SCHEMES else unquote(_path(uri))
     return tuple(_without_port(each) for each in name.split(","))
 
 
+def _path(uri: str) -> str:
+    """All of it before its query and its fragment (RFC 3986 section 3)."""
+    return uri.partition("#")[0].partition("?")[0]
+
+
 def _without_port(name: str) -> str:
-    return name.partition("]")[0].lstrip("[") if name.startswith("[") else name.rpartition(":")[0] or name
+    if name.startswith("["):
+        return name.partition("]")[0].lstrip("[")
+    # With several colons it is an address of IPv6, and has no port.
+    return name.partition(":")[0] if name.count(":") == 1 else name
 
 
 def _host(text: str) -> str:

@@ -19,6 +19,10 @@ from xdscore.schema.walk import AnyMessage, children, unpack
 
 # Messages that carry another message as a Struct: {"type_url": …, "value": {…}}.
 TYPED_STRUCTS = frozenset({"xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"})
+# Envoy finds what reads these by the key of the map, and fills the message it wants from a Struct (its
+# `translateOpaqueConfig`). Elsewhere the type of an Any says who reads it; only plugins read a Struct, as data.
+_CLUSTER = "envoy.config.cluster.v3.Cluster"
+_OPTIONS = "typed_extension_protocol_options"
 
 
 def everything_in(message: AnyMessage, path: Path = ()) -> Iterator[tuple[Path, AnyMessage]]:
@@ -43,9 +47,11 @@ def everything_in(message: AnyMessage, path: Path = ()) -> Iterator[tuple[Path, 
 
 
 def unreadable_in(message: AnyMessage, path: Path) -> Iterator[tuple[Path, Finding]]:
-    """What nobody can look into: a TypedStruct of a type that is unknown, and what in one cannot be read as its type.
-    Said as it would be of an Any (threat 20).
+    """What nobody can look into: a TypedStruct of a type that is unknown, what in one cannot be read as its type, and
+    JSON without a type where only a key says what it stands for. Said as it would be of an Any (threat 20).
     """
+    if message.DESCRIPTOR.full_name == _CLUSTER:
+        yield from _untyped_options(message, path)
     if message.DESCRIPTOR.full_name not in TYPED_STRUCTS:
         return
     url, descriptor = message.type_url, _type_of(message)
@@ -57,6 +63,14 @@ def unreadable_in(message: AnyMessage, path: Path) -> Iterator[tuple[Path, Findi
         return
     for below, finding in _read(message, descriptor)[1]:
         yield (*path, "value", *below), finding
+
+
+def _untyped_options(cluster: AnyMessage, path: Path) -> Iterator[tuple[Path, Finding]]:
+    for key, packed in sorted(getattr(cluster, _OPTIONS).items()):
+        name = message_name(packed.type_url)
+        if name in SPECIAL:
+            hint = "Write the message itself, with its own '@type'."
+            yield (*path, _OPTIONS, key, "@type"), TYPE_UNKNOWN.finding("", hint=hint, name=name)
 
 
 def _message_of(typed_struct: AnyMessage) -> AnyMessage | None:

@@ -6,7 +6,13 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from controlplane.accounts.principal import Role
-from controlplane.accounts.token_rules import MAX_SCOPES, MAX_TOKEN_NAME_CHARS, TokenKind, subject_problem
+from controlplane.accounts.token_rules import (
+    MAX_SCOPES,
+    MAX_TOKEN_NAME_CHARS,
+    TokenKind,
+    subject_problem,
+    token_name_problem,
+)
 from controlplane.api.fields import StrictSerializer, Text, Time
 
 _ROLES = [role.value for role in Role]
@@ -46,6 +52,12 @@ class TokenIn(StrictSerializer):
         default=None,
         help_text="Made with a token that ends: no later than that one, which is also what null means then.",
     )
+
+    def validate_name(self, value: str) -> str:
+        """As the console's page reads it."""
+        if problem := token_name_problem(value):
+            raise ValidationError(problem)
+        return value
 
     def validate_scopes(self, value: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """A token without a scope could do nothing."""

@@ -41,6 +41,8 @@ GOOD, BAD = Package("good", "1.0"), Package("bad", "2.0")
         ("SSPL-1.0", False),
         ("unknown", False),
         ("", False),
+        ("(MIT OR GPL-3.0-only) AND SSPL-1.0", False),
+        ("(MIT) OR (SSPL-1.0 AND MIT)", False),
     ],
 )
 def test_licence__allowed_only_where_each_part_of_an_alternative_is(expression: str, allowed: bool) -> None:

@@ -69,6 +69,14 @@ def test_pipeline__what_it_uses_of_others__is_pinned_by_digest_with_its_version(
     assert [each for each in used if not PINNED.match(each)] == []
 
 
+def test_github_workflow__job_that_is_given_a_token__runs_for_main_alone() -> None:
+    jobs = yaml.safe_load(PIPELINES["deploy/ci/github-workflow.yml"])["jobs"]
+    given = {name: job for name, job in jobs.items() if "secrets." in str(job)}
+
+    assert list(given) == ["rollout"]
+    assert [job["if"] for job in given.values()] == ["github.ref == 'refs/heads/main'"]
+
+
 def test_pipelines__of_this_project__are_found() -> None:
     assert "deploy/ci/github-workflow.yml" in PIPELINES
     assert len(re.findall(r"uses:", PIPELINES["deploy/ci/github-workflow.yml"])) == 2

@@ -24,7 +24,7 @@ from xdscore.schema.types_registry import descriptors
 GOOGLE = "type.googleapis.com/"
 LOOPBACK = (
     "127.0.0.1 127.9.9.9 127.1 0x7f000001 2130706433 0.0.0.0 ::1 :: ::ffff:127.0.0.1 ::1%lo "
-    "localhost LOCALHOST. a.localhost "
+    "localhost LOCALHOST. a.localhost localhost.localdomain localhost6 ip6-localhost IP6-loopback. "
     "::127.0.0.1 ::ffff:0:127.0.0.1 2002:7f00:1:: 2002:7f00:1::5 64:ff9b::127.0.0.1 64:ff9b:1::7f00:1 "
     "64:ff9b:1:7f00:0:100::"
 )
@@ -70,6 +70,15 @@ def test_is_loopback_or_link_local__anything_else__is_not(host: str) -> None:
         ("ipv6:%5B::ffff:169.254.169.254%5D:80", ["XDS1076"]),
         ("DNS:///%6cocalhost:80", ["XDS1074"]),
         ("ipv4:192.0.2.1:80,192.0.2.2:80", []),
+        # gRPC reads a target as a URI: neither its query nor its fragment says where it leads.
+        ("dns:///127.0.0.1:80?a/192.0.2.1:80", ["XDS1074"]),
+        ("ipv4:192.0.2.1:80,169.254.169.254:80?a:b/c:1", ["XDS1076"]),
+        ("ipv4:127.0.0.1:80#/192.0.2.1:80", ["XDS1074"]),
+        ("dns:///169.254.169.254?a", ["XDS1076"]),
+        ("localhost#a", ["XDS1074"]),
+        # Without brackets an address of IPv6 has no port.
+        ("dns:///::ffff:169.254.169.254", ["XDS1076"]),
+        ("::1", ["XDS1074"]),
     ],
 )
 def test_grpc_target__each_of_its_addresses__is_looked_at(target: str, codes: list[str]) -> None:
@@ -137,6 +146,44 @@ def test_typed_struct__of_a_known_type__is_taken_with_what_is_noted_of_its_conte
 
     assert isinstance(outcome, ParsedResource), outcome
     assert [(each.code, each.pointer) for each in outcome.findings] == [("XDS1076", "/typed_config/value/address")]
+
+
+STRUCTS = ("Struct", "Value", "ListValue", "StringValue")
+
+
+@pytest.mark.parametrize("held", STRUCTS)
+def test_cluster_options__json_in_place_of_a_message__are_refused_because_envoy_reads_them_by_their_key(
+    held: str,
+) -> None:
+    lua = {"@type": GOOGLE + "envoy.extensions.filters.http.lua.v3.Lua", "default_source_code": {"inline_string": "x"}}
+    options: Any = {"explicit_http_config": {}, "http_filters": [{"name": "l", "typed_config": lua}]}
+    content = {"Value": options, "Struct": options, "ListValue": [options], "StringValue": "x"}[held]
+    key = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+    tree: dict[str, Any] = {
+        "@type": GOOGLE + "envoy.config.cluster.v3.Cluster",
+        "name": "pay",
+        "type": "EDS",
+        "eds_cluster_config": {"eds_config": {"ads": {}}},
+        "typed_extension_protocol_options": {key: {"@type": f"{GOOGLE}google.protobuf.{held}", "value": content}},
+    }
+
+    outcome = parse(Manifest(tree))
+
+    assert not isinstance(outcome, ParsedResource)
+    assert [(each.code, each.pointer) for each in outcome.findings] == [
+        ("XDS1011", f"/typed_extension_protocol_options/{key}/@type")
+    ]
+
+
+def test_plugin_configuration__of_a_struct__is_taken_because_the_plugin_reads_it() -> None:
+    plugin = {"configuration": {"@type": GOOGLE + "google.protobuf.Struct", "value": {"a": 1}}}
+    tree = {
+        "@type": GOOGLE + "envoy.config.core.v3.TypedExtensionConfig",
+        "name": "w",
+        "typed_config": {"@type": GOOGLE + "envoy.extensions.filters.http.wasm.v3.Wasm", "config": plugin},
+    }
+
+    assert "XDS1011" not in noted(tree)
 
 
 def test_tables__every_field__exists_in_the_api() -> None:
