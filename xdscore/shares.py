@@ -15,6 +15,7 @@ ACCOUNTABLE_CHARS: Final = 100
 # Stands for whoever is accountable where data planes are and no single one is, or is known to be. No key is like it.
 SEVERAL: Final = "several"
 _DIGEST_CHARS: Final = 32
+_IDENTITY: Final = "id"
 
 
 def accountable(*, identity: str, peer: str) -> str:
@@ -25,8 +26,13 @@ def accountable(*, identity: str, peer: str) -> str:
     """
     key = caller_key(identity, peer)
     if key.identity:
-        return _short("id", key.identity)
+        return _short(_IDENTITY, key.identity)
     return _short("at", key.address) if peer else ""
+
+
+def of_identity(accountable: str) -> bool:
+    """Whether this key is that of a verified identity: an address is no proof of being somebody else."""
+    return accountable.startswith(f"{_IDENTITY} ")
 
 
 def _short(kind: str, text: str) -> str:

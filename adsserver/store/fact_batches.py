@@ -7,13 +7,14 @@ one per (stream, type), streams that came and went meanwhile give way, the oldes
 sent most.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
 from adsserver.engine.events import NamedContent
 from adsserver.store.opened import Opened
+from adsserver.store.reading_time import ReadingTime
 from adsserver.store.refusals import Heard, Refusal, Refusals
 from adsserver.store.sent_secrets import Hearing, SentContents
 from controlplane.catalog.values import ProvenContent
@@ -97,12 +98,15 @@ class Pending:
     """What waits to be written, with the newest state of everything.
 
     `max_nack_bytes` is the stored length of a NACK's text, `max_nacks` how many of them may wait, `contents` says what
-    must not stay in their texts.
+    must not stay in their texts; `clock` is monotonic.
     """
 
-    def __init__(self, *, max_nack_bytes: int, max_nacks: int, contents: SentContents) -> None:
+    def __init__(
+        self, *, max_nack_bytes: int, max_nacks: int, contents: SentContents, clock: Callable[[], float]
+    ) -> None:
         self._max_nack_bytes = max_nack_bytes
         self._held = contents
+        self._reading = ReadingTime(clock)
         self._opened: dict[str, Opened] = {}
         self._ended: dict[str, Ended] = {}
         self._substreams: dict[tuple[str, str], Substream] = {}
@@ -124,7 +128,7 @@ class Pending:
         self._opened.update(learnt.opened)
         self._ended.update(learnt.ended)
         self._substreams.update(learnt.substreams)
-        hearing = Hearing(self._held, max_bytes=self._max_nack_bytes)
+        hearing = Hearing(self._held, max_bytes=self._max_nack_bytes, time=self._reading)
         for refusal in learnt.refusals:
             # Now, while what was sent is at hand: a database that is away may be so for longer.
             text = hearing.kept(refusal.opened.accountable, refusal.message, refusal.kind, refusal.resources)
