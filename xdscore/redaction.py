@@ -1,10 +1,10 @@
 r"""Takes the secrets of a content out of a text that may quote it, in whatever spelling. Pure; no protobuf.
 
 Data planes quote what they refuse: as JSON, as protobuf's text format, escaped once or twice, in base64, folded, cut in
-the middle. So neither side is looked for as it is. The text is undone (`_views`: escapes up to three times, also
-what URLs, mail and HTML make of characters, hexadecimal and lists of bytes), the secrets are done (`_forms`: as they are, base64 in its three
-alignments, and what a PEM or base64 text decodes to), and both are compared without what spelling and folding change:
-case, blanks, quotes, backslashes, and the two alphabets of base64.
+the middle. So neither side is looked for as it is. The text is undone (`_views`: escapes up to three times, also what
+URLs, mail and HTML make of characters, hexadecimal and lists of bytes), the secrets are done (`_forms`: as they are,
+base64 in its three alignments, and what a PEM or base64 text decodes to), and both are compared without what spelling
+and folding change: case, blanks, quotes, backslashes, and the two alphabets of base64.
 
 Every stretch of at least FRAGMENT_CHARS that a text shares with a secret goes, since clients cut what they quote. Of a
 shorter secret the whole goes, and one of fewer than WHOLE_CHARS where it stands as a word by itself: it could not be

@@ -3,8 +3,8 @@
 Used by the fact thread alone, but for the values it is handed.
 
 Everything here is bounded, so that a database that is away costs memory for open streams and no more: states are kept
-one per (stream, type), streams that came and went meanwhile give way, the oldest first, and of NACKs the oldest of whom
-sent most.
+one per (stream, type); of streams that came and went meanwhile, of probes and of NACKs those of whoever has most give
+way, the oldest first.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -37,6 +37,7 @@ from controlplane.clients.facts import (
 from controlplane.clients.foreign_text import one_line
 from xdscore.client_kinds import family_of
 from xdscore.resource_types import RESOURCE_TYPES
+from xdscore.shares import beyond
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -203,12 +204,15 @@ class Pending:
     def _bound(self) -> None:
         for content in list(islice(self._proven, max(len(self._proven) - MAX_PROVEN, 0))):
             del self._proven[content]
-        for probe in list(islice(self._probes, max(len(self._probes) - MAX_PROBES, 0))):
-            del self._probes[probe]
-        over = len(self._ended) - MAX_GONE
+        if len(self._probes) > MAX_PROBES:
+            probes = [(probe, opened.accountable) for probe, opened in self._probes.items()]
+            for probe in beyond(probes, MAX_PROBES):
+                del self._probes[probe]
+        if len(self._ended) <= MAX_GONE:
+            return
         # Only what the database never heard of: the end of a stream that it knows must reach it.
-        unheard = (stream for stream in self._ended if stream in self._opened)
-        for stream in list(islice(unheard, max(over, 0))):
+        unheard = [(stream, self._opened[stream].accountable) for stream in self._ended if stream in self._opened]
+        for stream in beyond(unheard, MAX_GONE - (len(self._ended) - len(unheard))):
             del self._ended[stream], self._opened[stream]
             for kind in RESOURCE_TYPES:
                 self._substreams.pop((stream, kind.word), None)
