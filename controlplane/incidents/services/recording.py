@@ -100,7 +100,10 @@ def _write(
     elif _continue(incident, environment, accusation, taken, opened_by):
         happened.append(("incident.regressed", incident))
     batch.finder.made(incident)
+    others = _others(incident, taken)
     _count_clients(incident, taken)
+    if others and not happened:
+        _tell_again(incident)
     _keep_samples(incident, taken)
     if accusation.name:
         for other in _explained(environment, accusation, taken, incident):
@@ -144,8 +147,11 @@ def _write_crowd(crowd: Crowd) -> list[tuple[str, Incident]]:
     incident.save()
     # Nobody says of these which revision it is: they are not judged by it.
     taken = [(nack, 0) for nack, _ in crowd.taken]
+    others = _others(incident, taken)
     _count_clients(incident, taken)
     _keep_samples(incident, taken)
+    if others and not event:
+        _tell_again(incident)
     return [(event, incident)] if event else []
 
 
@@ -203,6 +209,20 @@ def _continue(
     return regressed
 
 
+def _others(incident: Incident, taken: Taken) -> bool:
+    """Whether somebody says this who did not before."""
+    saying = {nack.accountable for nack, _ in taken}
+    known = IncidentClient.objects.filter(incident=incident, accountable__in=saying).values_list("accountable")
+    return known.distinct().count() < len(saying)
+
+
+def _tell_again(incident: Incident) -> None:
+    """Whoever opened it may have had no message left: what others say as well is told on their share."""
+    if incident.state in UNRESOLVED:
+        impact_count(incident)
+        incident_told("incident.opened", incident, again=True)
+
+
 def _count_clients(incident: Incident, taken: Taken) -> None:
     known = {
         row.client: row
@@ -224,6 +244,7 @@ def _count_clients(incident: Incident, taken: Taken) -> None:
                 node_id=nack.node_id,
                 revision=revision,
                 now=words[said],
+                accountable=nack.accountable,
                 first_at=nack.at,
                 last_at=nack.at,
                 count=nack.repeats,
@@ -231,6 +252,7 @@ def _count_clients(incident: Incident, taken: Taken) -> None:
         else:
             row.revision = max(row.revision, revision)
             row.now = words[said] if nack.at >= row.last_at else row.now
+            row.accountable = nack.accountable
             row.last_at = max(row.last_at, nack.at)
             row.count += nack.repeats
     # One statement for many rows: an UPDATE of each would keep SQLite's only writer waiting through a storm.
@@ -239,7 +261,7 @@ def _count_clients(incident: Incident, taken: Taken) -> None:
         batch_size=500,
         update_conflicts=True,
         unique_fields=("incident", "client"),
-        update_fields=("revision", "now", "last_at", "count"),
+        update_fields=("revision", "now", "accountable", "last_at", "count"),
     )
 
 

@@ -24,7 +24,7 @@ from controlplane.incidents.services import digest
 from controlplane.incidents.services.pruning import incidents_prune
 from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentState
 from controlplane.journal.models import AuditEvent
-from controlplane.notify.models import Notification
+from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
 from controlplane.notify.services.expanding import notifications_expand
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.facts import rejected
@@ -59,6 +59,11 @@ def limited(settings: Settings, **limits: int) -> None:
 
 def digest_all() -> None:
     while digest():
+        pass
+
+
+def tell_all() -> None:
+    while notifications_expand():
         pass
 
 
@@ -163,8 +168,8 @@ def test_incidents__where_nothing_is_verified__count_by_address_whatever_the_nod
     digest_all()
 
     assert [(each.opened_by, each.normalised == CROWDED) for each in unresolved()] == [
-        ("at ipv4:127.0.0.1", False),
-        ("at ipv4:127.0.0.1", False),
+        ("at 127.0.0.1", False),
+        ("at 127.0.0.1", False),
         ("", True),
     ]
 
@@ -319,3 +324,30 @@ def test_incidents__resolved_ones__are_remembered_in_fair_shares(settings: Setti
 
     remembered = Counter(Incident.objects.values_list("opened_by", flat=True))
     assert remembered == {f"id {MAD}": 3, "id spiffe://demo/a": 1}
+
+
+@pytest.mark.parametrize("verified", [True, False])
+def test_incident__told_beyond_the_share_of_who_opened_it__is_told_when_others_refuse_it(
+    settings: Settings, verified: bool
+) -> None:
+    limited(settings, messages_per_identity_h=1)
+    Channel.objects.create(name="ops", kind=ChannelKind.MAIL.value, target="ops@example.com")
+    publish(cluster("pay"), cluster("edge"))
+    mad = Fleet(1, identity=MAD if verified else "")
+    other = Fleet(1, identity="spiffe://demo/pay" if verified else "", first=2, address="192.0.2.7")
+    for content in (held("pay", 1), held("edge", 1)):
+        mad.refuse(mad.send(content), "no", suspects=(content,))
+    digest_all()
+    tell_all()
+    edge = Incident.objects.get(name="edge")
+    assert not Delivery.objects.filter(notification__subject=f"incident/{edge.public_id}").exists()
+
+    other.refuse(other.send(held("edge", 1)), "no", suspects=(held("edge", 1),))
+    other.refuse(other.send(held("pay", 1)), "no", suspects=(held("pay", 1),))
+    digest_all()
+    tell_all()
+
+    counted = Counter(Delivery.objects.values_list("notification__subject", flat=True))
+    pay = Incident.objects.get(name="pay")
+    assert counted == {f"incident/{pay.public_id}": 1, f"incident/{edge.public_id}": 1}
+    assert "2 of 2" in Delivery.objects.get(notification__subject=f"incident/{edge.public_id}").notification.text
