@@ -78,6 +78,11 @@ class _Sides:
         return len({identity or (identity, node_id) for identity, node_id in self.everybody})
 
     @property
+    def many_identities(self) -> bool:
+        """Whether those that refuse it would suffice, were an identity one client."""
+        return self.identities >= MIN_IDENTITIES and self.identities >= MIN_SHARE * self.parties
+
+    @property
     def shared(self) -> bool:
         """Whether clients cannot be counted: some have one identity together, or could prove none."""
         return len({identity for identity, _ in self.everybody if identity}) < len(self.everybody)
@@ -95,7 +100,13 @@ def judge(answers: Answers) -> Verdict:
     if not refusing:
         return Verdict(Outcome.PASS, sides.counts)
     if few := _too_few(sides):
-        return Verdict(Outcome.INCONCLUSIVE, f"{sides.counts}; {few}")
+        if not sides.many_identities:
+            return Verdict(Outcome.INCONCLUSIVE, f"{sides.counts}; {few}")
+        # Whoever invents node ids makes the others few, and must not keep them from being heard.
+        they_are = f"they are {sides.identities} of {sides.parties} identities"
+        return Verdict(
+            Outcome.INCONCLUSIVE, f"{sides.counts}; {few}, but {they_are}, so that a person decides", asks=True
+        )
     if doubt := _doubt(sides, answers):
         return Verdict(Outcome.INCONCLUSIVE, f"{doubt}, so that a person decides", asks=True)
     silent = sides.everybody - refusing - taking

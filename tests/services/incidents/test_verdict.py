@@ -63,6 +63,11 @@ POD = clients(1, identity=EVERYBODY, start=50)
     [
         (answers(clients(1), served=TEN), False, "1 of 11 clients refused it; at least 2 must"),
         (answers(clients(2), served=clients(40)), False, "2 of 40 clients refused it; at least 10% must"),
+        (
+            answers(clients(5), served=clients(1_000, identity=EVERYBODY)),
+            True,
+            "5 of 1005 clients refused it; at least 10% must, but they are 5 of 6 identities",
+        ),
         (answers(clients(1)), True, "1 of 1 clients refused it; it is the only client"),
         (answers(clients(3), clients(3, start=50)), True, "3 clients acknowledged r12; 3 refuse it"),
         (answers(clients(2), TEN), True, "10 clients acknowledged r12; 2 refuse it"),
