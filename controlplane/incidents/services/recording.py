@@ -1,12 +1,14 @@
 """Writes incidents: one transaction for a batch of NACKs, after everything was read and judged (resolutions D30)."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
+from django.conf import settings
 from django.db import transaction
+from django.db.models import Count
 
 from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.clients.selectors import NackView
@@ -229,6 +231,8 @@ def _count_clients(incident: Incident, taken: Taken) -> None:
         for row in IncidentClient.objects.filter(incident=incident, client__in={nack.client for nack, _ in taken})
     }
     new: dict[str, IncidentClient] = {}
+    most = settings.PARLEY.limits.incident_clients_per_identity
+    held = _clients_of(incident, {nack.accountable for nack, _ in taken if nack.client not in known})
     words: dict[object, str] = {}
     for nack, revision in taken:
         # In a storm thousands say the same.
@@ -237,6 +241,10 @@ def _count_clients(incident: Incident, taken: Taken) -> None:
             words[said] = str(now_of(nack, incident.name) or "") if incident.name else ""
         row = known.get(nack.client) or new.get(nack.client)
         if row is None:
+            # Node ids may be invented without end.
+            if held[nack.accountable] >= most:
+                continue
+            held[nack.accountable] += 1
             new[nack.client] = IncidentClient(
                 incident=incident,
                 client=nack.client,
@@ -263,6 +271,14 @@ def _count_clients(incident: Incident, taken: Taken) -> None:
         unique_fields=("incident", "client"),
         update_fields=("revision", "now", "accountable", "last_at", "count"),
     )
+
+
+def _clients_of(incident: Incident, whose: Collection[str]) -> Counter[str]:
+    """How many clients of this incident each of these is."""
+    if not whose:
+        return Counter()
+    rows = IncidentClient.objects.filter(incident=incident, accountable__in=whose).order_by().values_list("accountable")
+    return Counter(dict(rows.annotate(clients=Count("client"))))
 
 
 def _keep_samples(incident: Incident, taken: Taken) -> None:
