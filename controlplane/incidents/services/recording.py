@@ -221,7 +221,9 @@ def _others(incident: Incident, taken: Taken) -> bool:
 def _tell_again(incident: Incident) -> None:
     """Whoever opened it may have had no message left: what others say as well is told on their share."""
     if incident.state in UNRESOLVED:
-        impact_count(incident)
+        # Who was sent it is counted when it is judged, each time for the whole fleet.
+        incident.nacked = IncidentClient.objects.filter(incident=incident, revision=incident.revision).count()
+        incident.sent = max(incident.sent, incident.nacked)
         incident_told("incident.opened", incident, again=True)
 
 
