@@ -16,7 +16,7 @@ from adsserver.ports import StreamInfo
 from adsserver.store import fact_batches, facts
 from adsserver.store.facts import FactBuffer
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, SubscriptionState, unpack_contents, unpack_names
-from tests.support.facts import NothingSecret, acknowledged, content, probed, rejected, respond, stream, subscribed
+from tests.support.facts import NothingSecret, acknowledged, content, rejected, respond, stream, subscribed
 from tests.support.waiting import eventually
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, LISTENER, SECRET
@@ -399,30 +399,6 @@ def test_pending__streams_that_came_and_went_while_nothing_could_be_written__are
     pending = buffer._pending
     sizes = {len(pending._opened), len(pending._ended), len(pending._substreams)}
     assert (sizes, pending.streams_dropped) == ({fact_batches.MAX_GONE}, 50)
-
-
-def test_pending__a_flood_of_one_while_nothing_could_be_written__others_keep_their_probes_and_streams() -> None:
-    database, clock = Database(failure=OperationalError("gone")), Clock()
-    buffer = buffer_of(database, clock)
-
-    def come_try_and_leave(number: int, identity: str) -> None:
-        each, response = stream(number, identity=identity), respond(content(f"c{number}"))
-        send(buffer, response, each)
-        buffer.learnt(each, probed(response))
-        buffer.closed(each, "left")
-
-    for number in range(3):
-        come_try_and_leave(number, f"spiffe://demo/{number}")
-    for number in range(3, fact_batches.MAX_GONE + 50):
-        come_try_and_leave(number, "spiffe://demo/mad")
-    flush(buffer)
-
-    pending = buffer._pending
-    others = {f"id spiffe://demo/{number}" for number in range(3)}
-    assert {each.accountable for each in pending._probes.values()} >= others
-    assert {each.accountable for each in pending._opened.values()} >= others
-    assert len(pending._probes) <= fact_batches.MAX_PROBES
-    assert len(pending._opened) <= fact_batches.MAX_GONE
 
 
 def test_remembered_responses__beyond_their_members__oldest_are_forgotten() -> None:
