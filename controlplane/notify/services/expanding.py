@@ -124,7 +124,9 @@ def _share(event: Event) -> tuple[str, bool]:
     counted = Counter(sent.exclude(caused_by="").values_list("caused_by", flat=True))
     caused_by = min(causes, key=lambda each: counted[each])
     of_one = 0 if caused_by == SEVERAL else counted[caused_by]
-    return caused_by, counted.total() >= limits.messages_per_h or of_one >= limits.messages_per_identity_h
+    beyond = counted.total() >= limits.messages_per_h or of_one >= limits.messages_per_identity_h
+    # Of what is held nobody is named in the summary who is not alone in saying it.
+    return SEVERAL if beyond and len(causes) > 1 else caused_by, beyond
 
 
 def _channels(event: Event) -> list[Channel]:

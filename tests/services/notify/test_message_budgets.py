@@ -166,3 +166,16 @@ def test_messages__a_held_one__keeps_no_louder_one_about_the_same_from_going_out
     happened("incident.escalating", "incident/12", cause="nack", nacked=1, sent=9, caused_by=[MAD, OTHER])
 
     assert sent()["incident.escalating"] == 1
+
+
+def test_summary__of_what_several_say__blames_none_of_them() -> None:
+    refused(*range(8), by="several")
+    for number in range(20, 24):
+        happened("incident.opened", f"incident/{number}", cause="nack", caused_by=[MAD, OTHER])
+    sent()
+    later(11)
+
+    (summary,) = summaries()
+
+    assert "4 incident.opened" in summary.text
+    assert "spiffe" not in summary.text
