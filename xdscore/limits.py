@@ -179,6 +179,9 @@ class Limits:
     incidents_per_identity: int = _limit(
         200, "incidents", 1, 100_000, "Those of them that one identity, else one address, opened.", "N8"
     )
+    incident_clients_per_identity: int = _limit(
+        10_000, "clients", 1, 1_000_000, "Clients of one incident that one identity, else one address, is.", "N8"
+    )
     resolved_incidents_per_environment: int = _limit(
         10_000, "incidents", 1, 1_000_000, "Resolved refusals of an environment that are remembered.", "N8"
     )

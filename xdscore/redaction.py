@@ -1,10 +1,10 @@
 r"""Takes the secrets of a content out of a text that may quote it, in whatever spelling. Pure; no protobuf.
 
 Data planes quote what they refuse: as JSON, as protobuf's text format, escaped once or twice, in base64, folded, cut in
-the middle. So neither side is looked for as it is. The text is undone (`_views`: escapes up to three times, also
-percent-encoding, hexadecimal and lists of bytes), the secrets are done (`_forms`: as they are, base64 in its three
-alignments, and what a PEM or base64 text decodes to), and both are compared without what spelling and folding change:
-case, blanks, quotes, backslashes, and the two alphabets of base64.
+the middle. So neither side is looked for as it is. The text is undone (`_views`: escapes up to three times, also what
+URLs, mail and HTML make of characters, hexadecimal and lists of bytes), the secrets are done (`_forms`: as they are,
+base64 in its three alignments, and what a PEM or base64 text decodes to), and both are compared without what spelling
+and folding change: case, blanks, quotes, backslashes, and the two alphabets of base64.
 
 Every stretch of at least FRAGMENT_CHARS that a text shares with a secret goes, since clients cut what they quote. Of a
 shorter secret the whole goes, and one of fewer than WHOLE_CHARS where it stands as a word by itself: it could not be
@@ -29,6 +29,7 @@ MAX_SECRET_BYTES: Final = 32 * 1024
 # An encoded form says less with each character than the secret itself.
 _ENCODED_CHARS: Final = 6
 _MAX_ESCAPED: Final = 3
+_MAX_MARKED: Final = 2
 # What is the same in every key is no secret, and stands in plain sentences ("private key").
 _ARMOUR = re.compile(rb"-----(?:BEGIN|END) [A-Za-z0-9 ]{0,40}-----")
 _BASE64_TEXT = re.compile(rb"[A-Za-z0-9+/_-]+={0,2}")
@@ -37,11 +38,15 @@ _ESCAPE = re.compile(
     r"|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|(.))",
     re.DOTALL,
 )
-_PERCENT = re.compile(r"%([0-9a-fA-F]{2})")
-# Bytes as pairs of hexadecimal digits, and as a list of numbers.
-_PAIRS = re.compile(r"(?:[0-9a-fA-F][:\s]?){16,}")
-_NUMBERS = re.compile(r"(?:[0-9]{1,3}[,\s]+){7,}[0-9]{1,3}")
-_NUMBER = re.compile(r"[0-9]+")
+# As in a URL, in mail, and in HTML.
+_MARKED = re.compile(r"[%=]([0-9a-fA-F]{2})|&#(?:[xX]([0-9a-fA-F]{1,6})|([0-9]{1,7}));?")
+# Bytes as pairs of hexadecimal digits, and as a list of numbers: signed ones, and those of Go and C.
+_PAIRS = re.compile(r"(?:[0-9a-fA-F](?:[:\s-]|,\s?)?){16,}")
+_NUMBERS = re.compile(r"(?:-?[0-9]{1,3}[,\s]+){7,}-?[0-9]{1,3}")
+_NUMBER = re.compile(r"-?[0-9]+")
+_HEX_NUMBERS = re.compile(r"(?:0[xX][0-9a-fA-F]{1,2}[,\s]+){7,}0[xX][0-9a-fA-F]{1,2}")
+_HEX_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+")
+_LISTS: Final = ((_NUMBERS, _NUMBER, 10), (_HEX_NUMBERS, _HEX_NUMBER, 16))
 _HEXADECIMAL: Final = frozenset("0123456789abcdefABCDEF")
 _LETTERS: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _LAST_CODE_POINT: Final = 0x10FFFF
@@ -204,9 +209,10 @@ class _View:
                 for run in pairs
                 for at in range(first, len(run) - 1, 2)
             )
-        for run in _NUMBERS.finditer(self.text):
-            numbers = _NUMBER.finditer(self.text, *run.span())
-            yield self._of((int(each[0]) & 0xFF, each.start(), each.end() - 1) for each in numbers)
+        for many, one, base in _LISTS:
+            for run in many.finditer(self.text):
+                numbers = one.finditer(self.text, *run.span())
+                yield self._of((int(each[0], base) & 0xFF, each.start(), each.end() - 1) for each in numbers)
 
     def _of(self, spelled: Iterable[tuple[int, int, int]]) -> "_View":
         """These bytes, each with the first and the last character here that it is made of."""
@@ -223,9 +229,12 @@ def _views(text: str) -> Iterator[_View]:
             return
         yield view
         yield from view.bytes_spelled()
-        percent = view.undone(_PERCENT)
-        if percent is not None:
-            yield percent
+        marked = view.undone(_MARKED)
+        for _ in range(_MAX_MARKED):
+            if marked is None:
+                break
+            yield marked
+            marked = marked.undone(_MARKED)
         view = view.undone(_ESCAPE)
 
 
@@ -239,8 +248,9 @@ def _as_bytes(text: str) -> _View:
 
 def _meant(match: re.Match[str]) -> str:
     """The bytes that an escape stands for, as Latin-1."""
-    if match.re is _PERCENT:
-        return chr(int(match[1], 16))
+    if match.re is _MARKED:
+        byte, point, decimal = match.groups(default="")
+        return chr(int(byte, 16)) if byte else _utf8(int(point, 16) if point else int(decimal))
     high, low, short, braced, long, byte, octal, other = match.groups(default="")
     if high:
         return _utf8(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF))

@@ -5,16 +5,20 @@ keeps what is below one level, and only those above it give way (max-min fairnes
 accountable for it: the verified identity of a data plane, else the address it came from, never what it says of itself.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import Final
+from typing import Final, TypeVar
 
 from xdscore.callers import caller_key
+
+K = TypeVar("K")
 
 ACCOUNTABLE_CHARS: Final = 100
 # Stands for whoever is accountable where data planes are and no single one is, or is known to be. No key is like it.
 SEVERAL: Final = "several"
 _DIGEST_CHARS: Final = 32
+_IDENTITY: Final = "id"
 
 
 def accountable(*, identity: str, peer: str) -> str:
@@ -25,8 +29,13 @@ def accountable(*, identity: str, peer: str) -> str:
     """
     key = caller_key(identity, peer)
     if key.identity:
-        return _short("id", key.identity)
+        return _short(_IDENTITY, key.identity)
     return _short("at", key.address) if peer else ""
+
+
+def of_identity(accountable: str) -> bool:
+    """Whether this key is that of a verified identity: an address is no proof of being somebody else."""
+    return accountable.startswith(f"{_IDENTITY} ")
 
 
 def _short(kind: str, text: str) -> str:
@@ -51,3 +60,21 @@ def fair_level(held: Iterable[int], room: int) -> int:
             return max(level, 0)
         left -= count
     return max(waiting, default=0)
+
+
+def beyond(held: Sequence[tuple[K, str]], room: int) -> list[K]:
+    """What gives way so that the rest fits into `room`: of (what, who is accountable), the oldest first, the oldest of
+    whoever holds more than the level. Where not even one fits for each, the oldest of all.
+    """
+    if len(held) <= room:
+        return []
+    left = Counter(who for _, who in held)
+    level = fair_level(left.values(), room)
+    if not level:
+        return [what for what, _ in held[: len(held) - max(room, 0)]]
+    gone = []
+    for what, who in held:
+        if left[who] > level:
+            left[who] -= 1
+            gone.append(what)
+    return gone

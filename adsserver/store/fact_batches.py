@@ -3,17 +3,18 @@
 Used by the fact thread alone, but for the values it is handed.
 
 Everything here is bounded, so that a database that is away costs memory for open streams and no more: states are kept
-one per (stream, type), streams that came and went meanwhile give way, the oldest first, and of NACKs the oldest of whom
-sent most.
+one per (stream, type); of streams that came and went meanwhile, of probes and of NACKs those of whoever has most give
+way, the oldest first.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
 from adsserver.engine.events import NamedContent
 from adsserver.store.opened import Opened
+from adsserver.store.reading_time import ReadingTime
 from adsserver.store.refusals import Heard, Refusal, Refusals
 from adsserver.store.sent_secrets import Hearing, SentContents
 from controlplane.catalog.values import ProvenContent
@@ -36,6 +37,7 @@ from controlplane.clients.facts import (
 from controlplane.clients.foreign_text import one_line
 from xdscore.client_kinds import family_of
 from xdscore.resource_types import RESOURCE_TYPES
+from xdscore.shares import beyond
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -97,12 +99,15 @@ class Pending:
     """What waits to be written, with the newest state of everything.
 
     `max_nack_bytes` is the stored length of a NACK's text, `max_nacks` how many of them may wait, `contents` says what
-    must not stay in their texts.
+    must not stay in their texts; `clock` is monotonic.
     """
 
-    def __init__(self, *, max_nack_bytes: int, max_nacks: int, contents: SentContents) -> None:
+    def __init__(
+        self, *, max_nack_bytes: int, max_nacks: int, contents: SentContents, clock: Callable[[], float]
+    ) -> None:
         self._max_nack_bytes = max_nack_bytes
         self._held = contents
+        self._reading = ReadingTime(clock)
         self._opened: dict[str, Opened] = {}
         self._ended: dict[str, Ended] = {}
         self._substreams: dict[tuple[str, str], Substream] = {}
@@ -124,7 +129,7 @@ class Pending:
         self._opened.update(learnt.opened)
         self._ended.update(learnt.ended)
         self._substreams.update(learnt.substreams)
-        hearing = Hearing(self._held, max_bytes=self._max_nack_bytes)
+        hearing = Hearing(self._held, max_bytes=self._max_nack_bytes, time=self._reading)
         for refusal in learnt.refusals:
             # Now, while what was sent is at hand: a database that is away may be so for longer.
             text = hearing.kept(refusal.opened.accountable, refusal.message, refusal.kind, refusal.resources)
@@ -199,12 +204,15 @@ class Pending:
     def _bound(self) -> None:
         for content in list(islice(self._proven, max(len(self._proven) - MAX_PROVEN, 0))):
             del self._proven[content]
-        for probe in list(islice(self._probes, max(len(self._probes) - MAX_PROBES, 0))):
-            del self._probes[probe]
-        over = len(self._ended) - MAX_GONE
+        if len(self._probes) > MAX_PROBES:
+            probes = [(probe, opened.accountable) for probe, opened in self._probes.items()]
+            for probe in beyond(probes, MAX_PROBES):
+                del self._probes[probe]
+        if len(self._ended) <= MAX_GONE:
+            return
         # Only what the database never heard of: the end of a stream that it knows must reach it.
-        unheard = (stream for stream in self._ended if stream in self._opened)
-        for stream in list(islice(unheard, max(over, 0))):
+        unheard = [(stream, self._opened[stream].accountable) for stream in self._ended if stream in self._opened]
+        for stream in beyond(unheard, MAX_GONE - (len(self._ended) - len(unheard))):
             del self._ended[stream], self._opened[stream]
             for kind in RESOURCE_TYPES:
                 self._substreams.pop((stream, kind.word), None)

@@ -157,7 +157,10 @@ class FactBuffer:
         self._id = uuid.uuid4().hex
         self._started_at = clock()
         self._pending = Pending(
-            max_nack_bytes=self._max_nack_bytes, max_nacks=self._max_nacks, contents=contents or ContentMemory()
+            max_nack_bytes=self._max_nack_bytes,
+            max_nacks=self._max_nacks,
+            contents=contents or ContentMemory(),
+            clock=clock,
         )
         self._written_at = self._started_at
         self._told_to_serve: Mapping[str, Serving] | None = None

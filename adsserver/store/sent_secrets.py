@@ -5,22 +5,17 @@ between two batches (architecture decision 8).
 """
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from google.protobuf.message import DecodeError
 
 from adsserver.engine.events import NamedContent
-from controlplane.clients.foreign_text import KeptText, nack_text
+from adsserver.store.reading_time import ReadingTime
+from controlplane.clients.foreign_text import WITHHELD, KeptText, nack_text
 from xdscore.redaction import NO_SECRETS, Secrets, secrets_of
 from xdscore.resource_types import ResourceType
 from xdscore.schema import secret_values
 from xdscore.snapshot import Content
-
-# Of one batch: so many texts about secrets are read of one who is accountable for them, and of all. That is seconds of
-# the thread at worst, which must also say that the process lives; and who says much takes nothing from the others.
-# What is said beyond them is withheld. Texts about what holds no secrets are not counted.
-MAX_READINGS: Final = 256
-MAX_READINGS_OF_ONE: Final = 16
 
 
 class SentContents(Protocol):
@@ -50,13 +45,14 @@ def secrets_in(contents: SentContents, held: Iterable[Content]) -> Secrets | Non
 
 
 class Hearing:
-    """Turns what clients say, in one batch, into what is kept of it. What many say of one response is read once."""
+    """Turns what clients say, in one batch, into what is kept of it. What many say of one response is read once. What
+    there is no `time` left to read is withheld; texts about what holds no secrets are not counted.
+    """
 
-    def __init__(self, contents: SentContents, *, max_bytes: int) -> None:
+    def __init__(self, contents: SentContents, *, max_bytes: int, time: ReadingTime) -> None:
         self._contents = contents
         self._max_bytes = max_bytes
-        self._left = MAX_READINGS
-        self._left_of: dict[str, int] = {}
+        self._time = time
         # By the identity of the response's resources, which streams share and the batch holds.
         self._texts: dict[tuple[int, str], KeptText] = {}
         self._responses: dict[int, _Sent] = {}
@@ -65,15 +61,21 @@ class Hearing:
 
     def kept(self, accountable: str, message: str, kind: ResourceType, resources: tuple[NamedContent, ...]) -> KeptText:
         """The words of a client about this response as they are kept. `accountable` is on whose share they count."""
+        if not message:
+            return nack_text(message, secret=kind.secret, held=None, max_bytes=self._max_bytes)
         key = (id(resources), message)
         text = self._texts.get(key)
         if text is None:
             sent = self._responses.get(id(resources)) or self._look(resources)
-            held = self._secrets(accountable, sent)
+            if sent.sealed and not self._time.is_left(accountable):
+                # What one may not say any more, another still may.
+                return WITHHELD
+            began = self._time.now()
+            held = self._secrets(sent)
             text = nack_text(message, secret=kind.secret, held=held, max_bytes=self._max_bytes, names=sent.names)
-            # What one may not say any more, another still may.
-            if held is not None:
-                self._texts[key] = text
+            self._texts[key] = text
+            if sent.sealed:
+                self._time.spend(accountable, began)
         return text
 
     def _look(self, resources: tuple[NamedContent, ...]) -> "_Sent":
@@ -88,16 +90,11 @@ class Hearing:
         self._responses[sent.id] = sent
         return sent
 
-    def _secrets(self, accountable: str, sent: "_Sent") -> Secrets | None:
+    def _secrets(self, sent: "_Sent") -> Secrets | None:
         if sent.gone:
             return None
         if not sent.sealed:
             return NO_SECRETS
-        left = self._left_of.get(accountable, MAX_READINGS_OF_ONE)
-        if not left or not self._left:
-            return None
-        self._left_of[accountable] = left - 1
-        self._left -= 1
         if self._last is None or self._last[0] != sent.id:
             self._last = (sent.id, secrets_in(self._contents, sent.sealed))
         return self._last[1]

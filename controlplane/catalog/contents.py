@@ -1,6 +1,6 @@
 """Reads of whole contents by what a snapshot knows of them: the address of a resource's bytes."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 
 from django.db import models
@@ -51,11 +51,9 @@ def contents_at(
                 yield key, _content(row, environment_key)
 
 
-def secrets_held(*, environment_key: str, keys: Collection[EntryKey]) -> Mapping[EntryKey, Secrets | None]:
-    """By type and name, the secrets of the newest revisions of those that hold any: for taking them out of what a
-    client says of the name. None: they cannot be told, so that nothing it says may be kept.
-    """
-    found: dict[EntryKey, Secrets | None] = {}
+def sealed_lately(*, environment_key: str, keys: Collection[EntryKey]) -> Mapping[EntryKey, tuple[str, ...]]:
+    """By type and name, the addresses of the newest contents of those that hold secrets."""
+    found: dict[EntryKey, dict[str, None]] = {}
     wanted = sorted(keys)
     for start in range(0, len(wanted), _BATCH):
         rows = Revision.objects.filter(
@@ -63,17 +61,18 @@ def secrets_held(*, environment_key: str, keys: Collection[EntryKey]) -> Mapping
             resource__name__in={name for _, name in wanted[start : start + _BATCH]},
             blob__kind=BlobKind.SECRET.value,
         ).order_by("-number")
-        sealed: dict[EntryKey, dict[str, None]] = {}
         for word, name, address in rows.values_list("resource__type", "resource__name", "blob_id"):
             if (word, name) in keys:
-                sealed.setdefault((word, name), {})[address] = None
-        for key, addresses in sealed.items():
-            found[key] = _secrets_in(Blob.objects.filter(pk__in=list(islice(addresses, _MOST_SEALED))))
-    return found
+                found.setdefault((word, name), {})[address] = None
+    return {key: tuple(islice(addresses, _MOST_SEALED)) for key, addresses in found.items()}
 
 
-def _secrets_in(blobs: Iterable[Blob]) -> Secrets | None:
+def secrets_sealed(*, addresses: Collection[str]) -> Secrets | None:
+    """The secrets of these contents, for taking them out of what a client says of them: tens of megabytes at worst,
+    which are held for one text. None: they cannot be told, so that nothing it says may be kept.
+    """
     try:
+        blobs = Blob.objects.filter(pk__in=addresses)
         return secrets_of(value for blob in blobs for value in secret_values(blob_plaintext(blob)))
     except (DecodeError, TypeError, ValueError, RecursionError):  # SealError is a ValueError
         return None

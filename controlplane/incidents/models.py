@@ -106,7 +106,8 @@ class IncidentClient(models.Model):
     """A client that refused: the newest revision it refused, and how often. Of a loss, a client that lost something.
 
     Outlives the client's own row, so it repeats its names. `now`: what it has since its last refusal, in words
-    (`afterwards`); empty where that is not known.
+    (`afterwards`); empty where that is not known. `accountable`: on whose share its last refusal counts
+    (`xdscore.shares`); empty of a loss, and where a version before counted it.
     """
 
     pk = models.CompositePrimaryKey("incident_id", "client")
@@ -116,6 +117,7 @@ class IncidentClient(models.Model):
     node_id = models.CharField(max_length=1024)
     revision = models.PositiveIntegerField(default=0)
     now = models.CharField(max_length=100, blank=True, db_default="")
+    accountable = models.CharField(max_length=ACCOUNTABLE_CHARS, blank=True, db_default="")
     first_at = models.DateTimeField()
     last_at = models.DateTimeField()
     count = models.PositiveIntegerField(default=1)

@@ -1,15 +1,16 @@
 """Keeps how the own words of data planes compare with what Parley believes: the newest, and since when they differ."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from django.db import transaction
 from django.db.models import Q
 
-from controlplane.catalog.contents import secrets_held
+from controlplane.catalog.contents import sealed_lately, secrets_sealed
 from controlplane.clients.clock import database_now
 from controlplane.clients.comparing import Comparison, Difference
-from controlplane.clients.foreign_text import nack_text, one_line
+from controlplane.clients.foreign_text import KeptText, nack_text, one_line
 from controlplane.clients.models import VERSION_CHARS, Client, Report, SaidDifference
 from controlplane.errors import NotFound
 from xdscore.redaction import NO_SECRETS, Secrets
@@ -21,19 +22,43 @@ from xdscore.snapshot import EntryKey
 MAX_DIFFERENCES: Final = 200
 _MAX_REPORTS: Final = 50
 _MAX_ERROR_BYTES: Final = 1_024
+# Of one report: a text about many secrets takes a tenth of a second.
+_READING_S: Final = 2.0
 
 Revisions = Mapping[tuple[EntryKey, str], int]
 """By name and version, the number of the revision with that content."""
 
 
-@transaction.atomic
-def report_keep(*, client: str, source: SaidSource, by: str, comparison: Comparison, revisions: Revisions) -> None:
+def report_keep(
+    *,
+    client: str,
+    source: SaidSource,
+    by: str,
+    comparison: Comparison,
+    revisions: Revisions,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
     """Remember a comparison in place of the one before. What still differs goes on since when it did; what was not
-    compared this time stays as it was. Raises NotFound for a client that was forgotten meanwhile.
+    compared this time stays as it was. Raises NotFound for a client that was forgotten meanwhile. `clock` is monotonic.
     """
-    row = Client.objects.select_for_update().filter(pk=client).first()
-    if row is None:
-        raise NotFound("The client was forgotten meanwhile: that is done a day after its last stream.")
+    environment = Client.objects.filter(pk=client).values_list("environment__key", flat=True).first()
+    # Before anything is locked: others write meanwhile.
+    errors = _errors(environment or "", comparison.differences[:MAX_DIFFERENCES], clock)
+    with transaction.atomic():
+        row = Client.objects.select_for_update().filter(pk=client).first()
+        if row is None:
+            raise NotFound("The client was forgotten meanwhile: that is done a day after its last stream.")
+        _keep(row, source, by, comparison, revisions, errors)
+
+
+def _keep(
+    row: Client,
+    source: SaidSource,
+    by: str,
+    comparison: Comparison,
+    revisions: Revisions,
+    errors: Mapping[EntryKey, KeptText],
+) -> None:
     now = database_now()
     Report.objects.create(
         client=row,
@@ -50,11 +75,9 @@ def report_keep(*, client: str, source: SaidSource, by: str, comparison: Compari
     open_ones = {key for key in since if key in comparison.unsure or key[0] not in comparison.types}
     there.exclude(_any_of(open_ones)).delete()
     room = max(MAX_DIFFERENCES - len(open_ones), 0)
-    speaking = {(each.type, each.name) for each in comparison.differences[:room] if each.said and each.said.error}
-    secrets = secrets_held(environment_key=row.environment.key, keys=speaking)
     SaidDifference.objects.bulk_create(
         SaidDifference(
-            client=row, since=since.get((each.type, each.name), now), seen_at=now, **_columns(each, revisions, secrets)
+            client=row, since=since.get((each.type, each.name), now), seen_at=now, **_columns(each, revisions, errors)
         )
         for each in comparison.differences[:room]
     )
@@ -69,15 +92,28 @@ def _any_of(keys: set[EntryKey]) -> Q:
     return found
 
 
-def _columns(
-    difference: Difference, revisions: Revisions, secrets: Mapping[EntryKey, Secrets | None]
-) -> dict[str, object]:
+def _errors(
+    environment: str, differences: Iterable[Difference], clock: Callable[[], float]
+) -> Mapping[EntryKey, KeptText]:
+    """What the client says of each, as it is kept. Texts about secrets are read for a bounded time, one by one; what is
+    left then is withheld.
+    """
+    said = {(each.type, each.name): each.said.error for each in differences if each.said and each.said.error}
+    sealed = sealed_lately(environment_key=environment, keys=said.keys())
+    ends = clock() + _READING_S
+    kept = {}
+    for key, words in said.items():
+        held: Secrets | None = NO_SECRETS
+        if key in sealed:
+            held = secrets_sealed(addresses=sealed[key]) if clock() < ends else None
+        secret, names = by_word[key[0]].secret, (key[1],)
+        kept[key] = nack_text(words, secret=secret, held=held, max_bytes=_MAX_ERROR_BYTES, names=names)
+    return kept
+
+
+def _columns(difference: Difference, revisions: Revisions, errors: Mapping[EntryKey, KeptText]) -> dict[str, object]:
     key, said, believed = (difference.type, difference.name), difference.said, difference.believed
     version = said.version if said is not None else ""
-    secret = by_word[difference.type].secret
-    words = said.error if said is not None else ""
-    held = secrets.get(key, NO_SECRETS)
-    error = nack_text(words, secret=secret, held=held, max_bytes=_MAX_ERROR_BYTES, names=(difference.name,))
     return {
         "type": difference.type,
         "name": difference.name,
@@ -88,5 +124,5 @@ def _columns(
         "said_revision": revisions.get((key, version), 0),
         "believed_version": believed.version,
         "believed_revision": revisions.get((key, believed.version), 0),
-        "error": error,
+        "error": errors.get(key, ""),
     }

@@ -1,12 +1,14 @@
 """Writes incidents: one transaction for a batch of NACKs, after everything was read and judged (resolutions D30)."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
+from django.conf import settings
 from django.db import transaction
+from django.db.models import Count
 
 from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.clients.selectors import NackView
@@ -100,7 +102,10 @@ def _write(
     elif _continue(incident, environment, accusation, taken, opened_by):
         happened.append(("incident.regressed", incident))
     batch.finder.made(incident)
+    others = _others(incident, taken)
     _count_clients(incident, taken)
+    if others and not happened:
+        _tell_again(incident)
     _keep_samples(incident, taken)
     if accusation.name:
         for other in _explained(environment, accusation, taken, incident):
@@ -144,8 +149,11 @@ def _write_crowd(crowd: Crowd) -> list[tuple[str, Incident]]:
     incident.save()
     # Nobody says of these which revision it is: they are not judged by it.
     taken = [(nack, 0) for nack, _ in crowd.taken]
+    others = _others(incident, taken)
     _count_clients(incident, taken)
     _keep_samples(incident, taken)
+    if others and not event:
+        _tell_again(incident)
     return [(event, incident)] if event else []
 
 
@@ -203,12 +211,30 @@ def _continue(
     return regressed
 
 
+def _others(incident: Incident, taken: Taken) -> bool:
+    """Whether somebody says this who did not before."""
+    saying = {nack.accountable for nack, _ in taken}
+    known = IncidentClient.objects.filter(incident=incident, accountable__in=saying).values_list("accountable")
+    return known.distinct().count() < len(saying)
+
+
+def _tell_again(incident: Incident) -> None:
+    """Whoever opened it may have had no message left: what others say as well is told on their share."""
+    if incident.state in UNRESOLVED:
+        # Who was sent it is counted when it is judged, each time for the whole fleet.
+        incident.nacked = IncidentClient.objects.filter(incident=incident, revision=incident.revision).count()
+        incident.sent = max(incident.sent, incident.nacked)
+        incident_told("incident.opened", incident, again=True)
+
+
 def _count_clients(incident: Incident, taken: Taken) -> None:
     known = {
         row.client: row
         for row in IncidentClient.objects.filter(incident=incident, client__in={nack.client for nack, _ in taken})
     }
     new: dict[str, IncidentClient] = {}
+    most = settings.PARLEY.limits.incident_clients_per_identity
+    held = _clients_of(incident, {nack.accountable for nack, _ in taken if nack.client not in known})
     words: dict[object, str] = {}
     for nack, revision in taken:
         # In a storm thousands say the same.
@@ -217,6 +243,10 @@ def _count_clients(incident: Incident, taken: Taken) -> None:
             words[said] = str(now_of(nack, incident.name) or "") if incident.name else ""
         row = known.get(nack.client) or new.get(nack.client)
         if row is None:
+            # Node ids may be invented without end.
+            if held[nack.accountable] >= most:
+                continue
+            held[nack.accountable] += 1
             new[nack.client] = IncidentClient(
                 incident=incident,
                 client=nack.client,
@@ -224,6 +254,7 @@ def _count_clients(incident: Incident, taken: Taken) -> None:
                 node_id=nack.node_id,
                 revision=revision,
                 now=words[said],
+                accountable=nack.accountable,
                 first_at=nack.at,
                 last_at=nack.at,
                 count=nack.repeats,
@@ -231,6 +262,7 @@ def _count_clients(incident: Incident, taken: Taken) -> None:
         else:
             row.revision = max(row.revision, revision)
             row.now = words[said] if nack.at >= row.last_at else row.now
+            row.accountable = nack.accountable
             row.last_at = max(row.last_at, nack.at)
             row.count += nack.repeats
     # One statement for many rows: an UPDATE of each would keep SQLite's only writer waiting through a storm.
@@ -239,8 +271,16 @@ def _count_clients(incident: Incident, taken: Taken) -> None:
         batch_size=500,
         update_conflicts=True,
         unique_fields=("incident", "client"),
-        update_fields=("revision", "now", "last_at", "count"),
+        update_fields=("revision", "now", "accountable", "last_at", "count"),
     )
+
+
+def _clients_of(incident: Incident, whose: Collection[str]) -> Counter[str]:
+    """How many clients of this incident each of these is."""
+    if not whose:
+        return Counter()
+    rows = IncidentClient.objects.filter(incident=incident, accountable__in=whose).order_by().values_list("accountable")
+    return Counter(dict(rows.annotate(clients=Count("client"))))
 
 
 def _keep_samples(incident: Incident, taken: Taken) -> None:

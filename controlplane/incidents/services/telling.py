@@ -10,10 +10,15 @@ from controlplane.journal.services import event_append
 from xdscore.shares import SEVERAL
 
 _MESSAGE_CHARS = 300
+# What so many say by themselves is on nobody's share.
+_MOST_ACCOUNTABLE = 20
 
 
-def incident_told(kind: str, incident: Incident) -> None:
-    """Append the event. The client's own words are cut and made harmless for a line of any channel."""
+def incident_told(kind: str, incident: Incident, *, again: bool = False) -> None:
+    """Append the event. The client's own words are cut and made harmless for a line of any channel.
+
+    `again`: it was told before, and others say it by now; people hear of it if they did not the first time.
+    """
     event_append(
         kind=kind,
         environment=incident.environment.key,
@@ -22,6 +27,7 @@ def incident_told(kind: str, incident: Incident) -> None:
             "incident": str(incident.public_id),
             "cause": incident.cause,
             "caused_by": _caused_by(incident),
+            "again": again,
             "type": incident.type,
             "name": one_line(incident.name, max_chars=_MESSAGE_CHARS),
             "confidence": incident.confidence,
@@ -42,14 +48,15 @@ def incident_told(kind: str, incident: Incident) -> None:
     )
 
 
-def _caused_by(incident: Incident) -> str:
-    """On whose share of messages it counts: on nobody's own where several identities refuse, or nobody is known; empty
-    for a loss, which no data plane causes.
+def _caused_by(incident: Incident) -> list[str]:
+    """On whose shares of messages it may count: of those who refuse it, and on nobody's own where they are many or not
+    known; nobody for a loss, which no data plane causes.
     """
     if incident.cause == IncidentCause.LOSS:
-        return ""
-    identities = IncidentClient.objects.filter(incident=incident).values("identity").distinct()[:2]
-    return incident.opened_by if len(identities) < 2 and incident.opened_by else SEVERAL
+        return []
+    rows = IncidentClient.objects.filter(incident=incident)
+    found = list(rows.exclude(accountable="").values_list("accountable", flat=True).distinct()[: _MOST_ACCOUNTABLE + 1])
+    return found if found and len(found) <= _MOST_ACCOUNTABLE else [SEVERAL]
 
 
 def _lost(incident: Incident) -> dict[str, str]:

@@ -28,6 +28,8 @@ from xdscore.shares import ACCOUNTABLE_CHARS, SEVERAL
 log = structlog.get_logger(__name__)
 
 _AT_ONCE = 200
+# What says that an incident is there, or is there again.
+_NEWS = ("incident.opened", "incident.regressed", "incident.escalating")
 _SAID_CHARS = 500
 WINDOW = timedelta(hours=1)
 _KEEP_EVENTS = timedelta(days=1)
@@ -61,10 +63,9 @@ def _tell(event: Event) -> bool:
     # Whoever wrote it: a reason, a name or a text of a client must drive no terminal and turn no line of any channel.
     said = {name: one_line(str(value), max_chars=_SAID_CHARS) for name, value in event.payload.items()}
     words = wording_of(kind, environment=event.environment, payload=said, public_url=settings.PARLEY.public_url)
-    if _told_lately(event, kind, words.severity):
+    caused_by, beyond = _share(event)
+    if _told_lately(event, kind, words.severity, beyond=beyond):
         return False
-    caused_by = str(event.payload.get("caused_by", ""))[:ACCOUNTABLE_CHARS]
-    beyond = _is_beyond(event, caused_by)
     notification = Notification.objects.create(
         event=event.id,
         at=event.at,
@@ -89,28 +90,43 @@ def _tell(event: Event) -> bool:
     return True
 
 
-def _told_lately(event: Event, kind: Kind, severity: Severity) -> bool:
+def _told_lately(event: Event, kind: Kind, severity: Severity, *, beyond: bool) -> bool:
+    """Whether people know. What channels were not sent is in the way of nothing that they may be sent."""
+    about = Notification.objects.filter(environment=event.environment, subject=event.subject)
+    if event.payload.get("again"):
+        told = about.filter(kind__in=_NEWS).order_by("pk").last()
+        if told is None or told.sending == Sending.SENT.value:
+            return True
     if not kind.cooldown:
         return False
-    about = Notification.objects.filter(environment=event.environment, subject=event.subject)
+    if not beyond:
+        about = about.filter(sending=Sending.SENT.value)
     as_loud = [each.value for each in Severity if each.loudness >= severity.loudness]
-    told = Q(kind=event.kind) | Q(kind__in=kind.after, severity__in=as_loud)
-    return about.filter(told, at__gt=event.at - kind.cooldown).exists()
+    lately = Q(kind=event.kind) | Q(kind__in=kind.after, severity__in=as_loud)
+    return about.filter(lately, at__gt=event.at - kind.cooldown).exists()
 
 
-def _is_beyond(event: Event, caused_by: str) -> bool:
-    """Whether channels were sent as many of its environment within an hour as they may be."""
+def _share(event: Event) -> tuple[str, bool]:
+    """On whose share it counts, of those who caused it whoever has most left; and whether channels were sent as many
+    within an hour as they may be.
+    """
+    said = event.payload.get("caused_by") or ()
+    # One key alone is what a version before wrote.
+    causes = [str(each)[:ACCOUNTABLE_CHARS] for each in (said if isinstance(said, list) else [said] if said else ())]
     if event.kind == SUMMARY:
-        return False
+        return "", False
     limits = settings.PARLEY.limits
     sent = Notification.objects.filter(
         environment=event.environment, at__gt=event.at - WINDOW, sending=Sending.SENT.value
     ).exclude(kind=SUMMARY)
-    if not caused_by:
-        return sent.filter(caused_by="").count() >= limits.messages_per_h
-    if sent.exclude(caused_by="").count() >= limits.messages_per_h:
-        return True
-    return caused_by != SEVERAL and sent.filter(caused_by=caused_by).count() >= limits.messages_per_identity_h
+    if not causes:
+        return "", sent.filter(caused_by="").count() >= limits.messages_per_h
+    counted = Counter(sent.exclude(caused_by="").values_list("caused_by", flat=True))
+    caused_by = min(causes, key=lambda each: counted[each])
+    of_one = 0 if caused_by == SEVERAL else counted[caused_by]
+    beyond = counted.total() >= limits.messages_per_h or of_one >= limits.messages_per_identity_h
+    # Of what is held nobody is named in the summary who is not alone in saying it.
+    return SEVERAL if beyond and len(causes) > 1 else caused_by, beyond
 
 
 def _channels(event: Event) -> list[Channel]:

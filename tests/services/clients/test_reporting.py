@@ -1,17 +1,24 @@
 """How a client's own word compared is kept, on both databases: since when, how much, and not longer than the client."""
 
+import random
+import tracemalloc
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
+from string import ascii_letters
 
 import pytest
 
 from controlplane.clients.clock import database_now
 from controlplane.clients.comparing import Belief, Believed, Comparison, Difference, DifferenceKind
+from controlplane.clients.foreign_text import WITHHELD
 from controlplane.clients.models import Client, Report, SaidDifference, Stream
 from controlplane.clients.reports import client_word, differing_counts
 from controlplane.clients.services import facts_prune, report_keep
 from controlplane.errors import NotFound
-from tests.services.incidents.fleet import Fleet
+from tests.services.incidents.fleet import Fleet, publish
+from tests.support.manifests import tls_secret
+from xdscore.redaction import REDACTED
 from xdscore.said import Said, SaidSource, SaidState
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -83,3 +90,37 @@ def test_client__forgotten__takes_its_reports_along(client: str) -> None:
     assert (Client.objects.count(), Report.objects.count(), SaidDifference.objects.count()) == (0, 0, 0)
     with pytest.raises(NotFound):
         keep(client, ONE)
+
+
+def test_report__errors_about_many_long_secrets__are_read_one_by_one_for_a_bounded_time(client: str) -> None:
+    keys = {f"s{number}": "".join(random.Random(number).choices(ascii_letters, k=16_000)) for number in range(8)}  # noqa: S311
+    publish(*(tls_secret(name, key) for name, key in keys.items()), built=False)
+    differences = tuple(
+        Difference(
+            DifferenceKind.REFUSES,
+            "secret",
+            name,
+            Believed(Belief.HAS, R2),
+            Said("secret", name, SaidState.NACKED, held=False, error=f"{name}: bad {key[:400]}"),
+        )
+        for name, key in keys.items()
+    )
+    moments = count()
+    tracemalloc.start()
+
+    report_keep(
+        client=client,
+        source=SaidSource.CSDS,
+        by="token:side-car",
+        comparison=Comparison(frozenset({"secret"}), differences, 8, 0, frozenset()),
+        revisions={},
+        clock=lambda: 0.25 * next(moments),
+    )
+
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40 * 1024**2
+    errors = list(SaidDifference.objects.order_by("name").values_list("error", flat=True))
+    read = sum(error != WITHHELD for error in errors)
+    assert 0 < read < len(errors)
+    assert all(error.endswith(REDACTED) for error in errors[:read])

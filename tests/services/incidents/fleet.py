@@ -71,15 +71,17 @@ class Fleet:
         version: str = "1.40.0",
         first: int = 1,
         environment: str = "default",
+        address: str = "127.0.0.1",
     ) -> None:
         self.kind = kind
         self.serves: dict[str, Serving] | None = None
         self.buffer = FactBuffer(serving=lambda: self.serves, contents=NothingSecret())
         agent = {"user_agent": user_agent, "user_agent_version": version}
-        self.streams = [
+        said = [
             stream(number, environment=environment, identity=identity.format(number=number), **agent)
             for number in range(first, first + count)
         ]
+        self.streams = [replace(each, peer=f"ipv4:{address}:40000") for each in said]
         self._nonce = 0
         for each in self.streams:
             self.buffer.opened(each)

@@ -24,7 +24,7 @@ from controlplane.incidents.services import digest
 from controlplane.incidents.services.pruning import incidents_prune
 from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentState
 from controlplane.journal.models import AuditEvent
-from controlplane.notify.models import Notification
+from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
 from controlplane.notify.services.expanding import notifications_expand
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.facts import rejected
@@ -59,6 +59,11 @@ def limited(settings: Settings, **limits: int) -> None:
 
 def digest_all() -> None:
     while digest():
+        pass
+
+
+def tell_all() -> None:
+    while notifications_expand():
         pass
 
 
@@ -287,6 +292,24 @@ def test_incident__of_the_version_before__goes_on_and_resolves() -> None:
     assert unresolved() == []
 
 
+def test_incident__of_the_version_before_and_resolved__comes_back_with_the_same_words() -> None:
+    publish(cluster("pay"))
+    fleet = Fleet(2)
+    pay = held("pay", 1)
+    response = fleet.send(pay)
+    fleet.refuse(response, "no", suspects=(pay,), who=slice(1))
+    digest_all()
+    IncidentClient.objects.update(accountable="")
+    Incident.objects.update(algorithm="v1", fingerprint="0" * 32, opened_by="", state=IncidentState.RESOLVED.value)
+
+    fleet.refuse(response, "no", suspects=(pay,))
+    digest_all()
+
+    (incident,) = Incident.objects.all()
+    assert (incident.algorithm, incident.state, incident.nacked) == ("v1", "open", 2)
+    assert incident.opened_by == "at 127.0.0.1"
+
+
 def test_incidents__opened_and_resolved_over_and_over__are_spent_for_an_hour(settings: Settings) -> None:
     limited(settings, incidents_per_identity=2)
     publish(cluster("pay"), cluster("edge"))
@@ -319,3 +342,50 @@ def test_incidents__resolved_ones__are_remembered_in_fair_shares(settings: Setti
 
     remembered = Counter(Incident.objects.values_list("opened_by", flat=True))
     assert remembered == {f"id {MAD}": 3, "id spiffe://demo/a": 1}
+
+
+@pytest.mark.parametrize("verified", [True, False])
+def test_incident__told_beyond_the_share_of_who_opened_it__is_told_when_others_refuse_it(
+    settings: Settings, verified: bool
+) -> None:
+    limited(settings, messages_per_identity_h=1)
+    Channel.objects.create(name="ops", kind=ChannelKind.MAIL.value, target="ops@example.com")
+    publish(cluster("pay"), cluster("edge"))
+    mad = Fleet(1, identity=MAD if verified else "")
+    other = Fleet(1, identity="spiffe://demo/pay" if verified else "", first=2, address="192.0.2.7")
+    for content in (held("pay", 1), held("edge", 1)):
+        mad.refuse(mad.send(content), "no", suspects=(content,))
+    digest_all()
+    tell_all()
+    edge = Incident.objects.get(name="edge")
+    assert not Delivery.objects.filter(notification__subject=f"incident/{edge.public_id}").exists()
+
+    other.refuse(other.send(held("edge", 1)), "no", suspects=(held("edge", 1),))
+    other.refuse(other.send(held("pay", 1)), "no", suspects=(held("pay", 1),))
+    digest_all()
+    tell_all()
+
+    counted = Counter(Delivery.objects.values_list("notification__subject", flat=True))
+    pay = Incident.objects.get(name="pay")
+    assert counted == {f"incident/{pay.public_id}": 1, f"incident/{edge.public_id}": 1}
+    assert "2 of 2" in Delivery.objects.get(notification__subject=f"incident/{edge.public_id}").notification.text
+
+
+def test_incident__node_ids_without_end__are_counted_up_to_a_share_and_leave_others_theirs(settings: Settings) -> None:
+    limited(settings, incident_clients_per_identity=3)
+    publish(cluster("pay"))
+    mad, other = Fleet(6, identity=MAD), Fleet(2, identity="spiffe://demo/pay", first=10)
+    pay = held("pay", 1)
+    response = mad.send(pay)
+    for who in (slice(2), slice(2, 6)):
+        mad.refuse(response, "no", suspects=(pay,), who=who)
+        digest_all()
+    mad.refuse(response, "no", suspects=(pay,))
+
+    other.refuse(other.send(pay), "no", suspects=(pay,))
+    digest_all()
+
+    counted = Counter(IncidentClient.objects.values_list("accountable", flat=True))
+    assert counted == {f"id {MAD}": 3, "id spiffe://demo/pay": 2}
+    assert Incident.objects.get().nacked == 5
+    assert max(IncidentClient.objects.values_list("count", flat=True)) == 2

@@ -20,6 +20,14 @@ def clients(count: int, *, identity: str = "spiffe://shop/{}", start: int = 0) -
     }
 
 
+def pods_of_each(identities: int, *, count: int) -> dict[str, ClientKey]:
+    """So many clients of each of so many identities."""
+    found: dict[str, ClientKey] = {}
+    for identity in range(identities):
+        found |= clients(count, identity=f"spiffe://shop/shared-{identity}")
+    return found
+
+
 def answers(
     refused: dict[str, ClientKey],
     acknowledged: dict[str, ClientKey] | None = None,
@@ -63,6 +71,11 @@ POD = clients(1, identity=EVERYBODY, start=50)
     [
         (answers(clients(1), served=TEN), False, "1 of 11 clients refused it; at least 2 must"),
         (answers(clients(2), served=clients(40)), False, "2 of 40 clients refused it; at least 10% must"),
+        (
+            answers(pods_of_each(2, count=1), served=pods_of_each(2, count=100)),
+            False,
+            "2 of 200 clients refused it; at least 10% must",
+        ),
         (answers(clients(1)), True, "1 of 1 clients refused it; it is the only client"),
         (answers(clients(3), clients(3, start=50)), True, "3 clients acknowledged r12; 3 refuse it"),
         (answers(clients(2), TEN), True, "10 clients acknowledged r12; 2 refuse it"),
@@ -122,6 +135,12 @@ def test_judge__some_have_not_answered_yet__are_waited_for_while_their_acks_coul
     )
     assert judge(replace(early, age_s=ANSWER_WAIT_S)).outcome is Outcome.FAIL
     assert judge(replace(early, served=clients(5))).outcome is Outcome.FAIL  # two could not outweigh three
+
+
+def test_judge__one_identity_invents_a_thousand_nodes__the_others_are_not_made_few() -> None:
+    verdict = judge(answers(clients(5), served=clients(1_000, identity=EVERYBODY)))
+
+    assert verdict == Verdict(Outcome.FAIL, "5 of 1005 clients refused it", asks=True)
 
 
 def test_judge__few_odd_ones_acknowledge_what_a_fleet_refuses__the_fleet_decides() -> None:

@@ -118,7 +118,7 @@ def test_automatic__another_client_tries_it_and_takes_it__the_quarantine_ends(da
     # The two who refused it say that they are of another kind: one revision is one incident, whoever refuses it.
     go = Fleet(2, identity=EACH_ITS_OWN, user_agent="gRPC Go", version="1.85.0", first=10)
     refuse(go)
-    assert Incident.objects.get(revision=1).verdict == "fail"
+    assert (Incident.objects.get(revision=1).nacked, Incident.objects.get(revision=1).verdict) == (2, "fail")
     assert isinstance(published(), Served)
 
 

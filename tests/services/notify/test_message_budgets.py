@@ -130,3 +130,52 @@ def test_summary__of_kinds_that_a_channel_wants__goes_there_and_to_no_other(chan
     (summary,) = summaries()
 
     assert [each.channel_id for each in summary.deliveries.all()] == [channel.pk]
+
+
+def test_messages__held_because_of_who_said_it_first__go_out_once_others_say_it_too() -> None:
+    refused(*range(20), by=MAD)
+    assert sent() == {"incident.opened": 5}
+
+    for number in (1, 12):  # the first was sent
+        happened("incident.opened", f"incident/{number}", cause="nack", caused_by=[MAD, OTHER], again=True)
+    for _ in range(3):
+        happened("incident.opened", "incident/12", cause="nack", caused_by=[MAD, OTHER], again=True)
+
+    assert sent() == {"incident.opened": 6}
+    last = Notification.objects.order_by("pk").last()
+    assert last is not None
+    assert (last.subject, last.caused_by, last.deliveries.count()) == ("incident/12", OTHER, 1)
+
+
+def test_messages__said_again_by_who_has_no_share_left__are_in_the_inbox_once_in_a_while() -> None:
+    refused(*range(20), by=MAD)
+    sent()
+    before = Notification.objects.count()
+
+    for _ in range(5):
+        happened("incident.opened", "incident/12", cause="nack", caused_by=[MAD], again=True)
+
+    assert sent() == {"incident.opened": 5}
+    assert Notification.objects.count() == before
+
+
+def test_messages__a_held_one__keeps_no_louder_one_about_the_same_from_going_out() -> None:
+    refused(*range(20), by=MAD)
+    sent()
+
+    happened("incident.escalating", "incident/12", cause="nack", nacked=1, sent=9, caused_by=[MAD, OTHER])
+
+    assert sent()["incident.escalating"] == 1
+
+
+def test_summary__of_what_several_say__blames_none_of_them() -> None:
+    refused(*range(8), by="several")
+    for number in range(20, 24):
+        happened("incident.opened", f"incident/{number}", cause="nack", caused_by=[MAD, OTHER])
+    sent()
+    later(11)
+
+    (summary,) = summaries()
+
+    assert "4 incident.opened" in summary.text
+    assert "spiffe" not in summary.text

@@ -4,7 +4,8 @@ import pytest
 
 from adsserver.engine.events import NamedContent
 from adsserver.store.contents import ContentMemory
-from adsserver.store.sent_secrets import MAX_READINGS, MAX_READINGS_OF_ONE, Hearing
+from adsserver.store.reading_time import ReadingTime
+from adsserver.store.sent_secrets import Hearing
 from controlplane.catalog.sealing import key_ring
 from controlplane.clients.foreign_text import WITHHELD
 from tests.support.manifests import cluster, parsed, tls_secret
@@ -24,10 +25,15 @@ def contents() -> ContentMemory:
     return memory
 
 
+def hearing_of(contents: ContentMemory, *, max_bytes: int = 100, time: ReadingTime | None = None) -> Hearing:
+    """By a clock that stands still: how long reading takes is `tests/unit/facts/test_reading_time.py`."""
+    return Hearing(contents, max_bytes=max_bytes, time=time or ReadingTime(lambda: 0.0))
+
+
 def refusing(contents: ContentMemory, text: str, *sent: Content) -> str:
     """What is kept of one text about a response."""
     resources = tuple(NamedContent("pay", content) for content in sent)
-    return Hearing(contents, max_bytes=200).kept("client", text, CLUSTER, resources)
+    return hearing_of(contents, max_bytes=200).kept("client", text, CLUSTER, resources)
 
 
 def test_kept__contents_at_hand__is_without_the_secrets_of_those_that_are_sealed(contents: ContentMemory) -> None:
@@ -44,28 +50,32 @@ def test_kept__content_is_gone_or_sealed_by_nobody_known__is_withheld_whole(cont
 
 
 def test_kept__fleet_that_says_the_same__is_read_once(contents: ContentMemory) -> None:
-    hearing, sent = Hearing(contents, max_bytes=100), (NamedContent("pay", SEALED),)
+    opened: list[Content] = []
 
-    same = {hearing.kept(f"client-{number}", f"bad '{KEY}'", SECRET, sent) for number in range(3 * MAX_READINGS)}
+    class Counted(ContentMemory):
+        def any_bytes(self, content: Content) -> bytes:
+            opened.append(content)
+            return contents.any_bytes(content)
+
+        sealed = contents.sealed
+        missing = contents.missing
+
+    hearing, sent = hearing_of(Counted()), (NamedContent("pay", SEALED),)
+
+    same = {hearing.kept(f"client-{number}", f"bad '{KEY}'", SECRET, sent) for number in range(700)}
 
     assert same == {f"bad '{REDACTED}'"}
+    assert opened == [SEALED]
 
 
-def test_kept__client_that_says_more_than_is_read__is_withheld_and_takes_nothing_from_others(
+def test_kept__no_time_is_left__is_withheld_but_not_what_holds_no_secret_or_says_nothing(
     contents: ContentMemory,
 ) -> None:
-    hearing, sent = Hearing(contents, max_bytes=100), (NamedContent("pay", SEALED),)
+    moments = iter((0.0, 10.0))
+    time = ReadingTime(lambda: next(moments, 10.0))
+    hearing, sent = hearing_of(contents, time=time), (NamedContent("pay", SEALED),)
+    time.spend("client", 0.0)
 
-    loud = [hearing.kept("loud", f"{number}: '{KEY}'", SECRET, sent) for number in range(MAX_READINGS)]
-
-    assert loud.count(WITHHELD) == MAX_READINGS - MAX_READINGS_OF_ONE
-    assert hearing.kept("other", f"{MAX_READINGS - 1}: '{KEY}'", SECRET, sent) == f"{MAX_READINGS - 1}: '{REDACTED}'"
-
-
-def test_kept__more_clients_than_are_read__are_withheld_but_not_what_holds_no_secret(contents: ContentMemory) -> None:
-    hearing, sent = Hearing(contents, max_bytes=100), (NamedContent("pay", SEALED),)
-
-    texts = [hearing.kept(f"client-{number}", f"{number}: '{KEY}'", SECRET, sent) for number in range(MAX_READINGS + 1)]
-
-    assert (texts[MAX_READINGS - 1], texts[-1]) == (f"{MAX_READINGS - 1}: '{REDACTED}'", WITHHELD)
+    assert hearing.kept("client", f"bad '{KEY}'", SECRET, sent) == WITHHELD
+    assert hearing.kept("client", "", SECRET, sent) == ""
     assert hearing.kept("client", "no", CLUSTER, (NamedContent("pay", PLAIN),)) == "no"

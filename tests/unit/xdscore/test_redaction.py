@@ -127,7 +127,16 @@ def test_without_secrets__texts_and_names_made_to_be_slow__take_linear_time() ->
     assert held is not None
     names = [f"{'a' * 200}{number}" for number in range(5_000)]
     started = time.perf_counter()
-    for hostile in ("\\" * 8_192, "\\\\u0061" * 1_000, "%61" * 2_700, "a" * 8_192, KEY * 20):
+    for hostile in (
+        "\\" * 8_192,
+        "\\\\u0061" * 1_000,
+        "%61" * 2_700,
+        "&#97;" * 1_600,
+        "0x61, " * 1_300,
+        "-61 " * 2_000,
+        "a" * 8_192,
+        KEY * 20,
+    ):
         without_secrets(hostile[:8_192], held, names=names)
 
     assert time.perf_counter() - started < 2

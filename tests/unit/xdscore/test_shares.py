@@ -2,7 +2,7 @@
 
 import pytest
 
-from xdscore.shares import ACCOUNTABLE_CHARS, accountable, fair_level
+from xdscore.shares import ACCOUNTABLE_CHARS, accountable, beyond, fair_level
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,13 @@ def test_fair_level__what_each_may_keep__fits_and_only_the_noisiest_give_way(
 ) -> None:
     assert fair_level(held, room) == level
     assert sum(min(each, level) for each in held) <= room
+
+
+def test_beyond__more_than_there_is_room__takes_the_oldest_of_whoever_holds_most() -> None:
+    held = [("a1", "a"), ("m1", "mad"), ("m2", "mad"), ("m3", "mad"), ("b1", "b")]
+
+    assert beyond(held, 5) == []
+    assert beyond(held, 4) == ["m1"]
+    assert beyond(held, 3) == ["m1", "m2"]
+    assert beyond(held, 2) == ["a1", "m1", "m2"]
+    assert beyond(held, -1) == ["a1", "m1", "m2", "m3", "b1"]
