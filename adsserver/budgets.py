@@ -2,7 +2,8 @@
 
 Everything a caller can cause is counted here and nowhere else, from the moment its call arrives; so whatever is opened
 or read next cannot pass by a limit. Places and names are refused beyond their limit. Time and bytes are paced, by not
-reading on, and only of a caller among others: who is alone harms nobody. On the event loop.
+reading on, and only of a caller among others: who is alone harms nobody, and owes nothing for it later. Nor does who
+takes time that nobody else needs: a fleet that comes back at once is served as fast as the loop can. On the event loop.
 """
 
 import asyncio
@@ -22,6 +23,10 @@ REQUEST_S = 0.0001
 # of it, up to ten times as much), so that one piece of 100 ms comes more seldom than 100 pieces of 1 ms.
 _LONG_S = 0.005
 _DEAREST = 10.0
+# So much of its time the loop works for callers before those that owe wait: while there is less to do, nobody gains by
+# their waiting. At once, what is done while Admission looks elsewhere.
+_BUSY = 0.8
+_BUSY_BURST_S = 0.02
 # Who waits for a turn looks again after this at the latest: the others may have left meanwhile.
 _LOOK_AGAIN_S = 0.25
 # Of addresses nobody knows how many come by; so many that left are remembered for each place of a replica.
@@ -106,11 +111,18 @@ class Budget:
         """The loop worked so long for this caller."""
         if work_s > _LONG_S:
             work_s *= min(work_s / _LONG_S, _DEAREST)
-        self._work.spend(work_s, self._budgets.now())
+        self._budgets.loop_time.spend(work_s, self._budgets.now())
+        self._spend(self._work, work_s)
 
     def received(self, size: int) -> None:
         """So many bytes of this caller were read."""
-        self._bytes.spend(size, self._budgets.now())
+        self._spend(self._bytes, size)
+
+    def _spend(self, bucket: TokenBucket, amount: float) -> None:
+        if self._budgets.contended:
+            bucket.spend(amount, self._budgets.now())
+        else:
+            bucket.use_up(amount, self._budgets.now())
 
     @property
     def owes_s(self) -> float:
@@ -118,7 +130,7 @@ class Budget:
         if not self._budgets.contended:
             return 0.0
         now = self._budgets.now()
-        return max(self._work.debt_s(now), self._bytes.debt_s(now))
+        return max(min(self._work.debt_s(now), self._budgets.loop_time.debt_s(now)), self._bytes.debt_s(now))
 
     async def turn(self) -> None:
         """Wait until it is this caller's turn: at once, unless it spent more than it has. One call after the other."""
@@ -200,6 +212,8 @@ class Budgets:
         self.now = now
         self._all: dict[CallerKey, Budget] = {}
         self._with_places = 0
+        # Of all callers together: whether there is some left.
+        self.loop_time = TokenBucket(_BUSY, _BUSY_BURST_S, now())
 
     def __len__(self) -> int:
         return len(self._all)

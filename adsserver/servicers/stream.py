@@ -193,7 +193,6 @@ class Stream:
         spread = shared.limits.connection_age_jitter_percent / 100
         age_s = shared.limits.connection_age_s * (1 + random.uniform(-spread, spread))  # noqa: S311 - spreads load
         self._too_old_at = self._loop.time() + age_s
-        self._first_by = self._loop.time() + shared.limits.first_request_ms / 1000
 
     def _leave(self, _: object) -> None:
         if (budget := self._budget) is None:
@@ -267,6 +266,9 @@ class Stream:
                 # Not reading is what slows a flood down (reliability threat 10): of a stream here, of a caller below.
                 await asyncio.sleep(delay_s)
             await budget.turn()
+            if self._begun is None:
+                # From now on: what its caller's turn took is no silence of this stream.
+                self._first_by = self._loop.time() + limits.first_request_ms / 1000
             data = await self._context.read()
             if data is grpc.aio.EOF:  # type: ignore[attr-defined]  # grpc-stubs do not know it
                 return
