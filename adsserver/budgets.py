@@ -23,10 +23,10 @@ REQUEST_S = 0.0001
 # of it, up to ten times as much), so that one piece of 100 ms comes more seldom than 100 pieces of 1 ms.
 _LONG_S = 0.005
 _DEAREST = 10.0
-# So much of its time the loop works for callers before those that owe wait: while there is less to do, nobody gains by
-# their waiting. At once, what is done while Admission looks elsewhere.
-_BUSY = 0.8
-_BUSY_BURST_S = 0.02
+# Those that owe wait once callers cost more time than passes, and so much before: while there is less to do, nobody
+# gains by their waiting.
+_LOOP_S_PER_S = 1.0
+_LOOP_BURST_S = 0.02
 # Who waits for a turn looks again after this at the latest: the others may have left meanwhile.
 _LOOK_AGAIN_S = 0.25
 # Of addresses nobody knows how many come by; so many that left are remembered for each place of a replica.
@@ -213,7 +213,7 @@ class Budgets:
         self._all: dict[CallerKey, Budget] = {}
         self._with_places = 0
         # Of all callers together: whether there is some left.
-        self.loop_time = TokenBucket(_BUSY, _BUSY_BURST_S, now())
+        self.loop_time = TokenBucket(_LOOP_S_PER_S, _LOOP_BURST_S, now())
 
     def __len__(self) -> int:
         return len(self._all)
