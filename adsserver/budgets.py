@@ -29,6 +29,9 @@ _LOOP_S_PER_S = 1.0
 _LOOP_BURST_S = 0.02
 # Who waits for a turn looks again after this at the latest: the others may have left meanwhile.
 _LOOK_AGAIN_S = 0.25
+# Lines of the log about calls of one caller: each is written by the loop, and whoever reads them may be slow.
+_LINES = 20
+_LINES_PER_S = 1.0
 # Of addresses nobody knows how many come by; so many that left are remembered for each place of a replica.
 _REMEMBERED = 2
 
@@ -46,10 +49,12 @@ class Budget:
     __slots__ = (
         "_budgets",
         "_bytes",
+        "_lines",
         "_nodes",
         "_since_s",
         "_timer",
         "_turns",
+        "_unsaid",
         "_work",
         "key",
         "name_bytes",
@@ -66,6 +71,8 @@ class Budget:
         self._nodes: Counter[str] = Counter()
         self._work = TokenBucket(limits.caller_work_ms_per_s / 1000, limits.caller_work_burst_ms / 1000, now)
         self._bytes = TokenBucket(limits.caller_bytes_per_s, limits.caller_bytes_burst, now)
+        self._lines = TokenBucket(_LINES_PER_S, _LINES, now)
+        self._unsaid = 0
         self._since_s = 0.0
         self._turns: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -98,6 +105,16 @@ class Budget:
                 f"The names that all streams of this {self.key.words} ask for take {self.name_bytes} bytes; "
                 f"at most {limit} are allowed (name_bytes_per_identity)."
             )
+
+    # Lines: left out beyond their rate.
+
+    def line(self) -> int | None:
+        """Whether the log may have a line about a call of this caller: with how many were left out before; None: no."""
+        if self._lines.try_take(self._budgets.now()) > 0:
+            self._unsaid += 1
+            return None
+        unsaid, self._unsaid = self._unsaid, 0
+        return unsaid
 
     # Time and bytes: paced.
 
@@ -172,7 +189,7 @@ class Budget:
         if self.places:
             return False
         now = self._budgets.now()
-        return self._work.is_full(now) and self._bytes.is_full(now)
+        return all(bucket.is_full(now) for bucket in (self._work, self._bytes, self._lines))
 
 
 class WriteTurn:

@@ -218,9 +218,9 @@ class Stream:
             shared.hub.leave(info.environment, self)
             shared.facts.closed(info, end.cause)
         # How clients come and go is in their timelines in the console; thousands at once are no news for a log.
-        if end is not CLIENT_ENDED:
+        if end is not CLIENT_ENDED and self._budget is not None and (unsaid := self._budget.line()) is not None:
             who = {"peer": self._context.peer()} if info is None else {"stream": info.id, "node_id": info.node_id}
-            log.info("stream.closed", **who, code=end.code.name, cause=end.cause)
+            log.info("stream.closed", **who, code=end.code.name, cause=end.cause, unsaid=unsaid)
 
     async def _abort(self, end: End) -> None:
         if end.code is grpc.StatusCode.OK:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from structlog.testing import capture_logs
 
 from adsserver import limits as doors
 from adsserver import server
@@ -70,6 +71,23 @@ async def test_stream__that_asked_in_time__outlives_the_deadline_of_the_first_re
         assert (code, responses) == (grpc.StatusCode.UNAVAILABLE, 0)
         run.publish(cluster("a", 2))
         assert await asked.answer()
+
+
+async def test_stream__many_of_one_caller_that_end_for_a_reason__fill_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each line is written by the event loop: a reader of the log that is slow would hold up everybody.
+    monkeypatch.setattr(server, "_LOOK_PERIOD_S", 0.02)
+    async with running(config(auth=AuthMode.TOKEN, limits=Limits(first_request_ms=100))) as run:
+        run.publish(cluster("a"))
+        with capture_logs() as logged:
+            bad = [as_identity(run, "bad") for _ in range(40)]
+            for client in bad:
+                await client.ended()
+            good = as_identity(run, "good")
+            await good.ended()
+
+        lines = [each for each in logged if each["event"] == "stream.closed"]
+        # One more for each second that it takes.
+        assert 21 <= len(lines) <= 30
 
 
 async def test_stream__that_asked_in_time_and_is_not_read_yet__is_not_taken_for_silent(
@@ -262,6 +280,17 @@ def test_budget__caller_that_was_alone__owes_nothing_for_it_when_another_comes()
     assert alone.owes_s == 0.0
     alone.spend(1.0)
     assert alone.owes_s > 1.0
+
+
+def test_budget__lines_about_a_caller__are_so_many_and_say_how_many_were_left_out() -> None:
+    clock = Clock()
+    _, good, bad = two_callers(clock)
+
+    said = [bad.line() for _ in range(25)]
+    clock.now_s += 2.0
+
+    assert said == [0] * 20 + [None] * 5
+    assert [bad.line(), bad.line(), bad.line(), good.line()] == [5, 0, None, 0]
 
 
 def test_budget__while_the_loop_has_time__nobody_waits_for_what_is_owed() -> None:
