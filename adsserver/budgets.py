@@ -2,7 +2,8 @@
 
 Everything a caller can cause is counted here and nowhere else, from the moment its call arrives; so whatever is opened
 or read next cannot pass by a limit. Places and names are refused beyond their limit. Time and bytes are paced, by not
-reading on, and only of a caller among others: who is alone harms nobody. On the event loop.
+reading on, and only of a caller among others: who is alone harms nobody, and owes nothing for it later. Nor does who
+takes time that nobody else needs: a fleet that comes back at once is served as fast as the loop can. On the event loop.
 """
 
 import asyncio
@@ -22,8 +23,15 @@ REQUEST_S = 0.0001
 # of it, up to ten times as much), so that one piece of 100 ms comes more seldom than 100 pieces of 1 ms.
 _LONG_S = 0.005
 _DEAREST = 10.0
+# Those that owe wait once callers cost more time than passes, and so much before: while there is less to do, nobody
+# gains by their waiting.
+_LOOP_S_PER_S = 1.0
+_LOOP_BURST_S = 0.02
 # Who waits for a turn looks again after this at the latest: the others may have left meanwhile.
 _LOOK_AGAIN_S = 0.25
+# Lines of the log about calls of one caller: each is written by the loop, and whoever reads them may be slow.
+_LINES = 20
+_LINES_PER_S = 1.0
 # Of addresses nobody knows how many come by; so many that left are remembered for each place of a replica.
 _REMEMBERED = 2
 
@@ -41,10 +49,12 @@ class Budget:
     __slots__ = (
         "_budgets",
         "_bytes",
+        "_lines",
         "_nodes",
         "_since_s",
         "_timer",
         "_turns",
+        "_unsaid",
         "_work",
         "key",
         "name_bytes",
@@ -61,6 +71,8 @@ class Budget:
         self._nodes: Counter[str] = Counter()
         self._work = TokenBucket(limits.caller_work_ms_per_s / 1000, limits.caller_work_burst_ms / 1000, now)
         self._bytes = TokenBucket(limits.caller_bytes_per_s, limits.caller_bytes_burst, now)
+        self._lines = TokenBucket(_LINES_PER_S, _LINES, now)
+        self._unsaid = 0
         self._since_s = 0.0
         self._turns: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -94,6 +106,16 @@ class Budget:
                 f"at most {limit} are allowed (name_bytes_per_identity)."
             )
 
+    # Lines: left out beyond their rate.
+
+    def line(self) -> int | None:
+        """Whether the log may have a line about a call of this caller: with how many were left out before; None: no."""
+        if self._lines.try_take(self._budgets.now()) > 0:
+            self._unsaid += 1
+            return None
+        unsaid, self._unsaid = self._unsaid, 0
+        return unsaid
+
     # Time and bytes: paced.
 
     def __enter__(self) -> None:
@@ -106,11 +128,18 @@ class Budget:
         """The loop worked so long for this caller."""
         if work_s > _LONG_S:
             work_s *= min(work_s / _LONG_S, _DEAREST)
-        self._work.spend(work_s, self._budgets.now())
+        self._budgets.loop_time.spend(work_s, self._budgets.now())
+        self._spend(self._work, work_s)
 
     def received(self, size: int) -> None:
         """So many bytes of this caller were read."""
-        self._bytes.spend(size, self._budgets.now())
+        self._spend(self._bytes, size)
+
+    def _spend(self, bucket: TokenBucket, amount: float) -> None:
+        if self._budgets.contended:
+            bucket.spend(amount, self._budgets.now())
+        else:
+            bucket.use_up(amount, self._budgets.now())
 
     @property
     def owes_s(self) -> float:
@@ -118,7 +147,7 @@ class Budget:
         if not self._budgets.contended:
             return 0.0
         now = self._budgets.now()
-        return max(self._work.debt_s(now), self._bytes.debt_s(now))
+        return max(min(self._work.debt_s(now), self._budgets.loop_time.debt_s(now)), self._bytes.debt_s(now))
 
     async def turn(self) -> None:
         """Wait until it is this caller's turn: at once, unless it spent more than it has. One call after the other."""
@@ -160,7 +189,7 @@ class Budget:
         if self.places:
             return False
         now = self._budgets.now()
-        return self._work.is_full(now) and self._bytes.is_full(now)
+        return all(bucket.is_full(now) for bucket in (self._work, self._bytes, self._lines))
 
 
 class WriteTurn:
@@ -200,6 +229,8 @@ class Budgets:
         self.now = now
         self._all: dict[CallerKey, Budget] = {}
         self._with_places = 0
+        # Of all callers together: whether there is some left.
+        self.loop_time = TokenBucket(_LOOP_S_PER_S, _LOOP_BURST_S, now())
 
     def __len__(self) -> int:
         return len(self._all)

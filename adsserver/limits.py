@@ -132,16 +132,16 @@ class Admission:
     async def _wait(self, budget: Budget) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
-        if budget not in self._lines and self._next_at <= now and not self._is_late and budget.owes_s <= 0:
-            self._admit(budget, now)
-            return
         longest_s = self._limits.admission_wait_ms / 1000
         ahead = len(self._lines.get(budget, ())) * max(1, len(self._lines))
         if max(0.0, self._next_at - now) + ahead * self._pace_s > longest_s:
             raise RefusedStreamError("Too many streams are being opened; try again later.")
         turn = loop.create_future()
         self._lines.setdefault(budget, deque()).append(turn)
-        self._look_at(max(now, self._next_at))
+        # In the line first: else whoever comes just now would pass who waits.
+        self._let_in()
+        if turn.done():
+            return
         try:
             async with asyncio.timeout(longest_s):
                 await turn
@@ -161,10 +161,13 @@ class Admission:
 
     def _look_at(self, when: float) -> None:
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_at(when, self._let_in)
+            self._timer = asyncio.get_running_loop().call_at(when, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        self._let_in()
 
     def _let_in(self) -> None:
-        self._timer = None
         now = asyncio.get_running_loop().time()
         if self._is_late:
             again_at = now + _SAMPLE_PERIOD_S

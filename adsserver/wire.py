@@ -127,7 +127,7 @@ def decode(data: bytes, variant: Variant, service: ResourceType | None, limits: 
     if kind is None:
         return Incoming(node, type_url, UnknownTypeRequest(type_url, subscribe, message.response_nonce))
     unsubscribe = _names(message.resource_names_unsubscribe, message.resource_locators_unsubscribe, limits)
-    versions = dict(message.initial_resource_versions)
+    versions = _versions(message.initial_resource_versions, limits)
     return Incoming(node, type_url, DeltaRequest(kind, subscribe, unsubscribe, versions, message.response_nonce, nack))
 
 
@@ -174,6 +174,19 @@ def _names(names: Sequence[str], locators: Sequence[discovery_pb2.ResourceLocato
     if longest * 4 > limits.name_bytes and any(len(name.encode()) > limits.name_bytes for name in read):
         raise OversizedRequestError(f"The request has a name of more than {limits.name_bytes} bytes.")
     return read
+
+
+def _versions(held: Mapping[str, str], limits: Limits) -> dict[str, str]:
+    """What a client says it holds: of one type, no more than an environment can have given it."""
+    if len(held) > limits.resources_per_environment:
+        raise OversizedRequestError(
+            f"The request says that {len(held)} resources are held; "
+            f"at most {limits.resources_per_environment} are allowed (resources_per_environment)."
+        )
+    versions = dict(held)
+    if any(len(version.encode()) > limits.name_bytes for version in versions.values()):
+        raise OversizedRequestError(f"The request has a version of more than {limits.name_bytes} bytes.")
+    return versions
 
 
 def _node(node: base_pb2.Node) -> NodeFacts:

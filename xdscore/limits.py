@@ -123,7 +123,7 @@ class Limits:
     )
     # Of callers among others: who is alone may have all of the loop.
     caller_work_ms_per_s: int = _limit(
-        300, "ms/s", 10, 1_000, "Event loop time that one identity may cost while others are there.", "threat 10"
+        300, "ms/s", 10, 1_000, "Event loop time of one identity while the loop is busy with others, too.", "threat 10"
     )
     caller_work_burst_ms: int = _limit(
         250, "ms", 1, 60_000, "Event loop time of an identity before that rate applies.", "threat 10"

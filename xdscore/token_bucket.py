@@ -33,6 +33,11 @@ class TokenBucket:
         self._fill(now)
         self._level -= amount
 
+    def use_up(self, amount: float, now: float) -> None:
+        """Take as much of what there is, and owe nothing for the rest."""
+        self._fill(now)
+        self._level = max(self._level - amount, min(self._level, 0.0))
+
     def debt_s(self, now: float) -> float:
         """The seconds until nothing is owed any more; 0.0 when nothing is."""
         self._fill(now)

@@ -193,7 +193,6 @@ class Stream:
         spread = shared.limits.connection_age_jitter_percent / 100
         age_s = shared.limits.connection_age_s * (1 + random.uniform(-spread, spread))  # noqa: S311 - spreads load
         self._too_old_at = self._loop.time() + age_s
-        self._first_by = self._loop.time() + shared.limits.first_request_ms / 1000
 
     def _leave(self, _: object) -> None:
         if (budget := self._budget) is None:
@@ -219,9 +218,9 @@ class Stream:
             shared.hub.leave(info.environment, self)
             shared.facts.closed(info, end.cause)
         # How clients come and go is in their timelines in the console; thousands at once are no news for a log.
-        if end is not CLIENT_ENDED:
+        if end is not CLIENT_ENDED and self._budget is not None and (unsaid := self._budget.line()) is not None:
             who = {"peer": self._context.peer()} if info is None else {"stream": info.id, "node_id": info.node_id}
-            log.info("stream.closed", **who, code=end.code.name, cause=end.cause)
+            log.info("stream.closed", **who, code=end.code.name, cause=end.cause, unsaid=unsaid)
 
     async def _abort(self, end: End) -> None:
         if end.code is grpc.StatusCode.OK:
@@ -267,6 +266,9 @@ class Stream:
                 # Not reading is what slows a flood down (reliability threat 10): of a stream here, of a caller below.
                 await asyncio.sleep(delay_s)
             await budget.turn()
+            if self._begun is None:
+                # From now on: what its caller's turn took is no silence of this stream.
+                self._first_by = self._loop.time() + limits.first_request_ms / 1000
             data = await self._context.read()
             if data is grpc.aio.EOF:  # type: ignore[attr-defined]  # grpc-stubs do not know it
                 return

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from structlog.testing import capture_logs
 
+from adsserver import limits as doors
 from adsserver import server
 from adsserver.budgets import OPENING_S, Budget, Budgets, RefusedStreamError
 from adsserver.config import AuthMode
@@ -69,6 +71,41 @@ async def test_stream__that_asked_in_time__outlives_the_deadline_of_the_first_re
         assert (code, responses) == (grpc.StatusCode.UNAVAILABLE, 0)
         run.publish(cluster("a", 2))
         assert await asked.answer()
+
+
+async def test_stream__many_of_one_caller_that_end_for_a_reason__fill_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each line is written by the event loop: a reader of the log that is slow would hold up everybody.
+    monkeypatch.setattr(server, "_LOOK_PERIOD_S", 0.02)
+    async with running(config(auth=AuthMode.TOKEN, limits=Limits(first_request_ms=100))) as run:
+        run.publish(cluster("a"))
+        with capture_logs() as logged:
+            bad = [as_identity(run, "bad") for _ in range(40)]
+            for client in bad:
+                await client.ended()
+            good = as_identity(run, "good")
+            await good.ended()
+
+        lines = [each for each in logged if each["event"] == "stream.closed"]
+        # One more for each second that it takes.
+        assert 21 <= len(lines) <= 30
+
+
+async def test_stream__that_asked_in_time_and_is_not_read_yet__is_not_taken_for_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "_LOOK_PERIOD_S", 0.02)
+    # A fleet that comes back at once: what it owes when a stream is let in is 0.2 s.
+    monkeypatch.setattr(doors, "OPENING_S", 0.03)
+    limits = Limits(first_request_ms=100, caller_work_ms_per_s=1_000, caller_work_burst_ms=1)
+    async with running(config(auth=AuthMode.TOKEN, limits=limits)) as run:
+        good = as_identity(run, "good")
+        await good.ask(node=NODE, type_url=CLUSTER.url)
+        await good.answer()
+
+        waiting = as_identity(run, "fleet")
+        await waiting.ask(node=NODE, type_url=CLUSTER.url)
+
+        assert await waiting.answer()
 
 
 async def test_stream__silent_ones_of_an_identity__take_no_more_places_than_it_may_have() -> None:
@@ -200,9 +237,13 @@ class Clock:
         return self.now_s
 
 
-def two_callers(clock: Clock, **limits: int) -> tuple[Budgets, Budget, Budget]:
+def two_callers(clock: Clock, *, busy: bool = True, **limits: int) -> tuple[Budgets, Budget, Budget]:
+    """Both are there; on a busy loop, on which others leave no time."""
     budgets = Budgets(Limits(**limits), clock)
-    return budgets, budgets.enter(GOOD), budgets.enter(BAD)
+    good, bad = budgets.enter(GOOD), budgets.enter(BAD)
+    if busy:
+        budgets.loop_time.spend(3600.0, clock())
+    return budgets, good, bad
 
 
 def test_budget__work_beyond_its_share__is_owed_until_time_passed() -> None:
@@ -227,17 +268,44 @@ def test_budget__one_long_piece__costs_more_than_many_short_ones() -> None:
     assert long.owes_s > 9 * short.owes_s
 
 
-def test_budget__caller_that_is_alone__owes_nothing_until_another_comes() -> None:
+def test_budget__caller_that_was_alone__owes_nothing_for_it_when_another_comes() -> None:
+    # A fleet behind one address or identity may work for hours before somebody else opens a stream.
     budgets = Budgets(Limits(), Clock())
     alone = budgets.enter(BAD)
     alone.spend(100.0)
-    before = alone.owes_s
+    alone.received(1 << 40)
 
-    other = budgets.enter(GOOD)
+    budgets.enter(GOOD)
 
-    assert (before, alone.owes_s > 100) == (0.0, True)
-    budgets.leave(other)
     assert alone.owes_s == 0.0
+    alone.spend(1.0)
+    assert alone.owes_s > 1.0
+
+
+def test_budget__lines_about_a_caller__are_so_many_and_say_how_many_were_left_out() -> None:
+    clock = Clock()
+    _, good, bad = two_callers(clock)
+
+    said = [bad.line() for _ in range(25)]
+    clock.now_s += 2.0
+
+    assert said == [0] * 20 + [None] * 5
+    assert [bad.line(), bad.line(), bad.line(), good.line()] == [5, 0, None, 0]
+
+
+def test_budget__while_the_loop_has_time__nobody_waits_for_what_is_owed() -> None:
+    clock = Clock()
+    _, _, bad = two_callers(clock, busy=False, caller_work_ms_per_s=10, caller_work_burst_ms=1)
+
+    for _ in range(1_000):
+        bad.spend(0.001)
+        clock.now_s += 0.002
+    slow = bad.owes_s
+    for _ in range(1_000):
+        bad.spend(0.001)
+        clock.now_s += 0.0005
+
+    assert (slow, bad.owes_s > 0.1) == (0.0, True)
 
 
 def test_budget__caller_that_left_and_comes_back__owes_what_it_owed() -> None:

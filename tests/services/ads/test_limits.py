@@ -143,6 +143,27 @@ async def test_admission__one_caller_at_full_speed__others_wait_for_one_of_its_s
     assert doors.open == len(order)
 
 
+async def test_admission__who_comes_when_a_place_is_free__does_not_pass_who_waits_for_it() -> None:
+    doors = admission(streams_admitted_per_s=10)
+    order: list[str] = []
+
+    async def open_one(name: str) -> None:
+        await doors.enter(CallerKey(address=name))
+        order.append(name)
+
+    # The first makes up for what was missed before.
+    await open_one("first")
+    await open_one("second")
+    waiting = asyncio.create_task(open_one("waiting"))
+    await asyncio.sleep(0)
+    # What arrives is worked on before what is due: with ever new addresses, who waits would wait for ever.
+    newcomer = asyncio.create_task(open_one("newcomer"))
+    time.sleep(0.12)  # noqa: ASYNC251 - a place is free, and the loop has not looked yet
+    await asyncio.gather(waiting, newcomer)
+
+    assert order == ["first", "second", "waiting", "newcomer"]
+
+
 async def test_admission__caller_that_spent_what_it_has__waits_while_others_enter() -> None:
     doors = admission(streams_admitted_per_s=10_000, admission_wait_ms=100)
     bad = await doors.enter(BAD)

@@ -106,6 +106,29 @@ async def test_stream__too_many_names_over_several_delta_requests__resource_exha
     assert "at most 10" in details
 
 
+@pytest.mark.parametrize(
+    ("versions", "said"),
+    [
+        ({f"c{number}": "1" for number in range(11)}, "says that 11 resources are held; at most 10 are allowed"),
+        ({"c": "1" * 1025}, "has a version of more than 1024 bytes"),
+    ],
+    ids=["many", "long"],
+)
+async def test_stream__versions_it_says_it_holds__are_bounded_in_number_and_length(
+    versions: dict[str, str], said: str
+) -> None:
+    # 2,500,000 of them, in one request of 32 MiB, held the loop up for eight seconds.
+    async with running(config(limits=Limits(resources_per_environment=10))) as run:
+        run.publish(cluster("a"))
+        client = connect(run, ADS + "DeltaAggregatedResources")
+
+        await client.ask(node=NODE, type_url=CLUSTER.url, initial_resource_versions=versions)
+
+        code, details, _ = await client.ended()
+        assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert said in details
+
+
 async def test_stream__flood_of_requests__is_read_at_its_rate() -> None:
     async with running(config(limits=Limits(requests_per_s=20, request_burst=20))) as run:
         run.publish(cluster("a"))
