@@ -43,7 +43,8 @@ class RefusedStreamError(Exception):
 class Budget:
     """Of one caller. `Budgets` makes it; every call of the caller holds it as long as it is open.
 
-    `with budget:` spends the time that what is inside takes; never around an `await`.
+    `with budget:` spends the processor time that what is inside takes: nobody pays for what others take from the loop
+    meanwhile. Never around an `await`.
     """
 
     __slots__ = (
@@ -119,10 +120,10 @@ class Budget:
     # Time and bytes: paced.
 
     def __enter__(self) -> None:
-        self._since_s = time.perf_counter()
+        self._since_s = time.thread_time()
 
     def __exit__(self, *_: object) -> None:
-        self.spend(time.perf_counter() - self._since_s)
+        self.spend(time.thread_time() - self._since_s)
 
     def spend(self, work_s: float) -> None:
         """The loop worked so long for this caller."""

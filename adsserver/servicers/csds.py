@@ -17,7 +17,7 @@ from typing import TypeVar
 import grpc
 import structlog
 
-from adsserver.identity import Caller, bearer_token
+from adsserver.identity import Caller, Peer, UnauthenticatedError, UndecidedError, bearer_token
 from adsserver.limits import SHORT_OF_MEMORY, MemoryBound
 from adsserver.metrics import Metrics
 from adsserver.ports import FleetStatus, FleetUnavailableError, Reader
@@ -71,6 +71,17 @@ class StatusServicer:
         self._closing.set()
         self._thread.shutdown(wait=False)
 
+    def check(self, caller: Peer) -> None:
+        """Turn away whose API token is not among those that were read last: before it takes a place, a thread or the
+        database. Raises UnauthenticatedError, UndecidedError.
+        """
+        try:
+            self._check(_token(caller))
+        except StreamEndError as error:
+            self._refused[error.end.code.name].inc()
+            unknown = error.end.code is grpc.StatusCode.UNAUTHENTICATED
+            raise (UnauthenticatedError if unknown else UndecidedError)(error.end.text) from error
+
     async def fetch(self, _: object, context: Context, __: Caller) -> None:
         """FetchClientStatus: one request, one response."""
         await self._serve(context, self._once)
@@ -82,7 +93,6 @@ class StatusServicer:
     async def _serve(self, context: Context, answer: Callable[[Context, str], Awaitable[None]]) -> None:
         try:
             token = _token(context)
-            self._check(token)
             with self._place(token):
                 await answer(context, token)
         except StreamEndError as error:
@@ -215,7 +225,7 @@ class StatusServicer:
         return reader
 
 
-def _token(context: Context) -> str:
+def _token(context: Peer) -> str:
     """The one bearer token of a call. Raises StreamEndError."""
     try:
         return bearer_token(context.invocation_metadata() or ())

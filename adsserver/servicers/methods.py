@@ -29,7 +29,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 from adsserver.budgets import OPENING_S, Budget, Budgets, RefusedStreamError
 from adsserver.callers import Callers
 from adsserver.engine.events import Variant
-from adsserver.identity import Caller, Identify, UnauthenticatedError, UndecidedError
+from adsserver.identity import Caller, Identify, Peer, UnauthenticatedError, UndecidedError
 from adsserver.servicers.csds import StatusServicer
 from adsserver.servicers.ends import End, StreamEndError, no_request
 from adsserver.servicers.shared import Context, Shared
@@ -75,19 +75,20 @@ Behaviour = Callable[[Any, Context, Caller], Awaitable[object]]
 
 
 class MethodTable(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in grpc-stubs only
-    """The methods by their full path, `/package.Service/Method`."""
+    """The methods by their full path, `/package.Service/Method`; `unknown` answers for every other path."""
 
-    def __init__(self, methods: Mapping[str, Handler]) -> None:
+    def __init__(self, methods: Mapping[str, Handler], unknown: Handler) -> None:
         self.methods = methods
+        self._unknown = unknown
 
     @property
     def services(self) -> tuple[str, ...]:
         """The full names of the services."""
         return tuple(dict.fromkeys(path.split("/")[1] for path in self.methods))
 
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> "Handler | None":
-        """The handler of a call; None answers UNIMPLEMENTED."""
-        return self.methods.get(handler_call_details.method)
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler:
+        """The handler of a call."""
+        return self.methods.get(handler_call_details.method, self._unknown)
 
 
 def method_table(
@@ -117,7 +118,7 @@ def method_table(
     # The asyncio servicer registers this one but does not have it: each call would raise, and fill the log.
     del collected.methods[f"/{health.SERVICE_NAME}/List"]
     methods |= {path: _guarded(shared, identify, handler) for path, handler in collected.methods.items()}
-    return MethodTable(methods)
+    return MethodTable(methods, grpc.stream_stream_rpc_method_handler(_unknown(shared.budgets)))
 
 
 def _discovery(shared: Shared, identify: Identify, method: MethodDescriptor, kind: ResourceType | None) -> Handler:
@@ -133,7 +134,13 @@ def _status(shared: Shared, status: StatusServicer, identify: Identify, method: 
     # As streams of requests, which on the wire is the same: gRPC itself would wait for the one of a unary call for
     # ever.
     serve = status.stream if method.client_streaming else status.fetch
-    return grpc.stream_stream_rpc_method_handler(_checked(shared.budgets, identify, serve))
+
+    async def identify_both(context: Peer) -> Caller:
+        caller = await identify(context)
+        status.check(context)
+        return caller
+
+    return grpc.stream_stream_rpc_method_handler(_checked(shared.budgets, identify_both, serve))
 
 
 async def _no_fetch(_: object, context: Context, __: Caller) -> None:
@@ -159,8 +166,16 @@ def _checked(budgets: Budgets, identify: Identify, serve: Behaviour) -> Callable
     return checked
 
 
+def _unknown(budgets: Budgets) -> Callable[[object, Context], Awaitable[object]]:
+    # gRPC would answer the same, and as often as anybody asks.
+    async def unknown(_: object, context: Context) -> None:
+        await _turn_away(budgets, context, End(grpc.StatusCode.UNIMPLEMENTED, "This server has no such method."))
+
+    return unknown
+
+
 async def _turn_away(budgets: Budgets, context: Context, end: End) -> None:
-    """End the call of nobody we know; that counts for its address, and who tries all the time waits for the answer."""
+    """End a call that is nobody's, or to nothing; that counts for its address: who tries all the time waits for it."""
     try:
         budget = await budgets.admit(caller_key("", context.peer()))
     except RefusedStreamError as error:

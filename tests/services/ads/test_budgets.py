@@ -56,6 +56,28 @@ async def test_call__without_a_first_request__ends_in_time_and_its_place_is_free
         await until(lambda: run.server.idle)
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        SOTW,
+        "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus",
+        "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats",
+    ],
+)
+async def test_call__of_nobody_or_to_nothing__costs_its_address(path: str) -> None:
+    async with running(config(limits=Limits(caller_work_ms_per_s=10), auth=AuthMode.TOKEN)) as run:
+        run.publish(cluster("a"))
+        async with grpc.aio.insecure_channel(run.address) as channel:
+            calls = [raw_call(channel, path, metadata=[("authorization", "Bearer unknown")]) for _ in range(50)]
+            codes = {await call.code() for call in calls}
+            budget = run.server._budgets.enter(CallerKey(address="127.0.0.1"))
+            spent = not budget.is_untouched
+            run.server._budgets.leave(budget)
+
+    assert codes <= {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.UNIMPLEMENTED}
+    assert spent
+
+
 async def test_stream__that_asked_in_time__outlives_the_deadline_of_the_first_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
