@@ -71,8 +71,8 @@ async def test_call__of_nobody_or_to_nothing__costs_its_address(path: str) -> No
             calls = [raw_call(channel, path, metadata=[("authorization", "Bearer unknown")]) for _ in range(50)]
             codes = {await call.code() for call in calls}
             budget = run.server._budgets.enter(CallerKey(address="127.0.0.1"))
-            spent = not budget.is_untouched
             run.server._budgets.leave(budget)
+            spent = not budget.is_untouched
 
     assert codes <= {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.UNIMPLEMENTED}
     assert spent
