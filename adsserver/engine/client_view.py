@@ -208,7 +208,7 @@ class ClientView:
         """
         if name in self.named or name in subscription.names:
             return ABSENT
-        collections = [self.collection(glob) for glob in subscription.globs if glob.contains(name)]
+        collections = [self.collection(glob) for glob in subscription.collections_of(name)]
         if all(isinstance(each, Denied) or (isinstance(each, Missing) and each.hidden) for each in collections):
             return ABSENT
         return self.error(name, public_url)
@@ -242,6 +242,10 @@ class ClientView:
         """Those of these names that exist and may be read, but of which there is nothing to serve to this audience."""
         state = self.snapshot.type_state(self.kind)
         return (name for name in state.withheld if name in names and isinstance(self.decision(name), Withheld))
+
+    def withholds(self, name: str) -> bool:
+        """Whether it exists and may be read, but there is nothing of it to serve to this audience."""
+        return name in self.snapshot.type_state(self.kind).withheld and isinstance(self.decision(name), Withheld)
 
     def lets_go_gently(self, name: str) -> bool:
         """Whether a name that is no longer served may stay with a client until whatever refers to it is gone (I4, D14).

@@ -442,8 +442,13 @@ class Stream:
             return None
         with budget:
             data = self._next()
-        self._asked = data is not None
+        # The engine may be in the midst of a long answer.
+        self._asked = data is not None or self._goes_on_at_once
         return data
+
+    @property
+    def _goes_on_at_once(self) -> bool:
+        return self._begun is not None and self._begun.session.wake_at() <= self._loop.time()
 
     def _next(self) -> bytes | None:
         if self._begun is None:

@@ -1,0 +1,126 @@
+"""What one step of one stream may cost: names are counted here, not time, so that a slow machine proves nothing.
+
+Everybody else waits while the engine works for a stream. So a step looks at as many names as its response tells of, and
+at each name once, however many responses it takes.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from unittest import mock
+
+import pytest
+
+from adsserver.engine.client_view import ClientView
+from adsserver.engine.events import DeltaRequest, Request, Respond, SotwRequest, Variant
+from adsserver.engine.session import EngineSettings
+from tests.protocol.engine.scenario import Wire
+from tests.protocol.engine.world import World
+from xdscore.limits import Limits
+from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE
+from xdscore.xdstp import Glob
+
+NAMES = tuple(f"r{number:03d}" for number in range(200))
+PART = 10
+SETTINGS = EngineSettings(limits=Limits(errors_per_response=PART))
+
+
+@contextmanager
+def counted(owner: type, method: str) -> Iterator[Callable[[], int]]:
+    """How often a method was called since it was asked last; the method does what it does."""
+    with mock.patch.object(owner, method, autospec=True, side_effect=getattr(owner, method)) as calls:
+
+        def since() -> int:
+            count: int = calls.call_count
+            calls.reset_mock()
+            return count
+
+        yield since
+
+
+def asking(variant: Variant, names: tuple[str, ...], nonce: str = "") -> Request:
+    return DeltaRequest(ROUTE, names, nonce=nonce) if variant is Variant.DELTA else SotwRequest(ROUTE, names, nonce)
+
+
+def answering(variant: Variant, names: tuple[str, ...], nonce: str) -> Request:
+    return DeltaRequest(ROUTE, nonce=nonce) if variant is Variant.DELTA else SotwRequest(ROUTE, names, nonce)
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_subscribe__unknown_names__each_is_looked_at_once_over_all_parts(variant: Variant) -> None:
+    wire = Wire(World(), variant, SETTINGS)
+    told: list[Respond] = []
+    steps: list[int] = []
+
+    with counted(ClientView, "shown") as looked:
+        wire.session.receive(asking(variant, NAMES), wire.now)
+        steps.append(looked())
+        while response := wire.session.compose(wire.now):
+            steps.append(looked())
+            told.append(response)
+            wire.session.receive(answering(variant, NAMES, response.nonce), wire.now)
+            steps.append(looked())
+
+    assert [error.name for response in told for error in response.errors] == list(NAMES)
+    assert len(told) == len(NAMES) / PART
+    assert sum(steps) <= 2 * len(NAMES)
+    assert max(steps) <= 2 * (PART + 1)
+
+
+def test_reconnect__unknown_names_that_the_client_holds__each_is_looked_at_once_over_all_parts() -> None:
+    wire = Wire(World(), Variant.DELTA, SETTINGS)
+    told: list[Respond] = []
+
+    with counted(ClientView, "shown") as looked:
+        wire.session.receive(DeltaRequest(ROUTE, NAMES, initial_versions=dict.fromkeys(NAMES, "v")), wire.now)
+        while response := wire.session.compose(wire.now):
+            told.append(response)
+            wire.session.receive(DeltaRequest(ROUTE, nonce=response.nonce), wire.now)
+
+        assert looked() <= 2 * len(NAMES)
+
+    assert sorted(name for response in told for name in response.removed) == list(NAMES)
+    assert len(told) == len(NAMES) / PART
+
+
+def test_lost__names_that_wait_for_other_types__are_not_looked_at_again_meanwhile() -> None:
+    world = World()
+    for name in NAMES:
+        world.serve(ROUTE, name, "1")
+    world.serve(CLUSTER, "c", "1")
+    wire = Wire(world, Variant.DELTA)
+    wire.delta(CLUSTER, "c")
+    (response,) = wire.delta(ROUTE, *NAMES)
+    wire.delta(ROUTE, nonce=response.nonce)
+    for name in NAMES:
+        world.forget(ROUTE, name)
+    world.serve(CLUSTER, "c", "2")
+    # The cluster's first response has no answer yet, and what is added goes before what is taken away (I1).
+    wire.delta(CLUSTER, nonce="1")
+    wire.publish()
+    world.serve(CLUSTER, "c", "3")
+    wire.publish()
+
+    with counted(ClientView, "shown") as looked:
+        for _ in range(5):
+            assert wire.written() == []
+        assert looked() <= len(NAMES)
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_unsubscribe__names_beside_many_collections__costs_no_look_at_each_collection(variant: Variant) -> None:
+    globs = tuple(f"xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/d{number}/*" for number in range(100))
+    world = World()
+    for glob in globs:
+        world.serve(ENDPOINT, glob.replace("*", "one"), "1")
+    wire = Wire(world, variant)
+    send = wire.delta if variant is Variant.DELTA else wire.sotw
+
+    with counted(Glob, "contains") as looked:
+        told = send(ENDPOINT, *globs, *NAMES)
+        if variant is Variant.DELTA:
+            wire.delta(ENDPOINT, unsubscribe=NAMES)
+        else:
+            wire.sotw(ENDPOINT, *globs)
+        assert looked() <= 10 * (len(globs) + len(NAMES))
+
+    assert len(told[0].resources) == len(globs)
