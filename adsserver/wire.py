@@ -130,6 +130,12 @@ def decode(data: bytes, variant: Variant, service: ResourceType | None, limits: 
     if kind is None:
         return Incoming(node, type_url, UnknownTypeRequest(type_url, subscribe, message.response_nonce))
     unsubscribe = _names(message.resource_names_unsubscribe, message.resource_locators_unsubscribe, limits)
+    reported = len(message.initial_resource_versions)
+    if reported > limits.resources_per_environment:
+        raise OversizedRequestError(
+            f"The request says that the client holds {reported} resources; an environment has at most "
+            f"{limits.resources_per_environment}."
+        )
     versions = dict(message.initial_resource_versions)
     return Incoming(node, type_url, DeltaRequest(kind, subscribe, unsubscribe, versions, message.response_nonce, nack))
 
@@ -227,14 +233,20 @@ def _printable(text: str) -> str:
 
 def varint(number: int) -> bytes:
     """A length as protobuf writes it: seven bits a byte, lowest first."""
-    if number < 0x80:
-        return bytes((number,))
+    return _VARINTS[number] if number < len(_VARINTS) else _varint(number)
+
+
+def _varint(number: int) -> bytes:
     parts = bytearray()
     while number >= 0x80:
         parts.append(number & 0x7F | 0x80)
         number >>= 7
     parts.append(number)
     return bytes(parts)
+
+
+# Of names, texts and versions, of which there are thousands in one response.
+_VARINTS = tuple(map(_varint, range(4_096)))
 
 
 def _field(tag: bytes, value: bytes) -> bytes:

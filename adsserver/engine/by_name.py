@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 
 from adsserver.engine.agenda import Agenda
-from adsserver.engine.change import Change, Room, fitting, members_of
+from adsserver.engine.change import Change, Room, errors_of, fitting, members_of
 from adsserver.engine.client_view import ClientView, Step
 from adsserver.engine.events import Nack, NamedContent
 from adsserver.engine.ledger import Entry
@@ -18,7 +18,7 @@ from adsserver.engine.settings import EngineSettings
 from adsserver.engine.standing import Standing
 from adsserver.engine.subscription import Subscription, memory_of
 from adsserver.engine.substream import NOTHING, Later, SubStream
-from adsserver.engine.told import ABSENT, UNKNOWN_COPY, Absent, Told, reported, same
+from adsserver.engine.told import ABSENT, UNKNOWN_COPY, Absent, Told, differing, reported, same
 from adsserver.engine.waiting import Waiting
 from xdscore.errors import ResourceError
 from xdscore.resource_types import ResourceType
@@ -117,7 +117,7 @@ class ByName(SubStream):
             self._standing.view = view
             self._standing.behind = {name: ABSENT for name in self.subscription.names if name not in view.named}
             if versions != view.versions:
-                self._standing.behind |= _differing(versions, view)
+                self._standing.behind |= differing(versions, view.versions)
         else:
             covered = {name: reported(version) for name, version in versions.items() if self.subscription.covers(name)}
             self._standing.behind.update(covered)
@@ -251,7 +251,7 @@ class ByName(SubStream):
     def _answer_with(self, entry: Entry, view: ClientView, step: Step) -> None:
         """Say with a first step why names that were asked for besides are not in it, as far as there is room."""
         losses = self._look(view, Room(self.settings.limits, used_bytes=step.size)).take()
-        entry.errors = _errors(losses)
+        entry.errors = errors_of(losses)
         entry.removed = self.removed_by(losses)
         self._told_now(losses)
 
@@ -280,7 +280,7 @@ class ByName(SubStream):
             changed=tuple(
                 member for member, gain in zip(resources, gains, strict=True) if not same(gain.before, gain.now)
             ),
-            errors=_errors(losses),
+            errors=errors_of(losses),
             removed=self.removed_by(losses),
             push=push,
             before=self._acknowledged_copies({gain.name: gain.before for gain in gains}),
@@ -507,14 +507,3 @@ class ByName(SubStream):
         self._standing.forget_unless(lambda name: name not in contents)
         self._stand_in(view, gains)
         return entry
-
-
-def _errors(losses: Iterable[Change]) -> tuple[ResourceError, ...]:
-    return tuple(loss.now for loss in losses if isinstance(loss.now, ResourceError))
-
-
-def _differing(versions: Mapping[str, str], view: ClientView) -> dict[str, Told]:
-    """What a client holds in another version than `view` has, and what it does not hold of that."""
-    behind: dict[str, Told] = dict.fromkeys(view.versions.keys() - versions.keys(), ABSENT)
-    behind.update((name, reported(version)) for name, version in versions.items() - view.versions.items())
-    return behind

@@ -1,5 +1,6 @@
 """What there is to tell about one name, and how much of that fits into one response."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -32,6 +33,11 @@ def members_of(view: ClientView, gains: list[Change]) -> tuple[NamedContent, ...
     if all((member := named.get(gain.name)) is not None and gain.now is member.content for gain in gains):
         return view.bundle(tuple(gain.name for gain in gains))
     return tuple(NamedContent(gain.name, gain.now) for gain in gains if isinstance(gain.now, Content))
+
+
+def errors_of(losses: Iterable[Change]) -> tuple[ResourceError, ...]:
+    """The entries that say why."""
+    return tuple(loss.now for loss in losses if isinstance(loss.now, ResourceError))
 
 
 class Room:
