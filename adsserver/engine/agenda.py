@@ -11,9 +11,6 @@ from adsserver.engine.client_view import ClientView
 from xdscore.limits import Limits
 from xdscore.snapshot import Content
 
-# A look that makes an error text takes some µs; a slice of the loop is 5 ms (reliability (e)).
-MOST_LOOKS = 1_000
-
 
 class Agenda:
     """Of one type on one stream, and `view`; for as long as nothing happens but that what it holds is told.
@@ -39,7 +36,7 @@ class Agenda:
     def next_names(self) -> Iterator[str]:
         """The names to look at in this step; what is found is told to `note` before the next one is taken."""
         looks = 0
-        while self._ahead and self._next is None and looks < MOST_LOOKS:
+        while self._ahead and self._next is None and looks < self._limits.names_per_step:
             looks += 1
             yield self._ahead.pop()
 

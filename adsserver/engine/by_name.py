@@ -306,13 +306,17 @@ class ByName(SubStream):
         """
         agenda = self._agenda
         if agenda is None or agenda.view is not view:
-            names = self._standing.arrive(view, self.subscription) | self._waiting.names
+            names = self._arrive(view) | self._waiting.names
             agenda = self._agenda = Agenda(view, names, self.settings.limits, room)
         for name in agenda.next_names():
             change = self._look_at(view, name)
             if change is not None:
                 agenda.note(change)
         return agenda
+
+    def _arrive(self, view: ClientView) -> set[str]:
+        """Stand on `view`; the names of which something else may be to be told than the client was told."""
+        return self._standing.arrive(view, self.subscription)
 
     def _look_at(self, view: ClientView, name: str) -> Change | None:
         """What the client has to be told about a name. What it was told before is kept where it is not what is shown.
@@ -341,7 +345,7 @@ class ByName(SubStream):
         if isinstance(now, Absent) and isinstance(before, ResourceError):
             before = ABSENT
         if name in self._refusals.versions:
-            now, forced = self._unless_refused(view, name, before, now)
+            now, forced = self._refusals.unless_refused(view, name, before, now, self._waiting)
         if forced or not same(before, now):
             if not same(before, now):
                 behind[name] = before
@@ -365,29 +369,6 @@ class ByName(SubStream):
         """What was told of a name, `before`, is over without a word: an old error, and what cannot be said (D1)."""
         self._waiting.settle((name,))
         self._refusals.versions.pop(name, None)
-
-    def _unless_refused(self, view: ClientView, name: str, before: Told, now: Told) -> tuple[Told, bool]:
-        """What is told of a name of which the client refused some content, and whether even if it is the same.
-
-        Refused content is not sent again (B7, N3): when the client needs something, other content stands in (F17). Only
-        who asks for the name itself gets it once more where there is none, for every name asked for is answered (C1,
-        C6, T1).
-        """
-        refused = self._refusals.versions[name]
-        if not isinstance(now, Content) or now.version not in refused:
-            del self._refusals.versions[name]
-            return now, name in self._waiting
-        if name not in self._waiting:
-            return before, False
-        # What this client has, or had, comes before what others have.
-        for content in (self._refusals.acknowledged.get(name, ABSENT), before, view.proven(name)):
-            # Of some copies nothing but the version is known, or not even that: they cannot be sent.
-            if isinstance(content, Content) and content.blob and content.version not in refused:
-                return content, True
-        if name in self._waiting.asked:
-            return now, True
-        self._waiting.settle((name,))
-        return before, False
 
     def _is_healed_by(self, entry: Entry, gain: Change) -> bool:
         """Whether the client is sent again what it had acknowledged of a name before it refused something newer."""

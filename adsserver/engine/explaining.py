@@ -4,8 +4,8 @@ A full state cannot be split (D1), but thousands of names need not be looked at 
 meanwhile.
 """
 
-from adsserver.engine.agenda import MOST_LOOKS
 from adsserver.engine.client_view import ClientView, Explained
+from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import Subscription
 from adsserver.engine.versions import mark
 from xdscore.errors import ResourceError
@@ -14,13 +14,12 @@ from xdscore.errors import ResourceError
 class Explaining:
     """The errors of one subscription at one view."""
 
-    __slots__ = ("_ahead", "_errors", "_found", "_marks", "_public_url", "subscription", "view")
+    __slots__ = ("_ahead", "_errors", "_found", "_marks", "_settings", "subscription", "view")
 
-    def __init__(self, view: ClientView, subscription: Subscription, public_url: str) -> None:
-        """`public_url`: where the links in error texts lead."""
+    def __init__(self, view: ClientView, subscription: Subscription, settings: EngineSettings) -> None:
         self.view = view
         self.subscription = subscription
-        self._public_url = public_url
+        self._settings = settings
         # The last one comes first.
         self._ahead = view.lacking(subscription)[::-1]
         self._errors: list[ResourceError] = []
@@ -29,9 +28,9 @@ class Explaining:
 
     def go_on(self) -> Explained | None:
         """Look at some more names; what was found of all of them, None while there are others."""
-        for _ in range(min(MOST_LOOKS, len(self._ahead))):
+        for _ in range(min(self._settings.limits.names_per_step, len(self._ahead))):
             name = self._ahead.pop()
-            error = self.view.error(name, self._public_url)
+            error = self.view.error(name, self._settings.public_url)
             if isinstance(error, ResourceError):
                 self._errors.append(error)
                 self._marks += mark(name, error)

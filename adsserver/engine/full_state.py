@@ -154,7 +154,7 @@ class FullState(SubStream):
         if body is None:
             explaining = self._explaining
             if explaining is None or (explaining.view, explaining.subscription) != wanted[:2]:
-                explaining = self._explaining = Explaining(view, self.subscription, url)
+                explaining = self._explaining = Explaining(view, self.subscription, self.settings)
             explained = explaining.go_on()
             if explained is None:
                 return None

@@ -15,8 +15,9 @@ from adsserver.engine.events import DeltaRequest, Request, Respond, SotwRequest,
 from adsserver.engine.session import EngineSettings
 from tests.protocol.engine.scenario import Wire
 from tests.protocol.engine.world import World
+from xdscore.errors import ResourceError
 from xdscore.limits import Limits
-from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE
+from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE, ResourceType
 from xdscore.xdstp import Glob
 
 NAMES = tuple(f"r{number:03d}" for number in range(200))
@@ -64,6 +65,40 @@ def test_subscribe__unknown_names__each_is_looked_at_once_over_all_parts(variant
     assert len(told) == len(NAMES) / PART
     assert sum(steps) <= 2 * len(NAMES)
     assert max(steps) <= 2 * (PART + 1)
+
+
+@pytest.mark.parametrize("variant", Variant)
+@pytest.mark.parametrize("kind", [CLUSTER, ROUTE])
+def test_step__more_names_than_it_may_look_at__goes_on_in_the_next_one(variant: Variant, kind: ResourceType) -> None:
+    wire = Wire(World(), variant, EngineSettings(limits=Limits(names_per_step=PART)))
+    request = DeltaRequest(kind, NAMES) if variant is Variant.DELTA else SotwRequest(kind, NAMES)
+    wire.session.receive(request, wire.now)
+    steps = 1
+
+    with counted(ClientView, "error") as looked:
+        while (response := wire.session.compose(wire.now)) is None:
+            assert looked() <= PART
+            assert wire.session.wake_at() == wire.now
+            steps += 1
+        assert looked() <= PART
+
+    assert [error.name for error in response.errors] == list(NAMES)
+    assert steps == len(NAMES) / PART
+    assert wire.written() == []
+
+
+def test_full_state__errors_that_are_not_repeated__are_not_compared_each_with_each() -> None:
+    world = World()
+    wire = Wire(world, Variant.SOTW, EngineSettings(repeat_errors=False))
+    (response,) = wire.sotw(CLUSTER, *NAMES)
+    wire.sotw(CLUSTER, *NAMES, nonce=response.nonce)
+    world.serve(CLUSTER, NAMES[0], "1")
+
+    with counted(ResourceError, "__eq__") as compared:
+        (response,) = wire.publish()
+        assert compared() <= 2 * len(NAMES)
+
+    assert response.errors == ()
 
 
 def test_reconnect__unknown_names_that_the_client_holds__each_is_looked_at_once_over_all_parts() -> None:
