@@ -442,13 +442,10 @@ class Stream:
             return None
         with budget:
             data = self._next()
-        # The engine may be in the midst of a long answer.
-        self._asked = data is not None or self._goes_on_at_once
+            # The engine may be in the midst of a long answer.
+            goes_on = self._begun is not None and self._begun.session.wake_at() <= self._loop.time()
+        self._asked = data is not None or goes_on
         return data
-
-    @property
-    def _goes_on_at_once(self) -> bool:
-        return self._begun is not None and self._begun.session.wake_at() <= self._loop.time()
 
     def _next(self) -> bytes | None:
         if self._begun is None:

@@ -14,7 +14,7 @@ from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import DeltaRequest, Request, Respond, SotwRequest, Variant
 from adsserver.engine.session import EngineSettings
 from tests.protocol.engine.scenario import Wire
-from tests.protocol.engine.world import World
+from tests.protocol.engine.world import World, errors_of, names_of
 from xdscore.errors import ResourceError
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE, ResourceType
@@ -85,6 +85,31 @@ def test_step__more_names_than_it_may_look_at__goes_on_in_the_next_one(variant: 
     assert [error.name for error in response.errors] == list(NAMES)
     assert steps == len(NAMES) / PART
     assert wire.written() == []
+
+
+def test_version__collection_that_has_members_now__is_that_of_the_state_in_every_part() -> None:
+    collection, member = "xdstp://a/t/d/*", "xdstp://a/t/d/one"
+    world = World()
+    wire = Wire(world, Variant.SOTW, EngineSettings(limits=Limits(errors_per_response=1)))
+    names = ("a", "b", collection)
+    told: list[tuple[list[str], str]] = []
+
+    def settle(response: Respond | None) -> None:
+        while response is not None:
+            told.append(([*errors_of(response), *names_of(response)], response.version))
+            wire.session.receive(SotwRequest(ENDPOINT, names, response.nonce), wire.now)
+            response = wire.session.compose(wire.now)
+
+    wire.session.receive(SotwRequest(ENDPOINT, names), wire.now)
+    settle(wire.session.compose(wire.now))
+    # There is no error of the collection any more, which no response says; and all is asked for once more (B7).
+    world.serve(ENDPOINT, member, "1")
+    wire.session.offer(world.publish(), wire.now)
+    wire.session.receive(SotwRequest(ENDPOINT, names, "3"), wire.now)
+    settle(wire.session.compose(wire.now))
+
+    assert [said for said, _ in told] == [["a"], ["b"], [collection], ["a"], ["b", member]]
+    assert told[3][1] == told[1][1]  # I8: both times "a" and "b" are all that it was told
 
 
 def test_full_state__errors_that_are_not_repeated__are_not_compared_each_with_each() -> None:
