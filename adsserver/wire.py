@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from envoy.config.core.v3 import base_pb2
@@ -37,6 +38,10 @@ _RESOURCE_NAME = b"\x1a"  # 3: Resource.name
 _CONTROL_PLANE_IDENTIFIER = b"\x0a"  # 1: ControlPlane.identifier
 _ANY_TYPE_URL = b"\x0a"  # 1: Any.type_url
 _ANY_VALUE = b"\x12"  # 2: Any.value
+_ERROR_RESOURCE_NAME = b"\x0a"  # 1: ResourceError.resource_name
+_ERROR_DETAIL = b"\x12"  # 2: ResourceError.error_detail
+_RESOURCE_NAME_NAME = b"\x0a"  # 1: ResourceName.name
+_STATUS_MESSAGE = b"\x12"  # 2: Status.message
 
 # The client features that mean "I take resources wrapped in Resource, in SotW too" (protocol.md A9): what gRPC sends,
 # and how the protocol's text spells it. Envoy sends neither, and Node fails on a wrapper.
@@ -48,12 +53,10 @@ ERROR_DOMAIN = "parley"
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
-# What streams share: about nine full states of the largest allowed size (reliability (e): 3.5 MiB), and one entry for
-# each name of a full subscription (10,000).
+# What streams share: about nine full states of the largest allowed size (reliability (e): 3.5 MiB).
 _MAX_BODY_BYTES = 32 * 1024 * 1024
 # Whole responses, for as long as a fan-out lasts: two of the largest allowed size.
 _MAX_RESPONSE_BYTES = 8 * 1024 * 1024
-_MAX_ERROR_ENTRIES = 10_000
 # Room for the ACKs of the responses of some minutes, for each type.
 _MAX_REQUESTS = 4_096
 _MAX_SHARED_REQUEST_BYTES = 512
@@ -237,14 +240,20 @@ def _printable(text: str) -> str:
 
 def varint(number: int) -> bytes:
     """A length as protobuf writes it: seven bits a byte, lowest first."""
-    if number < 0x80:
-        return bytes((number,))
+    return _VARINTS[number] if number < len(_VARINTS) else _varint(number)
+
+
+def _varint(number: int) -> bytes:
     parts = bytearray()
     while number >= 0x80:
         parts.append(number & 0x7F | 0x80)
         number >>= 7
     parts.append(number)
     return bytes(parts)
+
+
+# Of names, texts and versions, of which there are thousands in one response.
+_VARINTS = tuple(map(_varint, range(4_096)))
 
 
 def _field(tag: bytes, value: bytes) -> bytes:
@@ -293,7 +302,6 @@ class Encoder:
         # Streams that opened together have the same nonces, and are told the same with the same bytes. The engine's
         # resources and errors are known by their identities, and held so that these stay their own.
         self._responses: Recent[_Told, tuple[Respond, bytes]] = Recent(_MAX_RESPONSE_BYTES, lambda entry: len(entry[1]))
-        self._errors: Recent[ResourceError, bytes] = Recent(_MAX_ERROR_ENTRIES, lambda _: 1)
 
     def encode(self, variant: Variant, response: Respond, *, wrapped: bool = False) -> bytes:
         """The DiscoveryResponse or DeltaDiscoveryResponse of this response.
@@ -326,9 +334,9 @@ class Encoder:
         )
 
     def error_entries(self, variant: Variant, errors: Iterable[ResourceError]) -> list[bytes]:
-        """The resource_errors fields; an entry is encoded once for all streams that are told the same."""
+        """The resource_errors fields."""
         tag = _RESOURCE_ERRORS[variant]
-        return [_field(tag, self._errors.get(e) or self._errors.put(e, _error_entry(e))) for e in errors]
+        return [_field(tag, _error_entry(error)) for error in errors]
 
     def _whole(self, variant: Variant, layout: Layout, response: Respond) -> bytes:
         parts = [
@@ -393,13 +401,20 @@ def _head(resource: NamedContent, data: bytes) -> bytes:
 
 
 def _error_entry(error: ResourceError) -> bytes:
-    # Built the ordinary way: once per text, not once per stream. The detail says the code in a form programs can read;
-    # it holds nothing the text does not.
-    entry = discovery_pb2.ResourceError(error_detail=status_pb2.Status(code=int(error.code), message=error.text))
-    entry.resource_name.name = error.name
-    entry.error_detail.details.add().Pack(error_details_pb2.ErrorInfo(reason=error.xds_code, domain=ERROR_DOMAIN))
-    data: bytes = entry.SerializeToString(deterministic=True)
-    return data
+    """One ResourceError. The detail says the code in a form programs can read; it holds nothing the text does not."""
+    before, after = _status(int(error.code), error.xds_code)
+    status = b"".join((before, _text_field(_STATUS_MESSAGE, error.text), after))
+    return _field(_ERROR_RESOURCE_NAME, _text_field(_RESOURCE_NAME_NAME, error.name)) + _field(_ERROR_DETAIL, status)
+
+
+@lru_cache(maxsize=64)
+def _status(code: int, xds_code: str) -> tuple[bytes, bytes]:
+    """A google.rpc.Status without its message: what stands before that and behind it."""
+    status = status_pb2.Status()
+    status.details.add().Pack(error_details_pb2.ErrorInfo(reason=xds_code, domain=ERROR_DOMAIN))
+    after: bytes = status.SerializeToString(deterministic=True)
+    before: bytes = status_pb2.Status(code=code).SerializeToString()
+    return before, after
 
 
 class Recent(Generic[_Key, _Value]):

@@ -5,7 +5,7 @@ NOT_FOUND or PERMISSION_DENIED. `client_view` is the same decision for all names
 `decide_collection` for those of a glob.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdscore.access import Audience, Effect
@@ -122,14 +122,16 @@ def decide_collection(
         return refused
     state = snapshot.type_state(kind)
 
-    def readable(names: Iterable[str]) -> tuple[str, ...]:
-        inside = (member for member in names if glob.contains(member))
-        verdict = snapshot.access.verdict
-        return tuple(sorted(member for member in inside if verdict(audience, kind, member).effect is Effect.ALLOW))
-
-    let = {name for name, each in state.partly.items() if _let(audience, kind, name, each) is not None}
-    absent = [name for name in (*state.withheld, *state.unreadable) if name not in let]
-    collection = Collection(readable([*state.served, *let]), readable(absent))
+    verdict = snapshot.access.verdict
+    served: list[str] = []
+    absent: list[str] = []
+    for name in sorted(state.at(glob.place)):
+        if verdict(audience, kind, name).effect is not Effect.ALLOW:
+            continue
+        withheld = state.partly.get(name)
+        let = withheld is not None and _let(audience, kind, name, withheld) is not None
+        (served if let or name in state.served else absent).append(name)
+    collection = Collection(tuple(served), tuple(absent))
     return collection if collection.served or collection.absent else Missing()
 
 

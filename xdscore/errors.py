@@ -4,9 +4,10 @@ A text is a function of (code, type, name, environment, rule message) and nothin
 in it, so that streams share it and nothing is sent again without cause (interfaces.md section 5).
 """
 
-from collections.abc import Callable
+import string
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from urllib.parse import quote
 
 from xdscore.codes import CATALOGUE, Code
@@ -14,6 +15,10 @@ from xdscore.decision import Decision, Denied, Missing, Serve, Undecided, Withhe
 from xdscore.resource_types import ResourceType
 
 MAX_TEXT_CHARS = 300
+# Of a long name so much is shown at least.
+_LEAST_NAME_CHARS = 40
+# What a link holds as it is; of any other byte it holds three characters.
+_UNQUOTED = f"{string.ascii_letters}{string.digits}_.-~".encode()
 
 
 class StatusCode(IntEnum):
@@ -45,16 +50,49 @@ def error_of(
     """The error entry for a decision, or None where the name is served."""
     if isinstance(decision, Serve):
         return None
+    sentence = _sentence(decision, kind, environment, public_url)
+    return ResourceError(name, sentence.code, sentence.xds_code, sentence.about(name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """What is said of every name with the same fate: what stands before the name and behind it, and the link, which
+    ends with the name once more.
+    """
+
+    code: StatusCode
+    xds_code: str
+    head: str
+    tail: str
+    link: str
+
+    def about(self, name: str) -> str:
+        """The sentence with this name, in at most 300 characters: the name gives way in its middle, then the link goes;
+        code word and XDS code stay (resolutions C22).
+        """
+        room = MAX_TEXT_CHARS - len(self.head) - len(self.tail)
+        least = min(len(name), _LEAST_NAME_CHARS)
+        # A name that is too long by itself leaves no room for a link, whatever has to be quoted in it.
+        link_chars = len(self.link) + _quoted_chars(name) if len(name) < room else room
+        if room - link_chars >= least:
+            shown, link = _shorten(name, room - link_chars), self.link + quote(name, safe="")
+        else:
+            shown, link = _shorten(name, max(room, least)), ""
+        return f"{self.head}{_one_line(shown)}{self.tail}{link}"[:MAX_TEXT_CHARS]
+
+
+# For names asked for by the thousand; a sentence is a rule's or a finding's.
+@lru_cache(maxsize=1024)
+def _sentence(
+    decision: Missing | Denied | Withheld | Undecided, kind: ResourceType, environment: str, public_url: str
+) -> _Sentence:
     wording = _wording(decision, kind)
-
-    def text(shown: str) -> str:
-        filled = wording.row.detail.format(
-            title=kind.title, name=shown, environment=environment, because=wording.because
-        )
-        return f"{wording.row.status} [{wording.row.code}] {filled}"
-
-    link = f" Explain: {public_url}/x?e={quote(environment, safe='')}&t={kind.word}&n={quote(name, safe='')}"
-    return ResourceError(name, wording.code, wording.row.code, _fit(text, _one_line(name), link))
+    row, because = wording.row, wording.because
+    head, tail = (
+        part.format(title=kind.title, environment=environment, because=because) for part in row.detail.split("{name}")
+    )
+    link = f" Explain: {public_url}/x?e={quote(environment, safe='')}&t={kind.word}&n="
+    return _Sentence(wording.code, row.code, f"{row.status} [{row.code}] {head}", tail, link)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +131,10 @@ def _reason(denied: Denied, kind: ResourceType) -> str:
     return _one_line(denied.message).rstrip(".")
 
 
-def _fit(text: Callable[[str], str], name: str, link: str) -> str:
-    """At most 300 characters: the name gives way in its middle, then the link goes; code word and XDS code stay
-    (resolutions C22).
-    """
-    if len(text(name)) + len(link) <= MAX_TEXT_CHARS:
-        return text(name) + link
-    bare = len(text(""))
-    for tail in (link, ""):
-        room = MAX_TEXT_CHARS - bare - len(tail)
-        if room >= min(len(name), 40):
-            return text(_shorten(name, room)) + tail
-    return text(_shorten(name, 40))[:MAX_TEXT_CHARS]
+def _quoted_chars(name: str) -> int:
+    """How long the name is in a link."""
+    data = name.encode()
+    return len(data) + 2 * len(data.translate(None, _UNQUOTED))
 
 
 def _shorten(name: str, room: int) -> str:
@@ -115,4 +145,6 @@ def _shorten(name: str, room: int) -> str:
 
 
 def _one_line(text: str) -> str:
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() else " " for character in text)

@@ -144,7 +144,10 @@ class Limits:
     delta_response_bytes: int = _limit(
         _MIB, "bytes", _KIB, 4 * _MIB, "Responses that may be split are split here.", "(e), F23"
     )
-    errors_per_response: int = _limit(10_000, "errors", 1, 1_000_000, "Resource errors of one response.", "(e)")
+    names_per_step: int = _limit(
+        1_000, "names", 1, 1_000_000, "Names of a stream that are looked at before others have a turn.", "(e), C11"
+    )
+    errors_per_response: int = _limit(1_000, "errors", 1, 1_000_000, "Resource errors of one response.", "(e)")
     unanswered_responses: int = _limit(8, "responses", 1, 1_000, "Outstanding nonces of one stream and type.", "C5, I3")
     silent_client_s: int = _limit(30, "s", 1, 3_600, "Silence after which a push may pass a client.", "C5, I3")
     unacknowledged_alarm_s: int = _limit(60, "s", 1, 86_400, "Age of an unanswered response that alarms.", "(e)")

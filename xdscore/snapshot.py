@@ -4,13 +4,14 @@ An epoch is a number within a lineage; (lineage, epoch) orders snapshots of an e
 in here is ever changed in place: a publish swaps one reference.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from xdscore.access import AccessTable, Audience
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
 from xdscore.selectors import ClientFacts
+from xdscore.xdstp import Place, place_of
 
 HASH_BYTES = 16
 _MARK_BYTES = 12
@@ -117,6 +118,7 @@ class TypeState:
     unreadable: Mapping[str, str] = field(default_factory=dict)
     partly: Mapping[str, WithheldName] = field(init=False, repr=False)
     _by_rules: dict[tuple[int, ...] | None, dict[str, Served]] = field(default_factory=dict, init=False, repr=False)
+    _by_place: list[Mapping[Place, Sequence[str]]] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
         partly = {name: entry for name, entry in self.withheld.items() if entry.content is not None}
@@ -131,6 +133,18 @@ class TypeState:
             # At once: threads may look at the same time.
             self._by_rules.update(found)
         return self._by_rules
+
+    def at(self, place: Place) -> Sequence[str]:
+        """The names there are at this place, served or not; put together when the first collection is asked for, for
+        one client may ask for thousands.
+        """
+        if not self._by_place:
+            found: dict[Place, list[str]] = {}
+            for name in self.served.keys() | self.withheld.keys() | self.unreadable.keys():
+                if (where := place_of(name)) is not None:
+                    found.setdefault(where, []).append(name)
+            self._by_place.append(found)
+        return self._by_place[0].get(place, ())
 
     def after(self, changes: "Mapping[str, Entry | None]") -> "TypeState":
         """The same but for these names; None: nothing is known of the name any more."""

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from xdscore.names import XDSTP
 
+Place = tuple[str, str]
+"""Where a resource is: its directory, which ends with a slash, and the context parameters of its name."""
+
 _GLOB = "/*"
 # "xdstp:", "", authority, type, and at least "*".
 _GLOB_SEGMENTS = 5
@@ -23,11 +26,25 @@ class Glob:
     directory: str
     context: str
 
+    @property
+    def place(self) -> Place:
+        """Where its members are."""
+        return self.directory, self.context
+
     def contains(self, name: str) -> bool:
         """Whether a resource of this canonical name is a member: one level, and the same context (H2, H3)."""
-        path, _, context = name.partition("?")
-        own = path[len(self.directory) :]
-        return path.startswith(self.directory) and context == self.context and own not in {"", "*"} and "/" not in own
+        return place_of(name) == self.place
+
+
+def place_of(name: str) -> Place | None:
+    """Where the resource of this canonical name is, and so the one place of the collections that have it as a member;
+    None when no collection has it.
+    """
+    if not name.startswith(XDSTP):
+        return None
+    path, _, context = name.partition("?")
+    directory, slash, own = path.rpartition("/")
+    return (directory + slash, context) if slash and own not in {"", "*"} else None
 
 
 def glob_of(name: str) -> Glob | None:

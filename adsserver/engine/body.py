@@ -78,10 +78,11 @@ class Transition:
     gentle: Body
 
 
-def body_of(named: Mapping[str, NamedContent], errors: tuple[ResourceError, ...]) -> Body:
-    """A body of exactly these."""
+def body_of(named: Mapping[str, NamedContent], errors: tuple[ResourceError, ...], marks: int | None = None) -> Body:
+    """A body of exactly these; `marks` of the errors, where they are known."""
     total = sum(mark(name, member.content) for name, member in named.items())
-    return Body(tuple(named[name] for name in sorted(named)), named, errors, version_text(total + marks_of(errors)))
+    total += marks_of(errors) if marks is None else marks
+    return Body(tuple(named[name] for name in sorted(named)), named, errors, version_text(total))
 
 
 def marks_of(errors: Iterable[ResourceError]) -> int:

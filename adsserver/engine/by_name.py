@@ -7,7 +7,8 @@ have something to tell, what of it goes into the next response, and what an answ
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 
-from adsserver.engine.change import Change, fitting, members_of
+from adsserver.engine.agenda import Agenda
+from adsserver.engine.change import Change, Room, errors_of, fitting, members_of
 from adsserver.engine.client_view import ClientView, Step
 from adsserver.engine.events import Nack, NamedContent
 from adsserver.engine.ledger import Entry
@@ -17,7 +18,7 @@ from adsserver.engine.settings import EngineSettings
 from adsserver.engine.standing import Standing
 from adsserver.engine.subscription import Subscription, memory_of
 from adsserver.engine.substream import NOTHING, Later, SubStream
-from adsserver.engine.told import ABSENT, UNKNOWN_COPY, Absent, Told, reported, same
+from adsserver.engine.told import ABSENT, UNKNOWN_COPY, Absent, Told, differing, reported, same
 from adsserver.engine.waiting import Waiting
 from xdscore.errors import ResourceError
 from xdscore.resource_types import ResourceType
@@ -30,15 +31,15 @@ class ByName(SubStream):
     The variants differ in what a loss and a version look like on the wire.
     """
 
-    __slots__ = ("_keeps", "_more", "_owed", "_refusals", "_reported_bytes", "_standing", "_waiting")
+    __slots__ = ("_agenda", "_more", "_owed", "_refusals", "_reported_bytes", "_standing", "_waiting")
 
     def __init__(self, kind: ResourceType, settings: EngineSettings, *, heals: bool) -> None:
         super().__init__(kind, settings, heals=heals)
         self._standing = Standing(settings.public_url)
         self._refusals = Refusals(settings.limits.isolation_resends, reverts=kind.remembers_refused)
         self._waiting = Waiting()
-        # Under a wildcard: what is withheld now and the client has a copy of.
-        self._keeps: set[str] = set()
+        # None: what there is to look at may be something else than before.
+        self._agenda: Agenda | None = None
         # The wildcard waits for an answer, even an empty one; and an answer goes on in another response.
         self._owed = False
         self._more = False
@@ -78,6 +79,7 @@ class ByName(SubStream):
     def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
         """See the base. A name that is new was told nothing of yet; one that left is forgotten."""
         current, standing = self.subscription, self._standing
+        self._agenda = None
         if subscription.wildcard and not current.wildcard:
             # Whatever else the view shows was never told: stand on nothing again, apart from the names asked for so
             # far.
@@ -107,6 +109,7 @@ class ByName(SubStream):
         if not versions:
             # A new client: told everything by the step that all of them share.
             return
+        self._agenda = None
         view, whole = self.view, self.subscription.wildcard and not self.subscription.globs
         if whole and not isinstance(view, Absent):
             # A reconnect joins the shared view, but for what differs (performance.md law 3): with everything current
@@ -114,7 +117,7 @@ class ByName(SubStream):
             self._standing.view = view
             self._standing.behind = {name: ABSENT for name in self.subscription.names if name not in view.named}
             if versions != view.versions:
-                self._standing.behind |= _differing(versions, view)
+                self._standing.behind |= differing(versions, view.versions)
         else:
             covered = {name: reported(version) for name, version in versions.items() if self.subscription.covers(name)}
             self._standing.behind.update(covered)
@@ -126,12 +129,15 @@ class ByName(SubStream):
 
     def forget_all(self) -> None:
         """The client asks for everything once more, whatever it was told (C6)."""
+        self._agenda = None
         self._standing.stand_on_nothing({})
         self._owed = True
 
     def send_again(self, names: frozenset[str]) -> None:
         """See the base."""
-        self._waiting.again |= {name for name in names if self.subscription.covers(name)}
+        if again := {name for name in names if self.subscription.covers(name)}:
+            self._agenda = None
+            self._waiting.again |= again
 
     def _told(self, name: str) -> Told:
         return self._standing.told(name, self.subscription)
@@ -149,29 +155,35 @@ class ByName(SubStream):
         if step is not None:
             return self._take_the_step(view, step, now)
         answer = self._owed or self._more or bool(self._waiting.asked or self._waiting.again)
-        changes = self._changes(view)
-        chosen = [change for change in changes if change.forced or isinstance(change.now, Content)]
-        if not chosen and not self._owed:
-            self._advance(view, changes)
+        agenda = self._look(view)
+        if not agenda.complete:
+            # The rest as soon as everybody else had a turn.
+            return Later(now)
+        if not agenda.chosen and not self._owed:
             return self._resend_group(view, now)
         due_s = self.ledger.answer_due_s() if answer else self.ledger.push_due_s()
         if due_s > now:
             return Later(due_s)
-        return self._respond(view, changes, chosen, push=not answer)
+        chosen = agenda.take()
+        return self._respond(view, chosen, more=bool(agenda.chosen), push=not answer)
 
     def take_away(self, now: float) -> Entry | Later:
         """What the client was told and does not get any more."""
         view = self.view
-        if isinstance(view, Absent) or not self.dirty:
+        if isinstance(view, Absent) or not self.dirty or self._standing.view is not view:
+            # What `make` waits with is not begun here.
             return NOTHING
-        changes = self._changes(view)
-        chosen = [change for change in changes if not isinstance(change.now, Content)]
-        if not chosen:
+        agenda = self._look(view)
+        if not agenda.complete:
+            return Later(now)
+        if agenda.chosen or not agenda.losses:
             return NOTHING
         due_s = self.ledger.push_due_s()
         if due_s > now:
             return Later(due_s)
-        return self._respond(view, changes, chosen, push=True)
+        losses = fitting(agenda.losses, self.settings.limits)
+        del agenda.losses[: len(losses)]
+        return self._respond(view, losses, more=bool(agenda.losses), push=True)
 
     def _ask_for_members(self, view: ClientView) -> None:
         """Who asks for a collection asks for its members; what a client just said it holds is only compared (C6)."""
@@ -179,6 +191,7 @@ class ByName(SubStream):
             for names in (self._waiting.asked, self._waiting.again):
                 members = view.members_of((glob,)) if glob.name in names else set()
                 if members:
+                    self._agenda = None
                     names.discard(glob.name)
                     names.update(n for n in members if n not in self._standing.behind or not self._is_current(view, n))
 
@@ -212,6 +225,7 @@ class ByName(SubStream):
             due_s = self.ledger.answer_due_s() if self._owed else self.ledger.push_due_s()
             if due_s > now:
                 return Later(due_s)
+        self._agenda = None
         if isinstance(earlier, Absent):
             self._waiting.settle([name for name in self._waiting.asked if name in view.named])
             standing.behind = {name: told for name, told in standing.behind.items() if name not in view.named}
@@ -236,26 +250,27 @@ class ByName(SubStream):
 
     def _answer_with(self, entry: Entry, view: ClientView, step: Step) -> None:
         """Say with a first step why names that were asked for besides are not in it, as far as there is room."""
-        losses = fitting(self._changes(view), self.settings.limits, used_bytes=step.size)
-        sent = {loss.name for loss in losses}
-        entry.errors = _errors(losses)
+        losses = self._look(view, Room(self.settings.limits, used_bytes=step.size)).take()
+        entry.errors = errors_of(losses)
         entry.removed = self.removed_by(losses)
-        self._waiting.settle(sent)
-        self._standing.forget_unless(lambda name: name not in sent)
+        self._told_now(losses)
 
-    def _respond(self, view: ClientView, changes: list[Change], chosen: list[Change], *, push: bool) -> Entry:
-        sent_now = fitting(chosen, self.settings.limits)
-        gains = [change for change in sent_now if isinstance(change.now, Content)]
-        losses = [change for change in sent_now if not isinstance(change.now, Content)]
-        sent = {change.name for change in sent_now}
+    def _respond(self, view: ClientView, sent: list[Change], *, more: bool, push: bool) -> Entry:
+        gains = [change for change in sent if isinstance(change.now, Content)]
+        losses = [change for change in sent if not isinstance(change.now, Content)]
         entry = self._entry(view, gains, losses, push=push)
         entry.heal = bool(gains) and not losses and all(self._is_healed_by(entry, gain) for gain in gains)
-        self._waiting.settle(sent)
         self._owed = False
-        self._more = len(sent_now) < len(chosen)
-        self._advance(view, [change for change in changes if change.name not in sent])
+        self._more = more
+        self._told_now(sent)
         self._stand_in(view, gains)
         return entry
+
+    def _told_now(self, sent: list[Change]) -> None:
+        """The client is told of these names what the view shows, or what `_stand_in` says."""
+        self._waiting.settle([change.name for change in sent])
+        for change in sent:
+            self._standing.behind.pop(change.name, None)
 
     def _entry(self, view: ClientView, gains: list[Change], losses: list[Change], *, push: bool) -> Entry:
         resources = members_of(view, gains)
@@ -265,7 +280,7 @@ class ByName(SubStream):
             changed=tuple(
                 member for member, gain in zip(resources, gains, strict=True) if not same(gain.before, gain.now)
             ),
-            errors=_errors(losses),
+            errors=errors_of(losses),
             removed=self.removed_by(losses),
             push=push,
             before=self._acknowledged_copies({gain.name: gain.before for gain in gains}),
@@ -280,44 +295,64 @@ class ByName(SubStream):
             else:
                 self._standing.behind[gain.name] = gain.now
 
-    def _advance(self, view: ClientView, untold: Iterable[Change]) -> None:
-        """The client was told everything of `view` but these, but what it refused, and but what it keeps."""
-        self._standing.advance(view, untold, self._refusals.versions.keys() | self._keeps)
-
     # What there is to tell.
 
-    def _changes(self, view: ClientView) -> list[Change]:
-        """Every name about which the client has to be told something, by name."""
-        changes = []
-        waiting = self._waiting.names
-        self._keeps = set()
-        for name in sorted(self._standing.differing(view, self.subscription) | waiting):
-            forced = name in waiting
-            before = self._told(name)
-            now = view.shown(name, self.subscription, self.settings.public_url)
-            copy = self._copy(name, before) if isinstance(now, Absent) else ABSENT
-            if isinstance(copy, Content) and any(view.withheld_of((name,))):
-                # F18a: it goes on with its copy, and a wildcard is told nothing (F22). Who asks what becomes of the
-                # name (C7) is sent that copy again, where it is known.
-                if name not in self._waiting.asked:
-                    self._standing.behind[name] = copy
-                    self._keeps.add(name)
-                    self._waiting.settle((name,))
-                    continue
-                now = copy if copy.blob else now
-            farewell = self._farewell(view, name, before) if isinstance(now, Absent) else ABSENT
-            if isinstance(farewell, ResourceError):
-                now = farewell
-            if isinstance(now, Absent) and not self.says_gone(name, before):
-                self._void(name, before)
-                continue
-            if isinstance(now, Absent) and isinstance(before, ResourceError):
-                before = ABSENT
-            if name in self._refusals.versions:
-                now, forced = self._unless_refused(view, name, before, now)
-            if forced or not same(before, now):
-                changes.append(Change(name, before, now, forced, farewell is not ABSENT))
-        return changes
+    def _look(self, view: ClientView, room: Room | None = None) -> Agenda:
+        """Look at the names that are still to be looked at, by name, until a response is full; but at no more of them
+        than keep the loop for some ms.
+
+        What was found before counts, as long as nothing else happened. From then on the client stands on `view`, but
+        for the names that are still to be told.
+        """
+        agenda = self._agenda
+        if agenda is None or agenda.view is not view:
+            names = self._arrive(view) | self._waiting.names
+            agenda = self._agenda = Agenda(view, names, self.settings.limits, room)
+        for name in agenda.next_names():
+            change = self._look_at(view, name)
+            if change is not None:
+                agenda.note(change)
+        return agenda
+
+    def _arrive(self, view: ClientView) -> set[str]:
+        """Stand on `view`; the names of which something else may be to be told than the client was told."""
+        return self._standing.arrive(view, self.subscription)
+
+    def _look_at(self, view: ClientView, name: str) -> Change | None:
+        """What the client has to be told about a name. What it was told before is kept where it is not what is shown.
+
+        Nothing to tell: it was told this, or it goes on with something else.
+        """
+        behind, forced = self._standing.behind, name in self._waiting
+        before = self._told(name)
+        stood_apart = behind.pop(name, None) is not None
+        now = view.shown(name, self.subscription, self.settings.public_url)
+        copy = self._copy(name, before) if isinstance(now, Absent) else ABSENT
+        if isinstance(copy, Content) and view.withholds(name):
+            # F18a: it goes on with its copy, and a wildcard is told nothing (F22). Who asks what becomes of the name
+            # (C7) is sent that copy again, where it is known.
+            if name not in self._waiting.asked:
+                behind[name] = copy
+                self._waiting.settle((name,))
+                return None
+            now = copy if copy.blob else now
+        farewell = self._farewell(view, name, before) if isinstance(now, Absent) else ABSENT
+        if isinstance(farewell, ResourceError):
+            now = farewell
+        if isinstance(now, Absent) and not self.says_gone(name, before):
+            self._void(name, before)
+            return None
+        if isinstance(now, Absent) and isinstance(before, ResourceError):
+            before = ABSENT
+        if name in self._refusals.versions:
+            now, forced = self._refusals.unless_refused(view, name, before, now, self._waiting)
+        if forced or not same(before, now):
+            if not same(before, now):
+                behind[name] = before
+            return Change(name, before, now, forced, farewell is not ABSENT)
+        if stood_apart and name in self._refusals.versions:
+            behind[name] = before
+        return None
 
     def _copy(self, name: str, before: Told) -> Told:  # noqa: ARG002  delta knows more
         """What the client has of a name of which it was told `before` last."""
@@ -330,35 +365,10 @@ class ByName(SubStream):
         farewell = view.farewell(name, self.subscription, self.settings.public_url)
         return ABSENT if same(farewell, before) else farewell
 
-    def _void(self, name: str, before: Told) -> None:
-        """What was told of a name is over, without a word: of an old error, and of what cannot be said (D1)."""
+    def _void(self, name: str, before: Told) -> None:  # noqa: ARG002  SotW counts it
+        """What was told of a name, `before`, is over without a word: an old error, and what cannot be said (D1)."""
         self._waiting.settle((name,))
         self._refusals.versions.pop(name, None)
-        if not isinstance(before, Absent):
-            self._standing.behind[name] = ABSENT
-
-    def _unless_refused(self, view: ClientView, name: str, before: Told, now: Told) -> tuple[Told, bool]:
-        """What is told of a name of which the client refused some content, and whether even if it is the same.
-
-        Refused content is not sent again (B7, N3): when the client needs something, other content stands in (F17). Only
-        who asks for the name itself gets it once more where there is none, for every name asked for is answered (C1,
-        C6, T1).
-        """
-        refused = self._refusals.versions[name]
-        if not isinstance(now, Content) or now.version not in refused:
-            del self._refusals.versions[name]
-            return now, name in self._waiting.names
-        if name not in self._waiting.names:
-            return before, False
-        # What this client has, or had, comes before what others have.
-        for content in (self._refusals.acknowledged.get(name, ABSENT), before, view.proven(name)):
-            # Of some copies nothing but the version is known, or not even that: they cannot be sent.
-            if isinstance(content, Content) and content.blob and content.version not in refused:
-                return content, True
-        if name in self._waiting.asked:
-            return now, True
-        self._waiting.settle((name,))
-        return before, False
 
     def _is_healed_by(self, entry: Entry, gain: Change) -> bool:
         """Whether the client is sent again what it had acknowledged of a name before it refused something newer."""
@@ -391,9 +401,11 @@ class ByName(SubStream):
     def _acknowledged(self, entry: Entry) -> None:
         # Of a stream at rest nothing is to be looked up: most ACKs end here, however much they are about.
         if self._refusals.acknowledged:
+            self._agenda = None
             self._refusals.forget_answered(entry.contents)
         for name in entry.contents.keys() & self._standing.behind.keys() if self._standing.behind else ():
             if self._standing.behind[name] is UNKNOWN_COPY:
+                self._agenda = None
                 self._refusals.acknowledged[name] = entry.contents[name]
         for later in self.ledger.outstanding:
             if later.sent_after(entry):
@@ -407,6 +419,7 @@ class ByName(SubStream):
         return tuple(m for m in entry.resources if not same(entry.before.get(m.name, ABSENT), m.content))
 
     def _rejected(self, entry: Entry, nack: Nack, changed: tuple[NamedContent, ...]) -> tuple[NamedContent, ...]:
+        self._agenda = None
         suspects = blamed(self.kind, entry, changed, nack)
         for member in changed:
             # What is on its way once more is judged by the answer to that.
@@ -467,6 +480,7 @@ class ByName(SubStream):
         return NOTHING
 
     def _resend(self, view: ClientView, contents: Mapping[str, Content]) -> Entry:
+        self._agenda = None
         self._refusals.resends.count()
         gains = [Change(name, self._told(name), content, forced=True) for name, content in contents.items()]
         entry = self._entry(view, gains, [], push=True)
@@ -474,14 +488,3 @@ class ByName(SubStream):
         self._standing.forget_unless(lambda name: name not in contents)
         self._stand_in(view, gains)
         return entry
-
-
-def _errors(losses: Iterable[Change]) -> tuple[ResourceError, ...]:
-    return tuple(loss.now for loss in losses if isinstance(loss.now, ResourceError))
-
-
-def _differing(versions: Mapping[str, str], view: ClientView) -> dict[str, Told]:
-    """What a client holds in another version than `view` has, and what it does not hold of that."""
-    behind: dict[str, Told] = dict.fromkeys(view.versions.keys() - versions.keys(), ABSENT)
-    behind.update((name, reported(version)) for name, version in versions.items() - view.versions.items())
-    return behind

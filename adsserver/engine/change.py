@@ -1,6 +1,8 @@
 """What there is to tell about one name, and how much of that fits into one response."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 
 from adsserver.engine.client_view import FRAMING_BYTES, ClientView
 from adsserver.engine.events import NamedContent
@@ -33,17 +35,35 @@ def members_of(view: ClientView, gains: list[Change]) -> tuple[NamedContent, ...
     return tuple(NamedContent(gain.name, gain.now) for gain in gains if isinstance(gain.now, Content))
 
 
-def fitting(chosen: list[Change], limits: Limits, *, used_bytes: int = 0) -> list[Change]:
-    """As many as fit into one response that holds so much already; at least one in an empty one (F23)."""
-    room, errors = limits.delta_response_bytes - used_bytes, limits.errors_per_response
-    for count, change in enumerate(chosen):
+def errors_of(losses: Iterable[Change]) -> tuple[ResourceError, ...]:
+    """The entries that say why."""
+    return tuple(loss.now for loss in losses if isinstance(loss.now, ResourceError))
+
+
+class Room:
+    """What is left of one response, which holds `used_bytes` already; one change fits into an empty one (F23)."""
+
+    __slots__ = ("_bytes", "_empty", "_errors")
+
+    def __init__(self, limits: Limits, *, used_bytes: int = 0) -> None:
+        self._bytes = limits.delta_response_bytes - used_bytes
+        self._errors = limits.errors_per_response
+        self._empty = not used_bytes
+
+    def takes(self, change: Change) -> bool:
+        """Whether this one fits, too; then it is in."""
         match change.now:
             case Content(size=size):
-                room -= size
+                self._bytes -= size
             case ResourceError(text=text):
-                room -= len(text.encode("utf-8", "surrogatepass"))
-                errors -= 1
-        room -= FRAMING_BYTES + len(change.name)
-        if (count or used_bytes) and (room < 0 or errors < 0):
-            return chosen[:count]
-    return chosen
+                self._bytes -= len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+                self._errors -= 1
+        self._bytes -= FRAMING_BYTES + len(change.name)
+        empty, self._empty = self._empty, False
+        return empty or (self._bytes >= 0 and self._errors >= 0)
+
+
+def fitting(chosen: list[Change], limits: Limits) -> list[Change]:
+    """As many of these as fit into one response."""
+    room = Room(limits)
+    return list(takewhile(room.takes, chosen))

@@ -36,6 +36,10 @@ from xdscore.xdstp import Glob, glob_of
 # share.
 _MAX_BUNDLES = 128
 _MAX_BODIES = 128
+# Of a full state that is shared.
+_MANY_ERRORS = 100
+Explained = tuple[tuple[ResourceError, ...], int]
+"""Errors of a full state, by name, and what they add to its version."""
 _MAX_COLLECTIONS = 128
 # What a member or an error adds to a response besides its bytes and name: tags, lengths, and a version of 32
 # characters.
@@ -208,7 +212,7 @@ class ClientView:
         """
         if name in self.named or name in subscription.names:
             return ABSENT
-        collections = [self.collection(glob) for glob in subscription.globs if glob.contains(name)]
+        collections = [self.collection(glob) for glob in subscription.collections_of(name)]
         if all(isinstance(each, Denied) or (isinstance(each, Missing) and each.hidden) for each in collections):
             return ABSENT
         return self.error(name, public_url)
@@ -243,6 +247,10 @@ class ClientView:
         state = self.snapshot.type_state(self.kind)
         return (name for name in state.withheld if name in names and isinstance(self.decision(name), Withheld))
 
+    def withholds(self, name: str) -> bool:
+        """Whether it exists and may be read, but there is nothing of it to serve to this audience."""
+        return name in self.snapshot.type_state(self.kind).withheld and isinstance(self.decision(name), Withheld)
+
     def lets_go_gently(self, name: str) -> bool:
         """Whether a name that is no longer served may stay with a client until whatever refers to it is gone (I4, D14).
 
@@ -261,13 +269,39 @@ class ClientView:
             return known
         return self._bundles.put(names, tuple(self.named[name] for name in names))
 
-    def body(self, subscription: Subscription, overlay: Overlay, public_url: str) -> Body:
-        """The full state of this subscription (D1), with `overlay` in place of what the client refused (D13)."""
-        key = (subscription.wildcard, subscription.names, overlay, public_url)
-        known = self._bodies.get(key)
+    def lacking(self, subscription: Subscription) -> list[str]:
+        """The names asked for that the view does not have, in order."""
+        asked = subscription.names | self.members_of(subscription.globs)
+        return sorted(name for name in asked if name not in self.named)
+
+    def known_body(self, subscription: Subscription, overlay: Overlay, public_url: str) -> Body | None:
+        """What `body` gave back to somebody who asked for the same, if it is remembered."""
+        return self._bodies.get((subscription.wildcard, subscription.names, overlay, public_url))
+
+    def body(
+        self,
+        subscription: Subscription,
+        overlay: Overlay,
+        public_url: str,
+        explained: Explained | None = None,
+    ) -> Body:
+        """The full state of this subscription (D1), with `overlay` in place of what the client refused (D13).
+
+        `explained`: why names asked for are not in the view, where that was put together before.
+        """
+        known = self.known_body(subscription, overlay, public_url)
         if known is not None:
             return known
-        return self._bodies.put(key, self._assemble(subscription, overlay, public_url))
+        if explained is None:
+            told = (self.error(name, public_url) for name in self.lacking(subscription))
+            entries = tuple(error for error in told if isinstance(error, ResourceError))
+            explained = entries, marks_of(entries)
+        errors, marks = explained
+        body = self._assemble(subscription, overlay, errors, marks)
+        if len(errors) > _MANY_ERRORS:
+            # Names that one client made up are for that client to keep.
+            return body
+        return self._bodies.put((subscription.wildcard, subscription.names, overlay, public_url), body)
 
     def step_from(self, earlier: "ClientView | Absent") -> Step:
         """The way from `earlier`, or from nothing at all, to this view."""
@@ -280,13 +314,12 @@ class ClientView:
             step = self._steps[earlier] = self._compare(earlier)
         return step
 
-    def _assemble(self, subscription: Subscription, overlay: Overlay, public_url: str) -> Body:
-        asked = subscription.names | self.members_of(subscription.globs)
-        missing = sorted(name for name in asked if name not in self.named)
-        told = (self.error(name, public_url) for name in missing)
-        errors = tuple(error for error in told if isinstance(error, ResourceError))
+    def _assemble(
+        self, subscription: Subscription, overlay: Overlay, errors: tuple[ResourceError, ...], marks: int
+    ) -> Body:
         if subscription.wildcard and not overlay:
-            return Body(self.members, self.named, errors, version_text(self.total + marks_of(errors)))
+            return Body(self.members, self.named, errors, version_text(self.total + marks))
+        asked = subscription.names | self.members_of(subscription.globs)
         names = self.named.keys() if subscription.wildcard else self.named.keys() & asked
         named = {name: self.named[name] for name in names}
         for name, stand_in in overlay:
@@ -296,7 +329,8 @@ class ClientView:
             else:
                 named[name] = NamedContent(name, stand_in)
         # F3: of what the client goes on with although it is withheld (F18a), there is no error in a full state.
-        return body_of(named, tuple(error for error in errors if error.name not in named))
+        told = tuple(error for error in errors if error.name not in named)
+        return body_of(named, told, marks if len(told) == len(errors) else None)
 
     def _compare(self, earlier: "ClientView") -> Step:
         gains = tuple(self.named[name] for name in sorted(_changed(self.named, earlier.named)))

@@ -15,6 +15,7 @@ from operator import itemgetter
 from adsserver.engine.body import EMPTY_BODY, Body, Overlay, marks_of
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import Nack, NamedContent
+from adsserver.engine.explaining import Explaining
 from adsserver.engine.ledger import Entry
 from adsserver.engine.rejection import Group, Resends, halves, named_by
 from adsserver.engine.settings import EngineSettings
@@ -33,6 +34,8 @@ class FullState(SubStream):
     __slots__ = (
         "_acknowledged_body",
         "_asked",
+        "_assembled",
+        "_explaining",
         "_guessed",
         "_heal_due",
         "_loose",
@@ -48,6 +51,9 @@ class FullState(SubStream):
         self._told_view: ClientView | Absent = ABSENT
         self._told: Body = EMPTY_BODY
         self._acknowledged_body: Body = EMPTY_BODY
+        # The state that is current and what it was put together of; and the errors for it, which may be half done.
+        self._assembled: tuple[tuple[ClientView, Subscription, Overlay], Body] | None = None
+        self._explaining: Explaining | None = None
         # Names that wait for an answer; "*" when the wildcard does.
         self._asked: frozenset[str] = frozenset()
         # What the client has of a rejected response is unknown (B12): a state has to be sent, even one that was sent
@@ -89,6 +95,10 @@ class FullState(SubStream):
         if isinstance(view, Absent) or not self.dirty:
             return NOTHING
         desired = self._desired(view)
+        # The rest of a long list of names as soon as everybody else had a turn.
+        return self._added(view, desired, now, gently=gently) if desired is not None else Later(now)
+
+    def _added(self, view: ClientView, desired: Body, now: float, *, gently: bool) -> Entry | Later:
         departed = {name for name in self._loose if name not in view.named}
         if departed:
             self._loose -= departed
@@ -112,6 +122,8 @@ class FullState(SubStream):
         if isinstance(view, Absent) or self.subscription.empty:
             return NOTHING
         desired = self._desired(view)
+        if desired is None:
+            return Later(now)
         if desired.version == self._told.version or not self._fits(desired):
             return NOTHING
         due_s = self.ledger.push_due_s()
@@ -132,12 +144,27 @@ class FullState(SubStream):
         self.too_large_bytes = body.size if body.size > self.settings.limits.sotw_state_bytes else 0
         return not self.too_large_bytes
 
-    def _desired(self, view: ClientView) -> Body:
-        return view.body(self.subscription, self._overlay(view), self.settings.public_url)
+    def _desired(self, view: ClientView) -> Body | None:
+        """The state that is current; None: there are many names to look at, the rest of them in the next step."""
+        url, overlay = self.settings.public_url, self._overlay(view)
+        wanted = (view, self.subscription, overlay)
+        if self._assembled is not None and self._assembled[0] == wanted:
+            return self._assembled[1]
+        body = view.known_body(self.subscription, overlay, url)
+        if body is None:
+            explaining = self._explaining
+            if explaining is None or (explaining.view, explaining.subscription) != wanted[:2]:
+                explaining = self._explaining = Explaining(view, self.subscription, self.settings)
+            explained = explaining.go_on()
+            if explained is None:
+                return None
+            body = view.body(self.subscription, overlay, url, explained)
+        self._assembled = wanted, body
+        return body
 
     def _respond(self, view: ClientView, body: Body, *, settled: bool) -> Entry:
         # F9: gRPC C-core takes an error that is not repeated for a deletion.
-        known = () if self.settings.repeat_errors else self._told.errors
+        known = frozenset(() if self.settings.repeat_errors else self._told.errors)
         farewells = self._farewells(view, body)
         errors = tuple(error for error in body.errors if error not in known) if known else body.errors
         entry = Entry(
@@ -289,7 +316,9 @@ class FullState(SubStream):
                 self._resends.count()
                 for name, version in refused.items():
                     self._refused[name] -= {version}
-                entry = self._respond(view, self._desired(view), settled=True)
+                while (body := self._desired(view)) is None:
+                    pass
+                entry = self._respond(view, body, settled=True)
                 entry.isolating = True
                 return entry
         return NOTHING

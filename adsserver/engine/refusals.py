@@ -11,6 +11,7 @@ from adsserver.engine.events import NamedContent
 from adsserver.engine.ledger import Entry
 from adsserver.engine.rejection import Group, Resends, groups_to_resend
 from adsserver.engine.told import ABSENT, Told
+from adsserver.engine.waiting import Waiting
 from xdscore.snapshot import Content
 
 
@@ -66,6 +67,31 @@ class Refusals:
         due, self._to_revert = sorted(self._to_revert), set()
         copies = {name: self.acknowledged.get(name, ABSENT) for name in due if self._is_shown(view, name)}
         return {name: copy for name, copy in copies.items() if isinstance(copy, Content)}
+
+    def unless_refused(
+        self, view: ClientView, name: str, before: Told, now: Told, waiting: Waiting
+    ) -> tuple[Told, bool]:
+        """What is told of a name of which the client refused some content, and whether even if it is the same.
+
+        Refused content is not sent again (B7, N3): when the client needs something, other content stands in (F17). Only
+        who asks for the name itself gets it once more where there is none, for every name asked for is answered (C1,
+        C6, T1).
+        """
+        refused = self.versions[name]
+        if not isinstance(now, Content) or now.version not in refused:
+            del self.versions[name]
+            return now, name in waiting
+        if name not in waiting:
+            return before, False
+        # What this client has, or had, comes before what others have.
+        for content in (self.acknowledged.get(name, ABSENT), before, view.proven(name)):
+            # Of some copies nothing but the version is known, or not even that: they cannot be sent.
+            if isinstance(content, Content) and content.blob and content.version not in refused:
+                return content, True
+        if name in waiting.asked:
+            return now, True
+        waiting.settle((name,))
+        return before, False
 
     def _is_shown(self, view: ClientView, name: str) -> bool:
         member = view.named.get(name)

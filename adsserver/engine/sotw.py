@@ -53,6 +53,12 @@ class SotwByName(ByName):
         """See the base."""
         current = self.subscription
         left = (current.names - subscription.names) | self._standing.members_of(current.globs - subscription.globs)
+        stay = current.names & subscription.names
+        if len(left) > len(stay) and not (current.globs or subscription.globs):
+            # Of 10,000 names it is counted what stays, where that is less.
+            super().subscribe(subscription, asked)
+            self._total = sum(mark(name, self._told(name)) for name in stay)
+            return
         before = {name: self._told(name) for name in left}
         super().subscribe(subscription, asked)
         self._total += sum(mark(name, self._told(name)) - mark(name, told) for name, told in before.items())
@@ -64,6 +70,19 @@ class SotwByName(ByName):
     def _void(self, name: str, before: Told) -> None:
         self._total -= mark(name, before)
         super()._void(name, before)
+
+    def _arrive(self, view: ClientView) -> set[str]:
+        """See the base. What is over without a word is so at once: no response says it, but each has its version (I8).
+
+        Of collections that have members now, that is, and of members of which there is nothing to say any more.
+        """
+        new = self._standing.view is not view
+        names = super()._arrive(view)
+        subscription = self.subscription
+        if not new or not subscription.globs:
+            return names
+        plain = subscription.names.difference(glob.name for glob in subscription.globs)
+        return {name for name in names if name in plain or self._look_at(view, name) is not None}
 
     def ask_again(self, now: float) -> None:
         """The client repeats a request that it had acknowledged: it waits for the resources again (B7)."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from adsserver.engine.events import NamedContent, Request, Respond, SotwRequest
-from xdscore.names import canonical
+from xdscore.names import XDSTP, canonical
 
 
 def read(request: Request) -> tuple[Request, dict[str, str]]:
@@ -48,4 +48,4 @@ def written(response: Respond, spelled: Mapping[str, str]) -> Respond:
 
 
 def _spellings(names: Iterable[str]) -> dict[str, str]:
-    return {plain: name for name in names if (plain := canonical(name)) != name}
+    return {plain: name for name in names if name.startswith(XDSTP) and (plain := canonical(name)) != name}

@@ -7,10 +7,9 @@ that was told nothing, and `behind` is for a stream at rest.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from adsserver.engine.change import Change
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.subscription import Subscription
-from adsserver.engine.told import ABSENT, Absent, Told, same
+from adsserver.engine.told import ABSENT, Absent, Told
 from xdscore.xdstp import Glob
 
 
@@ -40,11 +39,15 @@ class Standing:
         """From here on only `behind` is what the client was told."""
         self.view, self.behind = ABSENT, dict(behind)
 
-    def advance(self, view: ClientView, untold: Iterable[Change], stand_ins: Iterable[str]) -> None:
-        """The client was told everything of `view` but these, and but the names for which something stands in."""
-        kept = {name: self.behind[name] for name in stand_ins if name in self.behind}
-        self.behind = kept | {change.name: change.before for change in untold if not same(change.before, change.now)}
-        self.view = view
+    def arrive(self, view: ClientView, subscription: Subscription) -> set[str]:
+        """Stand on `view` from here on, but for what the client was not told of it: the names are given back, and are
+        kept with what it was told of them before.
+        """
+        names, behind = self.differing(view, subscription), self.behind
+        if self.view is not view:
+            behind.update((name, self.told(name, subscription)) for name in names.difference(behind))
+            self.view = view
+        return names
 
     def forget_unless(self, covers: Callable[[str], bool]) -> None:
         """Of names no longer asked for there is nothing to remember."""

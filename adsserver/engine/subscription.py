@@ -3,11 +3,12 @@
 One value for both variants; only the reading of a request differs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from xdscore.names import XDSTP
 from xdscore.resource_types import ResourceType
-from xdscore.xdstp import Glob, glob_of
+from xdscore.xdstp import Glob, Place, glob_of, place_of
 
 WILDCARD = "*"
 
@@ -26,6 +27,14 @@ class Subscription:
     named_once: bool = False
     globs: frozenset[Glob] = frozenset()
     name_bytes: int = field(default=0, compare=False)
+    _by_place: Mapping[Place, Sequence[Glob]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Names are looked up in this: a client may ask for thousands of collections.
+        by_place: dict[Place, list[Glob]] = {}
+        for glob in self.globs:
+            by_place.setdefault(glob.place, []).append(glob)
+        object.__setattr__(self, "_by_place", by_place)
 
     @property
     def empty(self) -> bool:
@@ -42,7 +51,12 @@ class Subscription:
 
     def in_collection(self, name: str) -> bool:
         """Whether `name` is that of a member of a collection asked for."""
-        return any(glob.contains(name) for glob in self.globs)
+        return bool(self._by_place) and place_of(name) in self._by_place
+
+    def collections_of(self, name: str) -> Sequence[Glob]:
+        """Those of the collections asked for that have a resource of this name as a member."""
+        place = place_of(name)
+        return self._by_place.get(place, ()) if place is not None else ()
 
 
 def listed(kind: ResourceType, current: Subscription, names: tuple[str, ...]) -> Subscription:
@@ -84,9 +98,11 @@ def memory_of(names: Iterable[str]) -> int:
 
 
 def _changed(current: Subscription, wildcard: bool, names: frozenset[str], *, named_once: bool) -> Subscription:
+    if names == current.names:
+        return Subscription(wildcard, current.names, named_once, current.globs, current.name_bytes)
     # What is counted of 10,000 names is what came and went.
     name_bytes = current.name_bytes + memory_of(names - current.names) - memory_of(current.names - names)
-    globs = frozenset(glob for glob in map(glob_of, names) if glob is not None)
+    globs = frozenset(glob for name in names if name.startswith(XDSTP) and (glob := glob_of(name)) is not None)
     return Subscription(wildcard, names, named_once, globs, name_bytes)
 
 

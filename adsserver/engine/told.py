@@ -1,5 +1,6 @@
 """What a client can have been told about a name: content, an error, or nothing."""
 
+from collections.abc import Mapping
 from enum import Enum
 
 from xdscore.errors import ResourceError
@@ -23,6 +24,13 @@ UNKNOWN_COPY = Content(blob=b"", version="", size=0)
 def reported(version: str) -> Content:
     """The content a client says it holds, of which it names only the version (E5)."""
     return Content(blob=b"", version=version, size=0)
+
+
+def differing(held: Mapping[str, str], known: Mapping[str, str]) -> dict[str, Told]:
+    """What a client holds in another version than is `known`, and what it does not hold of that."""
+    behind: dict[str, Told] = dict.fromkeys(known.keys() - held.keys(), ABSENT)
+    behind.update((name, reported(version)) for name, version in held.items() if known.get(name) != version)
+    return behind
 
 
 def same(one: Told, other: Told) -> bool:

@@ -24,7 +24,7 @@ def mark(name: str, shown: Told) -> int:
             # A copy that nobody knows anything about was shown by nobody.
             return 0
         case Content(version=version):
-            return _mark(name, "resource", version)
+            return _known_mark(name, version)
         case ResourceError(text=text):
             # The text starts with the code's word, so that it stands for the whole entry (interfaces.md section 5).
             return _mark(name, "error", text)
@@ -54,8 +54,12 @@ def version_text(total: int) -> str:
     return f"{total % _MODULUS:032x}"
 
 
-# Room for every resource of a large environment (reliability (e): 100,000) and the errors of its clients.
+# Room for every resource of a large environment (reliability (e): 100,000). Errors are for any name a client makes up.
 @lru_cache(maxsize=131_072)
+def _known_mark(name: str, version: str) -> int:
+    return _mark(name, "resource", version)
+
+
 def _mark(name: str, what: str, value: str) -> int:
     # The length makes the three parts unambiguous, whatever characters a client put into a name.
     text = f"{len(name)}:{name}{what}:{value}"

@@ -20,6 +20,9 @@ class Waiting:
     def __bool__(self) -> bool:
         return bool(self.asked or self.again or self.mend)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self.asked or name in self.again or name in self.mend
+
     @property
     def names(self) -> set[str]:
         """All of them."""

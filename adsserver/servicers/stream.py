@@ -444,7 +444,9 @@ class Stream:
             return None
         with budget:
             data = self._next()
-        self._asked = data is not None
+            # The engine may be in the midst of a long answer.
+            goes_on = self._begun is not None and self._begun.session.wake_at() <= self._loop.time()
+        self._asked = data is not None or goes_on
         return data
 
     def _next(self) -> bytes | None:

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from adsserver.engine.events import Variant
+from adsserver.engine.session import EngineSettings
 from tests.protocol.engine.model import ModelClient
 from tests.protocol.engine.profile import EXAMPLES
-from tests.protocol.engine.world import CLIENT, GRPC_CLIENT, World
+from tests.protocol.engine.world import CLIENT, GRPC_CLIENT, URL, World
 from xdscore.access import Effect
 from xdscore.client_kinds import ClientKind
+from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, ResourceType, by_word
 
 KINDS = (CLUSTER, ENDPOINT, LISTENER, ROUTE)
@@ -40,6 +42,7 @@ class Stream(RuleBasedStateMachine):
         before_tp3=st.booleans(),
         legacy=st.booleans(),
         drops=st.booleans(),
+        at_once=st.sampled_from([1, 2, 1_000]),
     )
     def start(
         self,
@@ -48,13 +51,17 @@ class Stream(RuleBasedStateMachine):
         before_tp3: bool,
         legacy: bool,
         drops: bool,
+        at_once: int,
     ) -> None:
         self.world = World()
         for word, name, version in served:
             self.world.serve(by_word[word], name, f"{word}-{name}-{version}")
         for word, name in known:
             self.world.remove(by_word[word], name)
-        self.client = ModelClient(self.world, self.variant, KINDS, drops_refused=drops)
+        # With one name at a time there is something in the midst of which anything may happen.
+        limits = Limits(names_per_step=at_once, errors_per_response=at_once)
+        settings = EngineSettings(public_url=URL, limits=limits)
+        self.client = ModelClient(self.world, self.variant, KINDS, drops_refused=drops, settings=settings)
         self.client.reads_errors, self.client.legacy_wildcard = not before_tp3, legacy
 
     @rule(word=words, wanted=name_sets, star=st.booleans())

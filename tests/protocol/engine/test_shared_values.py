@@ -37,6 +37,20 @@ def glob() -> Glob:
     return found
 
 
+def test_view__names_that_one_client_made_up__are_not_kept_for_everybody(world: World) -> None:
+    view = view_of(world)
+    few, many = (
+        subscription_to(wildcard=False, names=frozenset(f"n{number}" for number in range(count)), named_once=True)
+        for count in (100, 101)
+    )
+
+    for wanted in (few, many):
+        assert len(view.body(wanted, (), URL).errors) == len(wanted.names)
+
+    assert view.known_body(few, (), URL) is view.body(few, (), URL)
+    assert view.known_body(many, (), URL) is None
+
+
 def test_view__asked_twice__answers_with_the_same_objects(world: World) -> None:
     view = view_of(world)
     wanted = subscription_to(wildcard=False, names=frozenset({"a", "nope"}), named_once=True)

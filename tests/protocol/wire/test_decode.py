@@ -118,6 +118,22 @@ def test_decode__names_in_locators__are_names() -> None:
     assert both.request == DeltaRequest(CLUSTER, ("b",), ("c",))
 
 
+def test_decode__versions_of_more_resources_than_an_environment_may_have__oversized() -> None:
+    limits = Limits(resources_per_environment=2)
+
+    def reported(*names: str) -> bytes:
+        versions = dict.fromkeys(names, "v")
+        message = discovery_pb2.DeltaDiscoveryRequest(type_url=CLUSTER.url, initial_resource_versions=versions)
+        data: bytes = message.SerializeToString()
+        return data
+
+    assert decode(reported("a", "b"), Variant.DELTA, None, limits).request == DeltaRequest(
+        CLUSTER, initial_versions={"a": "v", "b": "v"}
+    )
+    with pytest.raises(OversizedRequestError, match="3 resources are held; at most 2 are allowed"):
+        decode(reported("a", "b", "c"), Variant.DELTA, None, limits)
+
+
 @pytest.mark.parametrize("variant", Variant)
 @pytest.mark.parametrize("data", [b"\xff", b"\x0a\x05a", b"\x22\x02\xff\xff", b"\x1a\x01\xc0"])
 def test_decode__garbage__malformed(data: bytes, variant: Variant) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from unittest import mock
 
 import grpc
 import pytest
@@ -14,6 +15,7 @@ from adsserver import limits as doors
 from adsserver import server
 from adsserver.budgets import OPENING_S, Budget, Budgets, RefusedStreamError
 from adsserver.config import AuthMode
+from adsserver.engine.session import Session
 from adsserver.ports import Reader
 from tests.services.ads.test_methods import METHODS
 from tests.support.ads import Running, config, raw_call, running
@@ -176,6 +178,27 @@ async def test_stream__names_of_more_bytes_than_allowed__resource_exhausted_with
         code, details, _ = await client.ended()
         assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "at most 65536 are allowed (name_bytes_per_stream)" in details
+
+
+@pytest.mark.parametrize("method", [SOTW, DELTA])
+async def test_stream__answer_that_takes_several_steps__each_is_a_cost_of_who_asked(method: str) -> None:
+    async with running(config(limits=Limits(names_per_step=2))) as run:
+        run.publish(cluster("a"))
+        client = connect(run, method)
+        field = "resource_names_subscribe" if client.delta else "resource_names"
+        names = [f"n{number}" for number in range(10)]
+
+        with (
+            mock.patch.object(Session, "compose", autospec=True, side_effect=Session.compose) as composed,
+            mock.patch.object(Budget, "__enter__", autospec=True, side_effect=Budget.__enter__) as paid,
+        ):
+            await client.ask(node=NODE, type_url=ENDPOINT.url, **{field: names})
+            response = await client.answer()
+
+        assert [error.resource_name.name for error in response.resource_errors] == names
+        assert composed.call_count >= len(names) / 2
+        # Reading a request is one, taking it in another one, and beginning the stream a third.
+        assert paid.call_count >= composed.call_count + 3
 
 
 async def test_stream__names_of_unknown_types__count_like_others() -> None:
