@@ -8,15 +8,17 @@ client of somebody else's environment (resolutions U6).
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.accounts.models import ApiToken, ClientToken
 from controlplane.accounts.principal import Principal, Role, Scope
 from controlplane.accounts.selectors import api_token_list, client_token_list
-from controlplane.accounts.services import api_token_create, client_token_create
+from controlplane.accounts.services import api_token_create, client_token_create, person_behind_lock
 from controlplane.accounts.token_rules import TokenKind, expiry_problem
 from controlplane.catalog.selectors import environment_list
+from controlplane.catalog.services.environments import environments_stay
 from controlplane.errors import Forbidden, InputInvalid, NotFound
 from xdscore.selectors import ClientFacts, EnvironmentChoice, choose_environment
 
@@ -45,6 +47,7 @@ def api_token_of(principal: Principal, token_id: int) -> ApiToken:
     return token
 
 
+@transaction.atomic
 def api_token_issue(
     *,
     name: str,
@@ -58,8 +61,9 @@ def api_token_issue(
     an environment that does not exist or an end that has passed, and what `api_token_create` raises.
     """
     api_token_allow(actor, [scope.environment for scope in scopes])
-    _environments_check([scope.environment for scope in scopes if scope.environment is not None])
     _expiry_check(expires_at)
+    person_behind_lock(actor)
+    environments_stay(keys=[scope.environment for scope in scopes if scope.environment is not None])
     return api_token_create(
         name=name, scopes=scopes, actor=actor, kind=kind, expires_at=expires_at, request_id=request_id
     )
@@ -90,13 +94,15 @@ def client_token_of(principal: Principal, token_id: int) -> ClientToken:
     return token
 
 
+@transaction.atomic
 def client_token_issue(
     *, subject: str, environment: str, actor: Principal, expires_at: datetime | None, request_id: str
 ) -> tuple[ClientToken, str]:
     """A new token of a data plane and its plaintext; `environment` empty: good in any. Raises as `api_token_issue`."""
     client_token_allow(actor, environment)
-    _environments_check([environment] if environment else [])
     _expiry_check(expires_at)
+    person_behind_lock(actor)
+    environments_stay(keys=[environment] if environment else [])
     return client_token_create(
         subject=subject, environment=environment, actor=actor, expires_at=expires_at, request_id=request_id
     )
@@ -123,13 +129,6 @@ def client_token_usable(token: ClientToken, choices: tuple[EnvironmentChoice, ..
 
 def _administers(principal: Principal, token: ApiToken) -> bool:
     return all(principal.may(Role.ADMIN, scope["environment"]) for scope in token.scopes)
-
-
-def _environments_check(keys: Sequence[str]) -> None:
-    known = {state.key for state in environment_list()}
-    for key in keys:
-        if key not in known:
-            raise InputInvalid(f"There is no environment '{key}'. Nothing was changed.")
 
 
 def _expiry_check(expires_at: datetime | None) -> None:

@@ -17,10 +17,10 @@ from controlplane.accounts.people import (
     person_get,
     person_of,
     person_password_renew,
-    role_give,
     role_take,
 )
 from controlplane.accounts.principal import Role
+from controlplane.catalog.role_rights import role_grant
 from controlplane.catalog.selectors import environment_list
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
@@ -121,7 +121,7 @@ class UserPage(Page):
             return f"{person.username} may {'sign in' if person.active else 'not sign in any more'}."
         if action == "give":
             role, environment = _role_of(request)
-            role_give(
+            role_grant(
                 user_id=user_id,
                 role=role,
                 environment=environment,
@@ -208,6 +208,6 @@ def _role_of(request: HttpRequest) -> tuple[Role, str]:
     roles = {role.value: role for role in Role}
     if word not in roles:
         raise InputInvalid("Choose a role. Nothing was changed.")
-    if key != "*" and key not in {state.key for state in environment_list()}:
-        raise InputInvalid("Choose an environment that exists. Nothing was changed.")
+    if not key:
+        raise InputInvalid("Choose an environment. Nothing was changed.")
     return roles[word], "" if key == "*" else key
