@@ -1,6 +1,7 @@
 """Who may make, see and end which tokens: the rule that REST and the pages share.
 
-An administrator of an environment makes and ends the tokens of that environment, and no others. A data plane's token
+An administrator of an environment makes and ends the tokens of that environment, and no others. What is one's own one
+sees and ends without any role: whoever lost their rights, or a token, can still put an end to it. A data plane's token
 that is good in any environment is for administrators of all: who may choose the subject freely could otherwise become a
 client of somebody else's environment (resolutions U6).
 """
@@ -20,21 +21,22 @@ from controlplane.accounts.token_rules import TokenKind, expiry_problem
 from controlplane.catalog.selectors import environment_list
 from controlplane.catalog.services.environments import environments_stay
 from controlplane.errors import Forbidden, InputInvalid, NotFound
+from controlplane.principal_ids import PrincipalKind
 from xdscore.selectors import ClientFacts, EnvironmentChoice, choose_environment
 
 _MAX_ID = 2**63
 
 
 def api_tokens_of(principal: Principal) -> QuerySet[ApiToken]:
-    """The API tokens that the principal may administer, newest first."""
+    """The API tokens that the principal may administer, and their own, newest first."""
     tokens = api_token_list()
     if principal.may(Role.ADMIN, None):
         return tokens
     return tokens.filter(
         pk__in=[
             token.pk
-            for token in api_token_list().select_related(None).only("pk", "scopes")
-            if _administers(principal, token)
+            for token in api_token_list().select_related(None).only("pk", "scopes", "owner_id")
+            if _administers(principal, token) or _owns(principal, token)
         ]
     )
 
@@ -42,7 +44,7 @@ def api_tokens_of(principal: Principal) -> QuerySet[ApiToken]:
 def api_token_of(principal: Principal, token_id: int) -> ApiToken:
     """Raises NotFound in the same words for one that does not exist and one that is not to be known."""
     token = api_token_list().filter(pk=token_id).first() if token_id < _MAX_ID else None
-    if token is None or not _administers(principal, token):
+    if token is None or not (_administers(principal, token) or _owns(principal, token)):
         raise NotFound(f"There is no token {token_id}.")
     return token
 
@@ -129,6 +131,15 @@ def client_token_usable(token: ClientToken, choices: tuple[EnvironmentChoice, ..
 
 def _administers(principal: Principal, token: ApiToken) -> bool:
     return all(principal.may(Role.ADMIN, scope["environment"]) for scope in token.scopes)
+
+
+def _owns(principal: Principal, token: ApiToken) -> bool:
+    """Whether it is a token of the person who is signed in, or the personal one that asks: whoever has one token of
+    somebody gets at no other with it.
+    """
+    if principal.id.kind is PrincipalKind.USER:
+        return token.owner_id == principal.id.number
+    return principal.id.kind is PrincipalKind.TOKEN and token.owner_id is not None and token.pk == principal.id.number
 
 
 def _expiry_check(expires_at: datetime | None) -> None:

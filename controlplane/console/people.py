@@ -22,6 +22,7 @@ from controlplane.accounts.people import (
 from controlplane.accounts.principal import Role
 from controlplane.catalog.role_rights import role_grant
 from controlplane.catalog.selectors import environment_list
+from controlplane.catalog.token_rights import api_tokens_of
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.posted import number_of, reason_of
@@ -153,7 +154,12 @@ class AccountPage(Page):
     def get(self, request: HttpRequest, error: ControlPlaneError | None = None) -> HttpResponse:
         """The page."""
         person = person_get(user_id=int(request.user.pk or 0))
-        context = {"person": person, "roles": _roles(), "error": error}
+        context = {
+            "person": person,
+            "roles": _roles(),
+            "has_tokens": api_tokens_of(self.principal).exists(),
+            "error": error,
+        }
         answer = self.page(context, status=error.status if error else 200)
         if isinstance(error, TooManyAttempts):
             answer.headers["Retry-After"] = str(error.retry_after_s)
