@@ -79,16 +79,14 @@ def test_nothing_sent__more_than_an_address_may__429(path: str, later: Later) ->
     assert codes[3:] == [429, 429]
 
 
-@pytest.mark.parametrize(
-    "sent", [{"HTTP_AUTHORIZATION": "Bearer parley_unknown"}, {"HTTP_COOKIE": "sessionid=made-up"}]
-)
+@pytest.mark.parametrize("sent", [{"Authorization": "Bearer parley_unknown"}, {"Cookie": "sessionid=made-up"}])
 def test_write__of_an_address_in_debt__is_refused_before_it_takes_a_turn_or_reads(
     sent: dict[str, str], later: Later
 ) -> None:
     statuses(stranger(), 3)
 
     with CaptureQueriesContext(connection) as asked:
-        answer = Client(REMOTE_ADDR="192.0.2.1", **sent).post("/api/v1/environments/default/apply")
+        answer = Client(REMOTE_ADDR="192.0.2.1", headers=sent).post("/api/v1/environments/default/apply")
 
     chain = django_settings.MIDDLEWARE
     assert answer.status_code == 429

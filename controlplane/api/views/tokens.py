@@ -83,7 +83,7 @@ class TokenView(ApiView):
         summary="End a token now, and every token that was made with it",
         description=(
             "A token that you may administer, or your own: those of the person who is signed in, whatever roles they "
-            "have left, and the personal token that asks."
+            "have left, and the personal token that asks. It stays listed."
         ),
         responses=described(204, None, 401, 404, 422, 503),
     )
