@@ -50,3 +50,9 @@ class Callers(Generic[K]):
                     self._buckets.popitem(last=False)
             self._buckets.move_to_end(caller)
             return bucket.try_take(now)
+
+    def give_back(self, caller: K, *, now: float) -> None:
+        """A request that went on turned out not to be this caller's to pay for."""
+        with self._lock:
+            if bucket := self._buckets.get(caller):
+                bucket.spend(-1, now)

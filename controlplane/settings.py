@@ -31,6 +31,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "controlplane.api.middleware.RequestMiddleware",  # first: even a refusal by the next ones has an id
     "controlplane.console.page_rates.AddressRate",  # before anything that somebody could keep busy
+    "controlplane.api.strangers.StrangerRate",  # as for pages
     "controlplane.api.turns.TurnsMiddleware",  # before whatever takes a thread or a connection
     "django.middleware.security.SecurityMiddleware",
     "controlplane.static_files.StaticFilesMiddleware",

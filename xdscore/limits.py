@@ -230,6 +230,12 @@ class Limits:
     user_requests_per_s: int = _limit(20, "requests/s", 1, 100_000, "REST requests of one person.", "(e)")
     token_requests_per_s: int = _limit(50, "requests/s", 1, 100_000, "REST requests of one API token.", "(e)")
     token_burst: int = _limit(200, "requests", 1, 1_000_000, "Requests of a token before that rate applies.", "(e)")
+    anonymous_requests_per_s: int = _limit(
+        10, "requests/s", 1, 100_000, "REST requests of one address (IPv6: a /64) where nobody is known.", "threat 22"
+    )
+    anonymous_burst: int = _limit(
+        200, "requests", 1, 1_000_000, "Such requests at once before that rate applies.", "threat 22"
+    )
     writes_at_once: int = _limit(
         8, "requests", 1, 1_000, "Requests that write which one web process works on at once.", "F28"
     )
@@ -319,6 +325,7 @@ ORDERED: Final[tuple[tuple[str, str], ...]] = (
     ("bulk_items", "apply_items"),
     ("body_bytes", "apply_bytes"),
     ("token_requests_per_s", "token_burst"),
+    ("anonymous_requests_per_s", "anonymous_burst"),
     ("page_requests_per_s", "page_burst"),
     ("anonymous_pages_per_s", "page_burst"),
     ("task_soft_s", "task_hard_s"),

@@ -12,7 +12,10 @@ from typing import Final
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core import signing
+from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare, salted_hmac
+
+from controlplane.callers import caller_of
 
 KEPT_S: Final = 90 * 24 * 3600
 _SALT: Final = "controlplane.accounts.browsers"
@@ -48,6 +51,15 @@ def browser_read(kept: str) -> Browser | None:
     except signing.BadSignature:
         return None
     return Browser(user, mark, number)
+
+
+def stranger_of(request: HttpRequest) -> str:
+    """What a request is counted as where nobody is known to be asking: its browser, where somebody signed in with it
+    before, else its address, of IPv6 the /64 around it. Asks no database.
+    """
+    browser = browser_read(request.COOKIES.get(cookie_name(), ""))  # signed: nobody makes one up
+    # What a proxy reports counts only when it is one we were told of: asgi.py has put it here then.
+    return f"browser {browser.number}" if browser is not None else caller_of(str(request.META.get("REMOTE_ADDR", "")))
 
 
 def browser_knows(browser: Browser, username: str) -> bool:

@@ -184,8 +184,9 @@ def role_give(
     reason: str,
     request_id: str = "",
 ) -> Person:
-    """Give somebody a role in an environment that exists, or in all of them when it is empty. A second call changes
-    nothing. Raises NotFound or Forbidden.
+    """Give somebody a role in an environment, or in all of them when it is empty. That it exists, and stays until this
+    is done, is for the caller to see to (`catalog.role_rights`). A second call changes nothing. Raises NotFound or
+    Forbidden.
     """
     user = _user(user_id)
     _check(user, actor, by_superuser)
@@ -209,6 +210,14 @@ def role_take(
         _record("role.taken", user, actor, reason, request_id, environment=grant.environment, role=grant.role)
         grant.delete()
     return person_get(user_id=user_id)
+
+
+def person_lock(*, user_id: int) -> None:
+    """Lock somebody's row until the transaction ends: before the environments that something is granted in, and before
+    tokens. Nothing happens where there is nobody.
+    """
+    if user_id < _MAX_ID:
+        User.objects.select_for_update().filter(pk=user_id).first()
 
 
 def _user(user_id: int) -> User:

@@ -42,7 +42,7 @@ def api_token_create(
     beyond its owner is cut when it is used. Raises InputInvalid, Conflict for a name that is taken, and Forbidden for a
     service's token made with a person's, and when its maker ended meanwhile.
     """
-    owner = _owner(actor)
+    owner = person_behind_lock(actor)
     maker = _maker(actor)
     kind = kind or (TokenKind.SERVICE if owner is None else TokenKind.PERSONAL)
     if kind is TokenKind.PERSONAL and owner is None:
@@ -94,6 +94,25 @@ def api_token_create(
     return token, plaintext
 
 
+def person_behind_lock(actor: Principal) -> User | None:
+    """The person behind the actor, locked until the transaction ends; None where there is none. The first of all
+    locks: a person goes before environments (`catalog.token_rights`), and those before tokens. Raises Forbidden where
+    the account was turned off meanwhile.
+    """
+    number: int | None = actor.id.number
+    if actor.id.kind is PrincipalKind.TOKEN:
+        # Read without its lock, for it never changes.
+        number = ApiToken.objects.filter(pk=actor.id.number).values_list("owner_id", flat=True).first()
+    elif actor.id.kind is not PrincipalKind.USER:
+        return None
+    if number is None:
+        return None
+    owner = User.objects.select_for_update().filter(pk=number, is_active=True).first()
+    if owner is None:
+        raise Forbidden(f"The account behind {actor.name} was turned off meanwhile. Nothing was changed.")
+    return owner
+
+
 @transaction.atomic
 def api_token_revoke(*, token: ApiToken, actor: Actor, reason: str = "", request_id: str = "") -> None:
     """End a token now, and every token that was made with it: whoever stole one cannot keep another. A second call
@@ -121,7 +140,7 @@ def api_token_revoke(*, token: ApiToken, actor: Actor, reason: str = "", request
 @transaction.atomic
 def person_tokens_revoke(*, user: User, actor: Actor, reason: str = "", request_id: str = "") -> None:
     """End every token of somebody, and what was made with them: their account was turned off."""
-    # Before any token, as `_owner` does: two that took them in another order would wait for each other.
+    # Before any token, as `person_behind_lock` does: two that took them in another order would wait for each other.
     User.objects.select_for_update().filter(pk=user.pk).first()
     for token in ApiToken.objects.filter(owner=user, revoked_at=None).order_by("pk"):
         why = f"The account of {user.get_username()} was turned off. {reason}".strip()
@@ -223,8 +242,8 @@ def client_token_ensure(*, known: str, subject: str) -> str:
 
 
 def _maker(actor: Principal) -> ApiToken | None:
-    """The token that makes another one, locked until that is made; None where none does. Behind `_owner`: a person is
-    locked before their tokens. Raises Forbidden.
+    """The token that makes another one, locked until that is made; None where none does. Behind `person_behind_lock`:
+    a person is locked before their tokens. Raises Forbidden.
     """
     if actor.id.kind is not PrincipalKind.TOKEN:
         return None
@@ -232,22 +251,6 @@ def _maker(actor: Principal) -> ApiToken | None:
     if maker is None:
         raise Forbidden("The token that asks was revoked meanwhile. Nothing was changed.")
     return maker
-
-
-def _owner(actor: Principal) -> User | None:
-    """The person behind the actor, locked as a maker is; None where there is none. Raises Forbidden."""
-    number: int | None = actor.id.number
-    if actor.id.kind is PrincipalKind.TOKEN:
-        # Read without its lock, for it never changes.
-        number = ApiToken.objects.filter(pk=actor.id.number).values_list("owner_id", flat=True).first()
-    elif actor.id.kind is not PrincipalKind.USER:
-        return None
-    if number is None:
-        return None
-    owner = User.objects.select_for_update().filter(pk=number, is_active=True).first()
-    if owner is None:
-        raise Forbidden(f"The account behind {actor.name} was turned off meanwhile. Nothing was changed.")
-    return owner
 
 
 def _end_within(expires_at: datetime | None, maker: ApiToken | None) -> datetime | None:

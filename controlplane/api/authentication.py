@@ -10,6 +10,7 @@ from controlplane.accounts.principal import INSTALLATION, Principal
 from controlplane.accounts.selectors import token_principal, user_principal
 from controlplane.api.errors import Unauthenticated
 from controlplane.api.rates import token_admit, user_admit
+from controlplane.api.strangers import caller_known
 
 _SCHEME: Final = "bearer"
 _MAX_TOKEN_CHARS: Final = 200  # ours have 50; nothing longer is worth a hash and a read
@@ -31,8 +32,9 @@ class BearerToken(BaseAuthentication):
         principal = token_principal(token) if len(token) <= _MAX_TOKEN_CHARS and token.isascii() else None
         if principal is None:
             raise Unauthenticated(f"The token is unknown, expired or revoked. {_HINT}")
+        caller_known(request._request)  # noqa: SLF001  what outlives DRF's own request
         if principal != INSTALLATION:
-            token_admit(request._request, principal)  # noqa: SLF001  what outlives DRF's own request
+            token_admit(request._request, principal)  # noqa: SLF001  as above
         return AnonymousUser(), principal
 
 
@@ -48,6 +50,7 @@ class SignedIn(SessionAuthentication):
         principal = user_principal(user)
         if principal is None:
             return None
+        caller_known(request._request)  # noqa: SLF001  as above
         user_admit(request._request, principal)  # noqa: SLF001  as above
         return user, principal
 

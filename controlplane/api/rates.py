@@ -24,9 +24,10 @@ _ADMITTED: Final = "parley.admitted"
 
 _PIPELINES: Final = "token_requests_per_s"
 _PEOPLE: Final = "user_requests_per_s"
+STRANGERS: Final = "anonymous_requests_per_s"  # counted in `strangers`
 
 REFUSED: Final = Counter("parley_api_refused_requests", "REST requests above the rate of their caller.", ["limit"])
-for _limit in (_PIPELINES, _PEOPLE):
+for _limit in (_PIPELINES, _PEOPLE, STRANGERS):
     REFUSED.labels(_limit)  # 0 is told, too
 
 

@@ -1,6 +1,7 @@
 """Who may make, see and end which tokens: the rule that REST and the pages share.
 
-An administrator of an environment makes and ends the tokens of that environment, and no others. A data plane's token
+An administrator of an environment makes and ends the tokens of that environment, and no others. What is one's own one
+sees and ends without any role: whoever lost their rights, or a token, can still put an end to it. A data plane's token
 that is good in any environment is for administrators of all: who may choose the subject freely could otherwise become a
 client of somebody else's environment (resolutions U6).
 """
@@ -8,31 +9,34 @@ client of somebody else's environment (resolutions U6).
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.accounts.models import ApiToken, ClientToken
 from controlplane.accounts.principal import Principal, Role, Scope
 from controlplane.accounts.selectors import api_token_list, client_token_list
-from controlplane.accounts.services import api_token_create, client_token_create
+from controlplane.accounts.services import api_token_create, client_token_create, person_behind_lock
 from controlplane.accounts.token_rules import TokenKind, expiry_problem
 from controlplane.catalog.selectors import environment_list
+from controlplane.catalog.services.environments import environments_stay
 from controlplane.errors import Forbidden, InputInvalid, NotFound
+from controlplane.principal_ids import PrincipalKind
 from xdscore.selectors import ClientFacts, EnvironmentChoice, choose_environment
 
 _MAX_ID = 2**63
 
 
 def api_tokens_of(principal: Principal) -> QuerySet[ApiToken]:
-    """The API tokens that the principal may administer, newest first."""
+    """The API tokens that the principal may administer, and their own, newest first."""
     tokens = api_token_list()
     if principal.may(Role.ADMIN, None):
         return tokens
     return tokens.filter(
         pk__in=[
             token.pk
-            for token in api_token_list().select_related(None).only("pk", "scopes")
-            if _administers(principal, token)
+            for token in api_token_list().select_related(None).only("pk", "scopes", "owner_id")
+            if _administers(principal, token) or _owns(principal, token)
         ]
     )
 
@@ -40,11 +44,12 @@ def api_tokens_of(principal: Principal) -> QuerySet[ApiToken]:
 def api_token_of(principal: Principal, token_id: int) -> ApiToken:
     """Raises NotFound in the same words for one that does not exist and one that is not to be known."""
     token = api_token_list().filter(pk=token_id).first() if token_id < _MAX_ID else None
-    if token is None or not _administers(principal, token):
+    if token is None or not (_administers(principal, token) or _owns(principal, token)):
         raise NotFound(f"There is no token {token_id}.")
     return token
 
 
+@transaction.atomic
 def api_token_issue(
     *,
     name: str,
@@ -58,8 +63,9 @@ def api_token_issue(
     an environment that does not exist or an end that has passed, and what `api_token_create` raises.
     """
     api_token_allow(actor, [scope.environment for scope in scopes])
-    _environments_check([scope.environment for scope in scopes if scope.environment is not None])
     _expiry_check(expires_at)
+    person_behind_lock(actor)
+    environments_stay(keys=[scope.environment for scope in scopes if scope.environment is not None])
     return api_token_create(
         name=name, scopes=scopes, actor=actor, kind=kind, expires_at=expires_at, request_id=request_id
     )
@@ -90,13 +96,15 @@ def client_token_of(principal: Principal, token_id: int) -> ClientToken:
     return token
 
 
+@transaction.atomic
 def client_token_issue(
     *, subject: str, environment: str, actor: Principal, expires_at: datetime | None, request_id: str
 ) -> tuple[ClientToken, str]:
     """A new token of a data plane and its plaintext; `environment` empty: good in any. Raises as `api_token_issue`."""
     client_token_allow(actor, environment)
-    _environments_check([environment] if environment else [])
     _expiry_check(expires_at)
+    person_behind_lock(actor)
+    environments_stay(keys=[environment] if environment else [])
     return client_token_create(
         subject=subject, environment=environment, actor=actor, expires_at=expires_at, request_id=request_id
     )
@@ -125,11 +133,13 @@ def _administers(principal: Principal, token: ApiToken) -> bool:
     return all(principal.may(Role.ADMIN, scope["environment"]) for scope in token.scopes)
 
 
-def _environments_check(keys: Sequence[str]) -> None:
-    known = {state.key for state in environment_list()}
-    for key in keys:
-        if key not in known:
-            raise InputInvalid(f"There is no environment '{key}'. Nothing was changed.")
+def _owns(principal: Principal, token: ApiToken) -> bool:
+    """Whether it is a token of the person who is signed in, or the personal one that asks: whoever has one token of
+    somebody gets at no other with it.
+    """
+    if principal.id.kind is PrincipalKind.USER:
+        return token.owner_id == principal.id.number
+    return principal.id.kind is PrincipalKind.TOKEN and token.owner_id is not None and token.pk == principal.id.number
 
 
 def _expiry_check(expires_at: datetime | None) -> None:

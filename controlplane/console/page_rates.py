@@ -1,8 +1,9 @@
 """How many pages one person, or one address where nobody is signed in, may ask for (threat 22).
 
-The REST API counts its own callers (`api.rates`). People are counted by who they are, so that an office behind one
-address is many; whoever is not signed in by address, of IPv6 by the /64 around it, or by the browser where somebody
-signed in with it before: who floods the page to sign in keeps nobody out who is known, even behind the same address.
+The REST API counts its own callers (`api.rates`, `api.strangers`). People are counted by who they are, so that an
+office behind one address is many; whoever is not signed in by address, of IPv6 by the /64 around it, or by the browser
+where somebody signed in with it before: who floods the page to sign in keeps nobody out who is known, even behind the
+same address.
 Generous: pages that are open ask again every few seconds, and none of that may ever be refused.
 
 Two steps, because who somebody is costs a look into the database. What no session belongs to, and every sign-in, is
@@ -21,9 +22,9 @@ from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from prometheus_client import Counter
 
-from controlplane.accounts.browsers import browser_read, cookie_name
+from controlplane.accounts.browsers import stranger_of
 from controlplane.accounts.selectors import id_of_user
-from controlplane.callers import Callers, caller_of
+from controlplane.callers import Callers
 from controlplane.principal_ids import PrincipalId
 from xdscore.limits import Limits
 
@@ -99,11 +100,7 @@ class PersonRate(_Rate):
 
 
 def _of_nobody(request: HttpRequest) -> HttpResponse | None:
-    browser = browser_read(request.COOKIES.get(cookie_name(), ""))  # signed: nobody makes one up
-    # What a proxy reports counts only when it is one we were told of: asgi.py has put it here then.
-    address = caller_of(str(request.META.get("REMOTE_ADDR", "")))
-    caller = f"browser {browser.number}" if browser is not None else address
-    return _counted(request, caller, _ADDRESSES, _limits().anonymous_pages_per_s)
+    return _counted(request, stranger_of(request), _ADDRESSES, _limits().anonymous_pages_per_s)
 
 
 def _counted(request: HttpRequest, caller: PrincipalId | str, limit: str, per_s: int) -> HttpResponse | None:

@@ -17,11 +17,12 @@ from controlplane.accounts.people import (
     person_get,
     person_of,
     person_password_renew,
-    role_give,
     role_take,
 )
 from controlplane.accounts.principal import Role
+from controlplane.catalog.role_rights import role_grant
 from controlplane.catalog.selectors import environment_list
+from controlplane.catalog.token_rights import api_tokens_of
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.posted import number_of, reason_of
@@ -121,7 +122,7 @@ class UserPage(Page):
             return f"{person.username} may {'sign in' if person.active else 'not sign in any more'}."
         if action == "give":
             role, environment = _role_of(request)
-            role_give(
+            role_grant(
                 user_id=user_id,
                 role=role,
                 environment=environment,
@@ -153,7 +154,12 @@ class AccountPage(Page):
     def get(self, request: HttpRequest, error: ControlPlaneError | None = None) -> HttpResponse:
         """The page."""
         person = person_get(user_id=int(request.user.pk or 0))
-        context = {"person": person, "roles": _roles(), "error": error}
+        context = {
+            "person": person,
+            "roles": _roles(),
+            "has_tokens": api_tokens_of(self.principal).exists(),
+            "error": error,
+        }
         answer = self.page(context, status=error.status if error else 200)
         if isinstance(error, TooManyAttempts):
             answer.headers["Retry-After"] = str(error.retry_after_s)
@@ -208,6 +214,6 @@ def _role_of(request: HttpRequest) -> tuple[Role, str]:
     roles = {role.value: role for role in Role}
     if word not in roles:
         raise InputInvalid("Choose a role. Nothing was changed.")
-    if key != "*" and key not in {state.key for state in environment_list()}:
-        raise InputInvalid("Choose an environment that exists. Nothing was changed.")
+    if not key:
+        raise InputInvalid("Choose an environment. Nothing was changed.")
     return roles[word], "" if key == "*" else key

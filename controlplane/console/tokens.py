@@ -76,7 +76,7 @@ class Made:
 
 
 class TokensPage(Page):
-    """The tokens that somebody administers: `?kind=api` or `client`."""
+    """The tokens that somebody administers: `?kind=api` or `client`; of who administers nothing, their own."""
 
     template = "people/tokens.html"
     needs = {"GET": None, "POST": None}
@@ -105,12 +105,13 @@ class TokensPage(Page):
     ) -> HttpResponse:
         everywhere = self.principal.may(Role.ADMIN, None)
         keys = [state.key for state in environment_list() if self.principal.may(Role.ADMIN, state.key)]
-        if not keys and not everywhere:
+        administers = bool(keys) or everywhere
+        if not administers and not api_tokens_of(self.principal).exists():
             raise Forbidden(
                 f"Tokens are made by who administers an environment; {self.principal.name} administers none. "
                 "Ask somebody who does."
             )
-        kind = CLIENT if request.GET.get("kind") == CLIENT else API
+        kind = CLIENT if administers and request.GET.get("kind") == CLIENT else API
         text, state = request.GET.get("text", "").strip()[:_MAX_TEXT], request.GET.get("state", "")
         page: Paged[Line]
         if kind == API:
@@ -126,6 +127,7 @@ class TokensPage(Page):
             "state": state,
             "states": _STATES.items(),
             "filtered": bool(text or state in _STATES),
+            "administers": administers,
             "keys": keys,
             "everywhere": everywhere,
             "roles": [role.value for role in Role],

@@ -17,7 +17,7 @@ from pytest_django.fixtures import Settings
 from controlplane.accounts.models import ApiToken
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.accounts.services import api_token_create
-from controlplane.api import rates
+from controlplane.api import rates, strangers
 from controlplane.api.views.schema import schema
 from controlplane.callers import Callers
 from controlplane.catalog.services import environment_create, environment_default_ensure
@@ -126,11 +126,15 @@ def patience(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     the first token is token 1.
     """
     monkeypatch.setattr(rates, "_callers", Callers())
+    monkeypatch.setattr(strangers, "_callers", Callers())
+    monkeypatch.setattr(strangers, "_known", strangers.KnownLately())
     limited(
         settings,
         token_requests_per_s=100_000,
         token_burst=1_000_000,
         user_requests_per_s=100_000,
+        anonymous_requests_per_s=100_000,
+        anonymous_burst=1_000_000,
         channel_tests_per_min=10_000,
     )
 

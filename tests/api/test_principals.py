@@ -300,3 +300,32 @@ def test_audit_and_history__carry_the_id_of_who_acted_beside_the_name(api: Calle
     with transaction.atomic(), maintenance():
         Change.objects.update(principal="")  # as it was written before ids were kept
     assert paula.get(f"changes/{change['id']}").json["author_id"] is None
+
+
+# What is one's own
+
+
+def test_own_token__whose_owner_administers_no_more__is_listed_and_ended_by_them_alone(person: Person) -> None:
+    user, paula = person("admin")
+    _other, rita = person("viewer", name="rita")
+    own, another = made_by(paula), made_by(paula, name="another")
+    service = made_by(paula, name="ci", kind="service")
+    bearer = Caller(another.json["token"])
+    RoleGrant.objects.filter(user=user).delete()
+
+    listed = [each["id"] for each in paula.get("tokens").json["results"]]
+    of_bearer = [each["id"] for each in bearer.get("tokens").json["results"]]
+    refused = [
+        paula.delete(f"tokens/{service.json['id']}").status,
+        rita.delete(f"tokens/{own.json['id']}").status,
+        bearer.delete(f"tokens/{own.json['id']}").status,  # who stole one token ends no other
+    ]
+    ended = paula.delete(f"tokens/{own.json['id']}"), bearer.delete(f"tokens/{another.json['id']}")
+
+    assert listed == [another.json["id"], own.json["id"]]
+    assert of_bearer == [another.json["id"]]
+    assert rita.get("tokens").json["results"] == []
+    assert refused == [404, 404, 404]
+    assert [each.status for each in ended] == [204, 204]
+    assert [token_principal(each.json["token"]) for each in (own, another)] == [None, None]
+    assert token_principal(service.json["token"]) is not None

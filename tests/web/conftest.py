@@ -12,6 +12,7 @@ from pytest_django.fixtures import Settings
 
 from controlplane.accounts.models import RoleGrant
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role
+from controlplane.api import strangers
 from controlplane.callers import Callers
 from controlplane.catalog.services import change_apply, environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy, Put
@@ -32,6 +33,7 @@ HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.exe\x1b[31m"
 def nobody_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """What another test asked for counts for nobody."""
     monkeypatch.setattr(page_rates, "_callers", Callers())
+    monkeypatch.setattr(strangers, "_callers", Callers())
 
 
 @pytest.fixture

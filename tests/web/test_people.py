@@ -159,6 +159,30 @@ def test_tokens__who_administers_nothing__is_refused_and_is_not_led_there(sign_i
     assert 'href="/users"' not in page(browser, "/")
 
 
+def test_tokens__of_somebody_who_administers_no_more__are_shown_and_ended_and_nothing_else(sign_in: SignIn) -> None:
+    browser = sign_in(Role.ADMIN, "default")
+    own = secret_in(browser.post("/tokens", {**API_FORM, "kind": "personal"}).content.decode())
+    browser.post("/tokens", {**API_FORM, "name": "of-a-service", "kind": "service"})
+    browser.post("/tokens?kind=client", CLIENT_FORM)
+    RoleGrant.objects.all().delete()
+    token = ApiToken.objects.get(kind="personal")
+
+    shown, planes = page(browser, "/tokens"), page(browser, "/tokens?kind=client")
+    account = page(browser, "/account")
+    made = browser.post("/tokens", {**API_FORM, "name": "more"})
+    ended = browser.post("/tokens", {"action": "end-api", "id": str(token.pk), "reason": "it leaked"})
+
+    for each in (shown, planes):
+        assert token.prefix in each
+        assert "of-a-service" not in each
+        assert ">pay<" not in each
+        assert "New token" not in each
+        assert "Data planes" not in each
+    assert 'href="/tokens"' in account
+    assert (made.status_code, ended.status_code) == (403, 302)
+    assert token_principal(own) is None
+
+
 def test_tokens__hostile_names_and_filters__are_shown_as_text(sign_in: SignIn) -> None:
     browser = sign_in(None, "")
     api_token_create(name=HOSTILE, scopes=(), actor=DANA)

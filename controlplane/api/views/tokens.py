@@ -1,4 +1,4 @@
-"""API tokens: an administrator of an environment makes and ends tokens for that environment, and no others."""
+"""API tokens: an administrator of an environment makes and ends tokens for that environment; anybody ends their own."""
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
@@ -22,7 +22,7 @@ from controlplane.catalog.token_rights import api_token_allow, api_token_issue, 
 
 
 class TokenListView(ApiView):
-    """The tokens one may administer."""
+    """The tokens one may administer, and one's own."""
 
     needs = {"GET": Needs.ANYBODY, "POST": Needs.CHECK}
     tells_secret = frozenset({"POST"})
@@ -34,7 +34,7 @@ class TokenListView(ApiView):
 
     @extend_schema(
         operation_id="token_list",
-        summary="List the tokens you may administer, newest first",
+        summary="List the tokens you may administer, and your own, newest first",
         parameters=PAGE,
         responses=described(200, page_of(TokenOut), 401, 422, 503),
     )
@@ -81,6 +81,10 @@ class TokenView(ApiView):
     @extend_schema(
         operation_id="token_revoke",
         summary="End a token now, and every token that was made with it",
+        description=(
+            "A token that you may administer, or your own: those of the person who is signed in, whatever roles they "
+            "have left, and the personal token that asks. It stays listed."
+        ),
         responses=described(204, None, 401, 404, 422, 503),
     )
     def delete(self, request: Request, token_id: int) -> HttpResponse:

@@ -1,6 +1,6 @@
 """Writes environments: their making, their policies, and the fence that lets exactly one build win (resolutions D6)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from django.conf import settings
 from django.db import models, transaction
@@ -17,7 +17,7 @@ from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import CREATED, Columns, Undoes
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
-from controlplane.errors import Conflict
+from controlplane.errors import Conflict, InputInvalid
 from controlplane.journal.services import audit_record
 from controlplane.values import AdsAuth
 from xdscore.access import Effect
@@ -150,6 +150,18 @@ def environment_default_ensure() -> bool:
     policy = EnvironmentPolicy(default_effect=Effect.ALLOW, quarantine=quarantine_default(), content=OPEN_POLICY)
     environment_create(key=DEFAULT_ENVIRONMENT, policy=policy, actor=SYSTEM, consent=OF_ITSELF)
     return True
+
+
+def environments_stay(*, keys: Collection[str]) -> None:
+    """Lock environments, in one order, so that none is deleted before what is granted in it is there, and then ends
+    with it: a grant names an environment by its key, which no constraint holds. Behind the person whose grant it is,
+    and before any token, as whoever deletes an environment does. Raises InputInvalid for one that does not exist.
+    """
+    rows = Environment.objects.select_for_update().filter(key__in=keys).order_by("pk")
+    known = set(rows.values_list("key", flat=True))
+    for key in keys:
+        if key not in known:
+            raise InputInvalid(f"There is no environment '{key}'. Nothing was changed.")
 
 
 def environment_publish_lock(*, environment_id: int) -> EnvironmentState | None:

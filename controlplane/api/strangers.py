@@ -1,0 +1,144 @@
+"""How many REST requests an address may send where nobody is known to be asking (threat 22).
+
+Who somebody is costs a look into the database, and for whoever writes a turn before that (`api.turns`). So every
+request is counted first, by address, unless what it shows was good in this process in the last minutes; and is given
+back as soon as it is known who asks. An office behind one address, whose tokens are good, so never comes near the
+limit, and is served while somebody else there is refused. Only hashes of what was good are kept, and they open nothing:
+each request is authenticated as ever.
+"""
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Final, cast
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from controlplane.accounts.browsers import stranger_of
+from controlplane.api.problems import problem
+from controlplane.api.rates import REFUSED, STRANGERS, Rate
+from controlplane.callers import Callers
+from xdscore.limits import Limits
+
+KEPT_S: Final = 300.0
+"""For how long after it was last good a credential is known here."""
+
+_API: Final = "/api/"
+_COUNTED: Final = "parley.stranger-counted"
+_KNOWN: Final = "parley.known"
+_MAX_CHARS: Final = 300  # what is longer is no credential of ours and not worth a hash
+_MAX_KNOWN: Final = 10_000
+
+Respond = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]
+
+
+class KnownLately:
+    """The credentials that were good lately, by hash; beyond `most` the longest silent is forgotten. For threads."""
+
+    def __init__(self, most: int = _MAX_KNOWN) -> None:
+        self._most = most
+        self._seen: OrderedDict[bytes, float] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def add(self, credential: bytes, now: float) -> None:
+        """It is good now."""
+        with self._lock:
+            self._seen[credential] = now
+            self._seen.move_to_end(credential)
+            if len(self._seen) > self._most:
+                self._seen.popitem(last=False)
+
+    def has(self, credential: bytes, now: float) -> bool:
+        """Whether it was good in the last `KEPT_S` seconds."""
+        with self._lock:
+            seen = self._seen.get(credential)
+        return seen is not None and now - seen <= KEPT_S
+
+    def forget(self, credential: bytes) -> None:
+        """It is good no more."""
+        with self._lock:
+            self._seen.pop(credential, None)
+
+
+_callers: Callers[str] = Callers()
+_known = KnownLately()
+_clock = time.monotonic
+
+
+class StrangerRate:
+    """A middleware for both kinds of chain, before what somebody could keep busy: it neither waits nor reads."""
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response: Respond) -> None:
+        self._respond = get_response
+        self._asynchronous = iscoroutinefunction(get_response)
+        if self._asynchronous:
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        """The answer, or that there were too many."""
+        if not request.path.startswith(_API):
+            return self._respond(request)
+        if self._asynchronous:
+            return self._asynchronously(request)
+        return _refusal(request) or _answered(request, cast(HttpResponseBase, self._respond(request)))
+
+    async def _asynchronously(self, request: HttpRequest) -> HttpResponseBase:
+        refusal = _refusal(request)
+        return refusal or _answered(request, await cast(Awaitable[HttpResponseBase], self._respond(request)))
+
+
+def caller_known(request: HttpRequest) -> None:
+    """It is known who asks: the request costs its address nothing, and the next ones that show the same are let
+    through. Once for each request.
+    """
+    if request.META.get(_KNOWN):
+        return
+    request.META[_KNOWN] = True
+    now = _clock()
+    if credential := _credential(request):
+        _known.add(credential, now)
+    if counted := request.META.get(_COUNTED):
+        _callers.give_back(counted, now=now)
+
+
+def _refusal(request: HttpRequest) -> HttpResponse | None:
+    now = _clock()
+    credential = _credential(request)
+    if credential and _known.has(credential, now):
+        return None
+    limits: Limits = settings.PARLEY.limits
+    whose = "Nobody is known to be asking, and this address"
+    rate = Rate(STRANGERS, limits.anonymous_requests_per_s, limits.anonymous_burst, whose, "anonymous_burst")
+    caller = stranger_of(request)
+    wait_s = _callers.wait_s(caller, per_s=rate.per_s, burst=rate.burst, now=now)
+    if wait_s:
+        REFUSED.labels(rate.limit).inc()
+        return problem(rate.refusal(wait_s))
+    request.META[_COUNTED] = caller
+    return None
+
+
+def _answered(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """What was good and is no more costs its address from the next request on."""
+    if response.status_code == HTTPStatus.UNAUTHORIZED and (credential := _credential(request)):
+        _known.forget(credential)
+    return response
+
+
+def _credential(request: HttpRequest) -> bytes | None:
+    """The hash of what a request shows, in the order in which views look at it; None where it shows nothing."""
+    shown = request.headers.get("Authorization")
+    kind = "header" if shown is not None else "session"
+    shown = request.COOKIES.get(settings.SESSION_COOKIE_NAME) if shown is None else shown
+    if not shown or len(shown) > _MAX_CHARS:
+        return None
+    return hashlib.sha256(f"{kind} {shown}".encode("utf-8", "replace")).digest()

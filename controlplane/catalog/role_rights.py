@@ -1,0 +1,34 @@
+"""Roles of people in environments: one is given only where its environment is there to stay."""
+
+from django.db import transaction
+
+from controlplane.accounts.people import Person, person_lock, role_give
+from controlplane.accounts.principal import Principal, Role
+from controlplane.catalog.services.environments import environments_stay
+
+
+@transaction.atomic
+def role_grant(
+    *,
+    user_id: int,
+    role: Role,
+    environment: str,
+    actor: Principal,
+    by_superuser: bool,
+    reason: str,
+    request_id: str = "",
+) -> Person:
+    """Give somebody a role in an environment, which stays until that is done, or in all of them when it is empty.
+    Raises InputInvalid for one that does not exist, and what `role_give` raises.
+    """
+    person_lock(user_id=user_id)
+    environments_stay(keys=[environment] if environment else [])
+    return role_give(
+        user_id=user_id,
+        role=role,
+        environment=environment,
+        actor=actor,
+        by_superuser=by_superuser,
+        reason=reason,
+        request_id=request_id,
+    )
