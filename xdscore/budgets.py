@@ -37,7 +37,7 @@ BUDGETS: Final = (
     ),
     BudgetRow(
         "requests",
-        ("caller_work_ms_per_s", "caller_work_burst_ms", "requests_per_s", "request_burst"),
+        ("caller_work_ms_per_s", "caller_work_burst_ms", "requests_per_s", "request_burst", "names_per_step"),
         "Its requests are read later, while others are there.",
         "adsserver.budgets.Budget.turn",
     ),
@@ -80,7 +80,12 @@ BUDGETS: Final = (
     ),
     BudgetRow(
         "incidents",
-        ("incidents_per_identity", "incidents_per_environment", "resolved_incidents_per_environment"),
+        (
+            "incidents_per_identity",
+            "incidents_per_environment",
+            "incident_clients_per_identity",
+            "resolved_incidents_per_environment",
+        ),
         "What is beyond is one incident that names its resources; whoever has most makes room for others.",
         "controlplane.incidents.shares.admissions",
     ),
