@@ -103,7 +103,8 @@ class Budget:
         limit = self._budgets.limits.name_bytes_per_identity
         if change > 0 and self.name_bytes > limit:
             raise RefusedStreamError(
-                f"The names that all streams of this {self.key.words} ask for take {self.name_bytes} bytes; "
+                f"The names that all streams of this {self.key.words} ask for and what their nodes say of themselves "
+                f"take {self.name_bytes} bytes; "
                 f"at most {limit} are allowed (name_bytes_per_identity)."
             )
 

@@ -113,7 +113,12 @@ class Limits:
     # A name of usual length counts some 500 bytes: a delta client may come back with 100,000 of them, each in another
     # version (resources_per_environment), and ask for 10,000 of each type.
     name_bytes_per_stream: int = _limit(
-        64 * _MIB, "bytes", 64 * _KIB, 1024 * _MIB, "Memory of the names that one stream asks for.", "threat 10"
+        64 * _MIB,
+        "bytes",
+        64 * _KIB,
+        1024 * _MIB,
+        "Memory of the names that one stream asks for, and of its node.",
+        "threat 10",
     )
     # A fleet of one identity, or behind one address: 2,000 streams that ask for 500 names each.
     name_bytes_per_identity: int = _limit(

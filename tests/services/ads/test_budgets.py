@@ -1,10 +1,13 @@
 """What one caller may cost: places from the moment its call arrives, names, and turns beside others (threat 10)."""
 
 import asyncio
+import gc
+import tracemalloc
 from contextlib import suppress
 
 import grpc
 import pytest
+from envoy.config.core.v3 import base_pb2
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -191,6 +194,21 @@ async def test_stream__names_of_unknown_types__count_like_others() -> None:
         assert "name_bytes_per_stream" in details
 
 
+async def test_stream__what_its_node_says_of_itself__counts_like_names() -> None:
+    async with running(config(limits=Limits(name_bytes_per_stream=64 * 1024))) as run:
+        run.publish(cluster("a"))
+        client = connect(run)
+        node = base_pb2.Node(id="n")
+        node.metadata.update({f"{number:03}": "\N{GRINNING FACE}" * 256 for number in range(64)})
+
+        await client.ask(node=node, type_url=CLUSTER.url)
+
+        code, details, _ = await client.ended()
+        assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "what its node says of itself" in details
+        await until(lambda: run.server.idle)
+
+
 async def test_stream__names_of_all_streams_of_a_caller__bounded_together_and_given_back() -> None:
     limits = Limits(name_bytes_per_stream=64 * 1024, name_bytes_per_identity=100 * 1024)
     async with running(config(auth=AuthMode.TOKEN, limits=limits)) as run:
@@ -216,6 +234,31 @@ async def test_stream__names_of_all_streams_of_a_caller__bounded_together_and_gi
         assert "name_bytes_per_identity" in details
         assert first_again.resource_errors
         assert await third.answer()
+
+
+async def test_stream__that_was_read__keeps_nothing_of_the_bytes_of_its_last_request() -> None:
+    async with running(config()) as run:
+        run.publish(cluster("a"))
+        clients = [connect(run) for _ in range(4)]
+        for client in clients:
+            await client.ask(node=NODE, type_url=CLUSTER.url)
+            await client.answer()
+        large = {"type_url": ENDPOINT.url, "resource_names": ["e"], "version_info": "v" * 8 * MIB}
+        gc.collect()
+        tracemalloc.start()
+        try:
+            for client in clients:
+                await client.ask(**large)
+            await until(lambda: requests(run, "endpoint") == 4)
+            for client in clients:
+                await client.answer()
+            del large
+            gc.collect()
+
+            # All four wait for their next request.
+            assert tracemalloc.get_traced_memory()[0] < 8 * MIB
+        finally:
+            tracemalloc.stop()
 
 
 async def test_stream__many_bytes_of_one_caller__are_not_read_while_others_are_served() -> None:

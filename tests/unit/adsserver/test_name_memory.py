@@ -1,12 +1,15 @@
-"""What is counted for the names that a stream asks for is what they cost (threat 10)."""
+"""What is counted for what a stream makes its server remember is what it costs (threat 10)."""
 
 import gc
 import tracemalloc
 
 import pytest
+from envoy.config.core.v3 import base_pb2
+from envoy.service.discovery.v3 import discovery_pb2
 
 from adsserver.engine.events import DeltaRequest, SotwRequest, Variant
 from adsserver.engine.session import Session
+from adsserver.wire import decode
 from tests.protocol.engine.scenario import Wire
 from tests.protocol.engine.world import World
 from xdscore.limits import Limits
@@ -67,3 +70,21 @@ def test_names__that_a_client_comes_back_with_in_other_versions__are_within_the_
     wire.delta(CLUSTER, has={f"{number}".rjust(70, "n"): "1" for number in range(Limits().resources_per_environment)})
 
     assert 0 < wire.session.name_bytes <= Limits().name_bytes_per_stream
+
+
+@pytest.mark.parametrize("text", ["x", "\N{GRINNING FACE}"])
+def test_node__that_says_as_much_as_is_kept__counts_about_what_it_costs(text: str) -> None:
+    node = base_pb2.Node(id="n", cluster=text * 256)
+    node.metadata.update({f"{number:03}" + text * 253: f"{number:03}" + text * 253 for number in range(64)})
+    data = discovery_pb2.DeltaDiscoveryRequest(node=node, type_url=ENDPOINT.url).SerializeToString()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        kept = decode(data, Variant.DELTA, None, Limits()).node
+        gc.collect()
+        cost = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+    assert kept is not None
+    assert 0.8 * cost <= kept.kept_bytes <= 1.2 * cost
