@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import tracemalloc
+from collections.abc import Coroutine
 from contextlib import suppress
 
 import grpc
@@ -27,6 +28,7 @@ from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE
 
 MIB = 1024 * 1024
 GOOD, BAD = CallerKey(identity="good"), CallerKey(identity="bad")
+HEALTH = "/grpc.health.v1.Health/Check"
 SOTW, DELTA = ADS + "StreamAggregatedResources", ADS + "DeltaAggregatedResources"
 
 
@@ -146,6 +148,23 @@ async def test_stream__silent_ones_of_an_identity__take_no_more_places_than_it_m
         ends = [(await client.call.code(), await client.call.details()) for client in silent if client.call.done()]
         assert set(ends) == {
             (grpc.StatusCode.RESOURCE_EXHAUSTED, "This identity has 2 streams on this server, as many as it may.")
+        }
+
+
+async def test_calls__that_take_no_place_of_the_server__are_no_more_than_streams_may_be() -> None:
+    async with running(config(auth=AuthMode.TOKEN, limits=Limits(streams_per_replica=2))) as run:
+        held = [as_identity(run, f"caller-{number}", HEALTH) for number in range(5)]
+        await until(lambda: sum(client.call.done() for client in held) == 3, longest_s=2.0)
+        ends = [(await client.call.code(), await client.call.details()) for client in held if client.call.done()]
+        for client in held:
+            client.call.cancel()
+        await until(lambda: run.server.idle)
+        later = as_identity(run, "later", HEALTH)
+        await later._send(b"")
+
+        assert await later._read(5)
+        assert set(ends) == {
+            (grpc.StatusCode.RESOURCE_EXHAUSTED, "This server answers 2 calls, as many as it may; try again later.")
         }
 
 
@@ -434,6 +453,46 @@ def test_budgets__refused_call__costs_the_caller_too() -> None:
     with pytest.raises(TimeoutError):
         asyncio.run(try_again())
     assert bad.owes_s > OPENING_S
+
+
+async def waits(call: Coroutine[object, object, object]) -> bool:
+    """Whether this does not end at once; cancelled if so."""
+    try:
+        await asyncio.wait_for(call, 0.01)
+    except TimeoutError:
+        return True
+    return False
+
+
+def owing(budgets: Budgets, number: int) -> CallerKey:
+    """A caller that is here and must wait for whatever comes next."""
+    key = CallerKey(identity=f"bad-{number}")
+    budgets.enter(key).spend(10.0)
+    return key
+
+
+async def test_turned_away__callers_without_end__no_more_wait_than_streams_may_be() -> None:
+    budgets, _, _ = two_callers(Clock(), streams_per_replica=2)
+    keys = [owing(budgets, number) for number in range(3)]
+
+    waiting = [asyncio.create_task(budgets.turned_away(key)) for key in keys[:2]]
+    await asyncio.sleep(0)
+    beyond = await waits(budgets.turned_away(keys[2]))
+    for each in waiting:
+        each.cancel()
+    await asyncio.wait(waiting)
+
+    assert not beyond
+    assert await waits(budgets.turned_away(keys[2]))
+
+
+@pytest.mark.parametrize("short", [False, True])
+async def test_turned_away__while_memory_is_short__nobody_waits(short: bool) -> None:
+    budgets = Budgets(Limits(), Clock(), lambda: short)
+    budgets.enter(GOOD)
+    budgets.loop_time.spend(3600.0, 0.0)
+
+    assert await waits(budgets.turned_away(owing(budgets, 1))) is not short
 
 
 class Counting(RuleBasedStateMachine):
