@@ -103,7 +103,8 @@ class Budget:
         limit = self._budgets.limits.name_bytes_per_identity
         if change > 0 and self.name_bytes > limit:
             raise RefusedStreamError(
-                f"The names that all streams of this {self.key.words} ask for take {self.name_bytes} bytes; "
+                f"The names that all streams of this {self.key.words} ask for and what their nodes say of themselves "
+                f"take {self.name_bytes} bytes; "
                 f"at most {limit} are allowed (name_bytes_per_identity)."
             )
 
@@ -223,11 +224,18 @@ class WriteTurn:
 
 
 class Budgets:
-    """The budgets of all callers of a process. `now` is a clock that only goes forward, in seconds."""
+    """The budgets of all callers of a process. `now` is a clock that only goes forward, in seconds; `short_of_memory`
+    tells whether the process is.
+    """
 
-    def __init__(self, limits: Limits, now: Callable[[], float]) -> None:
+    def __init__(
+        self, limits: Limits, now: Callable[[], float], short_of_memory: Callable[[], bool] = lambda: False
+    ) -> None:
         self.limits = limits
         self.now = now
+        self.short_of_memory = short_of_memory
+        # Calls of all callers that take no place of the server, held or waiting to be refused.
+        self._beside = 0
         self._all: dict[CallerKey, Budget] = {}
         self._with_places = 0
         # Of all callers together: whether there is some left.
@@ -271,15 +279,38 @@ class Budgets:
             await self.turned_away(key)
             raise
 
+    async def admit_beside(self, key: CallerKey) -> Budget:
+        """As `admit`, for a call that takes no place of the server; `leave_beside` gives it back. Also refused when
+        there are as many of them, of all callers, as streams may be.
+        """
+        limit = self.limits.streams_per_replica
+        if self._beside >= limit:
+            raise RefusedStreamError(f"This server answers {limit} calls, as many as it may; try again later.")
+        budget = await self.admit(key)
+        self._beside += 1
+        return budget
+
+    def leave_beside(self, budget: Budget) -> None:
+        """Give the place back."""
+        self._beside -= 1
+        self.leave(budget)
+
     async def turned_away(self, key: CallerKey) -> None:
         """Before a call is refused: it costs like one that is not, and its caller waits if it spent what it has. Not
-        with more calls than it may have places: those end at once.
+        with more calls than it may have places, nor all callers with more than the server has, nor while memory is
+        short: those end at once.
         """
         budget = self._all.get(key)
-        if budget is not None:
-            budget.spend(OPENING_S)
-            if budget.waiting < self._places(key):
+        if budget is None:
+            return
+        budget.spend(OPENING_S)
+        room = self._beside < self.limits.streams_per_replica and not self.short_of_memory()
+        if room and budget.waiting < self._places(key):
+            self._beside += 1
+            try:
                 await budget.turn()
+            finally:
+                self._beside -= 1
 
     def _places(self, key: CallerKey) -> int:
         return self.limits.streams_per_identity if key.identity else self.limits.streams_per_address

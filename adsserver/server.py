@@ -62,7 +62,7 @@ class AdsServer:
         self._lag = LoopLag(metrics.loop_lag.observe)
         self.memory_bytes = allowed_bytes(limits, config.workers)
         self._memory = MemoryBound(self.memory_bytes, resident_bytes, self._memory_changed)
-        self._budgets = Budgets(limits, time.monotonic)
+        self._budgets = Budgets(limits, time.monotonic, lambda: self._memory.short)
         self._watchdog = Watchdog(metrics.loop_blocks.inc)
         self._hub = Hub(limits.fan_out_slice_ms / 1000)
         client_ca = config.tls.client_ca if config.tls is not None and config.auth is AuthMode.MTLS else None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
+from sys import getsizeof
 from typing import Generic, TypeVar
 
 from envoy.config.core.v3 import base_pb2
@@ -77,7 +78,8 @@ class OversizedRequestError(Exception):
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
     """What a node says of itself. `metadata` holds its top-level strings, numbers and booleans; `takes_wrappers`: its
-    client features say that it unwraps resources in SotW (protocol.md A9).
+    client features say that it unwraps resources in SotW (protocol.md A9). `kept_bytes`: the memory of all of it, which
+    nobody but its stream has.
     """
 
     id: str
@@ -86,6 +88,7 @@ class NodeFacts:
     user_agent: str = ""
     user_agent_version: str = ""
     takes_wrappers: bool = False
+    kept_bytes: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +196,21 @@ def _versions(held: Mapping[str, str], limits: Limits) -> dict[str, str]:
 
 
 def _node(node: base_pb2.Node) -> NodeFacts:
+    metadata = _metadata(node.metadata.fields)
+    texts = (
+        node.id,
+        _printable(node.cluster),
+        _printable(node.user_agent_name),
+        _printable(node.user_agent_version) or _build_version(node.user_agent_build_version),
+    )
     return NodeFacts(
-        id=node.id,
-        cluster=_printable(node.cluster),
-        metadata=_metadata(node.metadata.fields),
-        user_agent=_printable(node.user_agent_name),
-        user_agent_version=_printable(node.user_agent_version) or _build_version(node.user_agent_build_version),
+        id=texts[0],
+        cluster=texts[1],
+        metadata=metadata,
+        user_agent=texts[2],
+        user_agent_version=texts[3],
         takes_wrappers=not _TAKES_WRAPPERS.isdisjoint(node.client_features),
+        kept_bytes=getsizeof(metadata) + sum(map(str.__sizeof__, (*texts, *metadata, *metadata.values()))),
     )
 
 

@@ -110,14 +110,22 @@ class Limits:
     request_burst: int = _limit(300, "requests", 1, 1_000_000, "Requests read at once before that rate applies.", "(e)")
     names_per_type: int = _limit(10_000, "names", 1, 1_000_000, "Names subscribed on one stream and type.", "(e)")
     names_per_request: int = _limit(10_000, "names", 1, 1_000_000, "Names in one request.", "(e)")
+    # A name of usual length counts some 400 bytes: a delta client may come back with 100,000 of them, each in another
+    # version (resources_per_environment), and ask for 10,000 of each type; but not for 40,000 of the greatest length.
     name_bytes_per_stream: int = _limit(
-        8 * _MIB, "bytes", 64 * _KIB, 1024 * _MIB, "Memory of the names that one stream asks for.", "threat 10"
-    )
-    name_bytes_per_identity: int = _limit(
-        128 * _MIB,
+        48 * _MIB,
         "bytes",
         64 * _KIB,
         1024 * _MIB,
+        "Memory of the names that one stream asks for, and of its node.",
+        "threat 10",
+    )
+    # A fleet of one identity, or behind one address: 2,000 streams that ask for 500 names each.
+    name_bytes_per_identity: int = _limit(
+        512 * _MIB,
+        "bytes",
+        64 * _KIB,
+        4096 * _MIB,
         "The same of all streams of one identity, or of one address without an identity.",
         "threat 10",
     )

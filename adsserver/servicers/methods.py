@@ -177,15 +177,16 @@ def _unknown(budgets: Budgets) -> Callable[[object, Context], Awaitable[object]]
 async def _turn_away(budgets: Budgets, context: Context, end: End) -> None:
     """End a call that is nobody's, or to nothing; that counts for its address: who tries all the time waits for it."""
     try:
-        budget = await budgets.admit(caller_key("", context.peer()))
+        budget = await budgets.admit_beside(caller_key("", context.peer()))
     except RefusedStreamError as error:
         await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
     try:
         budget.spend(OPENING_S)
-        await budget.turn()
+        if not budgets.short_of_memory():
+            await budget.turn()
         await context.abort(end.code, end.text)
     finally:
-        budgets.leave(budget)
+        budgets.leave_beside(budget)
 
 
 class _Collector:
@@ -235,17 +236,19 @@ def _admitted(shared: Shared, serve: Behaviour) -> Behaviour:
 
 
 def _counted(shared: Shared, serve: Behaviour) -> Behaviour:
-    """A behaviour that takes no place of the server, but one of its caller's (threat 10)."""
+    """A behaviour that takes no place of the server, but one of its caller's (threat 10). Also while memory is short:
+    a balancer that hears nothing would send all streams of this server elsewhere.
+    """
 
     async def counted(_: object, context: Context, caller: Caller) -> object:
         try:
-            budget = await shared.budgets.admit(caller_key(caller.identity, context.peer()))
+            budget = await shared.budgets.admit_beside(caller_key(caller.identity, context.peer()))
         except RefusedStreamError as error:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
         try:
             return await _ended_well(context, serve(_requests(context, budget, shared.limits), context, caller))
         finally:
-            shared.budgets.leave(budget)
+            shared.budgets.leave_beside(budget)
 
     return counted
 

@@ -295,6 +295,8 @@ class Stream:
                 with budget:
                     self._receive(begun, request)
             self._count_names(begun, budget)
+            # All of it would be kept until the next request comes, which may be never.
+            del data, incoming, request
 
     async def _decoded(self, data: bytes, budget: Budget) -> Incoming:
         shared = self._shared
@@ -370,10 +372,9 @@ class Stream:
             self._wake.set()
 
     def _count_names(self, begun: _Begun, budget: Budget) -> None:
-        """Names cost memory as long as the stream asks for them. Raises RefusedStreamError."""
-        held = begun.session.name_bytes
-        if self._unsupported is not None:
-            held += self._unsupported.name_bytes
+        """Names and the node cost memory as long as the stream keeps them. Raises RefusedStreamError."""
+        held = begun.node.kept_bytes + begun.session.name_bytes
+        held += self._unsupported.name_bytes if self._unsupported is not None else 0
         if held == self._name_bytes:
             return
         change, self._name_bytes = held - self._name_bytes, held
@@ -381,7 +382,7 @@ class Stream:
         limit = self._shared.limits.name_bytes_per_stream
         if held > limit:
             raise RefusedStreamError(
-                f"The names that this stream asks for take {held} bytes; "
+                f"The names that this stream asks for and what its node says of itself take {held} bytes; "
                 f"at most {limit} are allowed (name_bytes_per_stream)."
             )
 

@@ -217,7 +217,7 @@ async def test_stream__names_of_unknown_types__count_like_others() -> None:
 async def test_stream__names_of_all_streams_of_a_caller__bounded_together_and_given_back() -> None:
     limits = Limits(name_bytes_per_stream=64 * 1024, name_bytes_per_identity=100 * 1024)
     async with running(config(auth=AuthMode.TOKEN, limits=limits)) as run:
-        names = [f"{number}".rjust(1000, "n") for number in range(50)]
+        names = [f"{number}".rjust(1000, "n") for number in range(40)]
 
         async def asks(identity: str) -> Client:
             client = as_identity(run, identity, DELTA)
