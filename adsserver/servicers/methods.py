@@ -33,7 +33,7 @@ from adsserver.identity import Caller, Identify, Peer, UnauthenticatedError, Und
 from adsserver.servicers.csds import StatusServicer
 from adsserver.servicers.ends import End, StreamEndError, no_request
 from adsserver.servicers.shared import Context, Shared
-from adsserver.servicers.stream import behaviour
+from adsserver.servicers.stream import Stream
 from xdscore.callers import caller_key
 from xdscore.limits import Limits
 from xdscore.resource_types import (
@@ -124,9 +124,16 @@ def method_table(
 def _discovery(shared: Shared, identify: Identify, method: MethodDescriptor, kind: ResourceType | None) -> Handler:
     # Bytes in, bytes out: without serialisers nothing of grpc touches the messages (performance.md law 1).
     if method.client_streaming:
-        serve = behaviour(shared, _VARIANTS[method.input_type.full_name], kind)
+        serve = _streaming(shared, _VARIANTS[method.input_type.full_name], kind)
         return grpc.stream_stream_rpc_method_handler(_checked(shared.budgets, identify, serve))
     return grpc.stream_stream_rpc_method_handler(_checked(shared.budgets, identify, _counted(shared, _no_fetch)))
+
+
+def _streaming(shared: Shared, variant: Variant, kind: ResourceType | None) -> Behaviour:
+    async def serve(_: object, context: Context, caller: Caller) -> None:
+        await Stream(shared, context, variant, kind, caller).run()
+
+    return serve
 
 
 def _status(shared: Shared, status: StatusServicer, identify: Identify, method: MethodDescriptor) -> Handler:

@@ -487,16 +487,5 @@ class Stream:
             self._look_again = self._loop.call_at(due, self._wake.set)
 
 
-def behaviour(
-    shared: Shared, variant: Variant, service: ResourceType | None
-) -> Callable[[object, Context, Caller], Awaitable[None]]:
-    """The handler of one streaming method."""
-
-    async def serve(_: object, context: Context, caller: Caller) -> None:
-        await Stream(shared, context, variant, service, caller).run()
-
-    return serve
-
-
 def _nothing() -> None:
     """Nothing to let go of yet."""
