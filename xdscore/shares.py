@@ -78,3 +78,13 @@ def beyond(held: Sequence[tuple[K, str]], room: int) -> list[K]:
             left[who] -= 1
             gone.append(what)
     return gone
+
+
+def in_turns(held: Sequence[tuple[K, str]]) -> list[K]:
+    """The first of each holder, then the second of each, and so on: `held` has (what, whose), in their order."""
+    turn: Counter[str] = Counter()
+    placed = []
+    for at, (what, whose) in enumerate(held):
+        placed.append((turn[whose], at, what))
+        turn[whose] += 1
+    return [what for _, _, what in sorted(placed, key=lambda each: each[:2])]

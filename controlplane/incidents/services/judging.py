@@ -3,7 +3,8 @@
 Their impact, the automatic quarantine where the policy asks for it, and their end.
 """
 
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 
 import structlog
 from django.db import models, transaction
@@ -15,16 +16,17 @@ from controlplane.catalog.selectors import change_get, environment_get, is_quara
 from controlplane.catalog.services import quarantine_open, quarantine_refused
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.clock import database_now
-from controlplane.clients.selectors import clients_asking, clients_sent
 from controlplane.errors import Conflict, NotFound
 from controlplane.incidents.models import Incident, IncidentClient
 from controlplane.incidents.services.answering import answers_to, kinds_refusing, refused_by
 from controlplane.incidents.services.losing import loss_over
+from controlplane.incidents.services.reach import Reach
 from controlplane.incidents.services.resolution import Resolution, resolution_record
 from controlplane.incidents.services.telling import incident_told
 from controlplane.incidents.values import UNRESOLVED, IncidentCause, IncidentState
 from controlplane.incidents.verdict import ClientKey, Outcome, judge
 from xdscore.resource_types import by_word
+from xdscore.shares import in_turns
 
 log = structlog.get_logger(__name__)
 
@@ -33,41 +35,47 @@ _ESCALATES_FROM = 10
 _ESCALATES_TIMES = 10
 _FIRST_WAVE_S = 60
 
-# How many incidents one run looks after; the others have their turn in the next.
+# How many incidents one run looks after, and about how long; the others have their turn in the next.
 _AT_ONCE = 100
+_AT_MOST_S = 5.0
 
 
-def incidents_judge() -> None:
-    """Count again who refuses and who was sent, for incidents that are not settled; act where the policy says so."""
+def incidents_judge(*, clock: Callable[[], float] = time.monotonic) -> None:
+    """Count again who refuses and who was sent, for incidents that are not settled; act where the policy says so.
+
+    Those of whoever opened many wait behind those of others. `clock`: seconds, only forward.
+    """
     unsettled = models.Q(judged_at=None) | models.Q(judged_at__lt=models.F("settles_at"))
-    watched = Incident.objects.filter(unsettled, state__in=UNRESOLVED).select_related("environment")
-    for incident in watched.order_by(models.F("judged_at").asc(nulls_first=True))[:_AT_ONCE]:
-        _judge(incident)
+    watched = Incident.objects.filter(unsettled, state__in=UNRESOLVED)
+    waiting = watched.order_by(models.F("judged_at").asc(nulls_first=True), "pk").values_list("pk", "opened_by")
+    until = clock() + _AT_MOST_S
+    reach = Reach()
+    for pk in in_turns(list(waiting))[:_AT_ONCE]:
+        incident = watched.filter(pk=pk).select_related("environment").first()
+        if incident is not None:
+            _judge(incident, reach)
+        if clock() > until:
+            break
 
 
-def impact_count(incident: Incident) -> None:
+def impact_count(incident: Incident, reach: Reach) -> None:
     """Count who refuses, and who was sent what they refuse; `incident` has it, the database not yet."""
-    nacked, sent = _impact(incident)
+    nacked, sent = _impact(incident, reach)
     incident.nacked, incident.sent = len(nacked), len(sent)
 
 
-def _impact(incident: Incident) -> tuple[dict[str, ClientKey], dict[str, ClientKey]]:
+def _impact(incident: Incident, reach: Reach) -> tuple[dict[str, ClientKey], dict[str, ClientKey]]:
     """The clients that refuse, and those that were sent it, which the first are part of."""
     nacked = _nacked(incident)
-    sent = clients_sent(
-        environment_key=incident.environment.key, word=incident.type, names=_names(incident), since=incident.since
-    )
-    return nacked, {**sent, **nacked}
+    return nacked, {**reach.sent(incident), **nacked}
 
 
-def _judge(incident: Incident) -> None:
+def _judge(incident: Incident, reach: Reach) -> None:
     now = database_now()
-    names = _names(incident)
-    environment = incident.environment.key
-    nacked, sent = _impact(incident)
+    nacked, sent = _impact(incident, reach)
     # Whoever asks for the name is sent it within seconds; counting them now keeps the quickest from deciding for the
     # rest (N4).
-    served = {**clients_asking(environment_key=environment, word=incident.type, names=names), **sent}
+    served = {**reach.asking(incident), **sent}
     age_s = (now - incident.first_at).total_seconds()
     verdict = judge(answers_to(incident, served=served, now=now))
     # What comes in within the first minute is the wave that people were just told of, and no news (U2: a change is
@@ -100,10 +108,6 @@ def _nacked(incident: Incident) -> dict[str, ClientKey]:
     return {
         client: (identity, node_id) for client, identity, node_id in rows.values_list("client", "identity", "node_id")
     }
-
-
-def _names(incident: Incident) -> tuple[str, ...]:
-    return (incident.name,) if incident.name else tuple(str(name) for name, _ in incident.suspects)
 
 
 def _may_act(incident: Incident) -> bool:

@@ -21,6 +21,7 @@ from controlplane.incidents.services.accusations import Accusation, Reader
 from controlplane.incidents.services.crowding import Crowd, Crowds, Taken
 from controlplane.incidents.services.finding import Finder, incidents_locked, same_fault
 from controlplane.incidents.services.judging import impact_count
+from controlplane.incidents.services.reach import Reach
 from controlplane.incidents.services.resolution import Resolution, resolution_record
 from controlplane.incidents.services.telling import incident_told
 from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentState
@@ -57,8 +58,9 @@ def nacks_record(nacks: Sequence[NackView]) -> int:
         ]
         happened = [(event, incident) for event, incident in happened if incident.pk not in batch.crowds.made_room]
         happened.extend(each for crowd in batch.crowds.crowds for each in _write_crowd(crowd))
+        reach = Reach()
         for event, incident in happened:
-            impact_count(incident)
+            impact_count(incident, reach)
             incident.told_nacked = incident.nacked
             incident.save(update_fields=["nacked", "sent", "told_nacked"])
             incident_told(event, incident)

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 
 import pytest
 from django.utils import timezone
@@ -21,6 +22,7 @@ from controlplane.databases import READER
 from controlplane.incidents.models import Incident, IncidentClient
 from controlplane.incidents.selectors import incident_get
 from controlplane.incidents.services import digest
+from controlplane.incidents.services.judging import incidents_judge
 from controlplane.incidents.services.pruning import incidents_prune
 from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentState
 from controlplane.journal.models import AuditEvent
@@ -389,3 +391,24 @@ def test_incident__node_ids_without_end__are_counted_up_to_a_share_and_leave_oth
     assert counted == {f"id {MAD}": 3, "id spiffe://demo/pay": 2}
     assert Incident.objects.get().nacked == 5
     assert max(IncidentClient.objects.values_list("count", flat=True)) == 2
+
+
+def test_judging__many_incidents_of_one_identity__those_of_others_do_not_wait_behind_them() -> None:
+    publish(cluster("pay"), cluster("edge"))
+    both = (held("pay", 1), held("edge", 1))
+    mad, quiet = Fleet(1, identity=MAD), Fleet(1, identity="spiffe://demo/quiet", first=10)
+    response = mad.send(*both)
+    for number in range(30):
+        said = f"Error adding/updating cluster(s) pay: {word(number)}"
+        mad.buffer.learnt(mad.streams[0], rejected(response, said, suspects=both))
+    mad.write()
+    digest_all()
+    quiet.refuse(quiet.send(*both), "Error adding/updating cluster(s) edge: no", suspects=both)
+    digest_all()
+    Incident.objects.update(judged_at=None)
+    seconds = count()
+
+    incidents_judge(clock=lambda: float(next(seconds)))
+
+    assert Incident.objects.get(name="edge").judged_at is not None
+    assert 0 < Incident.objects.exclude(judged_at=None).count() < 10

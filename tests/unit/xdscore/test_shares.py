@@ -2,7 +2,7 @@
 
 import pytest
 
-from xdscore.shares import ACCOUNTABLE_CHARS, accountable, beyond, fair_level
+from xdscore.shares import ACCOUNTABLE_CHARS, accountable, beyond, fair_level, in_turns
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,9 @@ def test_beyond__more_than_there_is_room__takes_the_oldest_of_whoever_holds_most
     assert beyond(held, 3) == ["m1", "m2"]
     assert beyond(held, 2) == ["a1", "m1", "m2"]
     assert beyond(held, -1) == ["a1", "m1", "m2", "m3", "b1"]
+
+
+def test_in_turns__of_one_who_holds_many__the_others_are_not_behind_all_of_them() -> None:
+    held = [*((f"mad {number}", "mad") for number in range(3)), ("quiet", "quiet"), ("mad 3", "mad")]
+
+    assert in_turns(held) == ["mad 0", "quiet", "mad 1", "mad 2", "mad 3"]
