@@ -3,7 +3,8 @@
 Everything a caller can cause is counted here and nowhere else, from the moment its call arrives; so whatever is opened
 or read next cannot pass by a limit. Places and names are refused beyond their limit. Time and bytes are paced, by not
 reading on, and only of a caller among others: who is alone harms nobody, and owes nothing for it later. Nor does who
-takes time that nobody else needs: a fleet that comes back at once is served as fast as the loop can. On the event loop.
+takes time that nobody else needs: a fleet that comes back at once is served as fast as the loop can. Openings are
+paced whether the loop has time or not: each has the database and the workers do more than the loop. On the event loop.
 """
 
 import asyncio
@@ -29,6 +30,8 @@ _LOOP_S_PER_S = 1.0
 _LOOP_BURST_S = 0.02
 # Who waits for a turn looks again after this at the latest: the others may have left meanwhile.
 _LOOK_AGAIN_S = 0.25
+# A fleet of one identity comes back at once when a server or a balancer goes away, and again when that happens again.
+_COMEBACKS = 3
 # Lines of the log about calls of one caller: each is written by the loop, and whoever reads them may be slow.
 _LINES = 20
 _LINES_PER_S = 1.0
@@ -38,6 +41,43 @@ _REMEMBERED = 2
 
 class RefusedStreamError(Exception):
     """The stream is refused, or asked for more than it may. The text is sent (RESOURCE_EXHAUSTED, reliability F15)."""
+
+
+class _Line:
+    """Calls of one caller that wait: one after the other, each as soon as nothing is owed (`owes_s`, in seconds)."""
+
+    __slots__ = ("_owes_s", "_timer", "_turns")
+
+    def __init__(self, owes_s: Callable[[], float]) -> None:
+        self._owes_s = owes_s
+        self._turns: deque[asyncio.Future[None]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def ask(self) -> "asyncio.Future[None] | None":
+        """None when it is the caller's turn, else what is done once it is; to be cancelled by who does not wait."""
+        if not self._turns and self._owes_s() <= 0:
+            return None
+        turn = asyncio.get_running_loop().create_future()
+        self._turns.append(turn)
+        self._look_later()
+        return turn
+
+    def _look_later(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(min(self._owes_s(), _LOOK_AGAIN_S), self._next)
+
+    def _next(self) -> None:
+        self._timer = None
+        while self._turns and self._turns[0].done():
+            self._turns.popleft()
+        if self._turns and self._owes_s() <= 0:
+            # What it does with its turn it has spent before the next one looks.
+            self._turns.popleft().set_result(None)
+        if self._turns:
+            self._look_later()
 
 
 class Budget:
@@ -51,10 +91,12 @@ class Budget:
         "_budgets",
         "_bytes",
         "_lines",
+        "_most_places",
         "_nodes",
+        "_openings",
+        "_reading",
+        "_refused",
         "_since_s",
-        "_timer",
-        "_turns",
         "_unsaid",
         "_work",
         "key",
@@ -68,19 +110,28 @@ class Budget:
         self._budgets = budgets
         self.key = key
         self.places = 0
+        self._most_places = 0
         self.name_bytes = 0
         self._nodes: Counter[str] = Counter()
         self._work = TokenBucket(limits.caller_work_ms_per_s / 1000, limits.caller_work_burst_ms / 1000, now)
         self._bytes = TokenBucket(limits.caller_bytes_per_s, limits.caller_bytes_burst, now)
+        self._openings = TokenBucket(limits.caller_openings_per_s, limits.caller_openings_per_s, now)
         self._lines = TokenBucket(_LINES_PER_S, _LINES, now)
         self._unsaid = 0
         self._since_s = 0.0
-        self._turns: deque[asyncio.Future[None]] = deque()
-        self._timer: asyncio.TimerHandle | None = None
+        self._reading = _Line(lambda: self.owes_s)
+        self._refused = _Line(lambda: self.owes_opening_s)
         # What is large is parsed beside the loop, by one thread for all: a caller has one request there at a time.
         self.parsing = asyncio.Lock()
 
     # Places and names: refused beyond their limit.
+
+    def enter(self) -> None:
+        """Count a call. It may open so many anew as it ever had at once, some times over, before their rate applies."""
+        self.places += 1
+        if self.places > self._most_places:
+            self._most_places = self.places
+            self._openings.widen(_COMEBACKS * self.places)
 
     def enter_node(self, node_id: str) -> None:
         """Count a stream of this node. Raises RefusedStreamError, having counted none."""
@@ -118,7 +169,12 @@ class Budget:
         unsaid, self._unsaid = self._unsaid, 0
         return unsaid
 
-    # Time and bytes: paced.
+    # Openings, time and bytes: paced.
+
+    def opened(self) -> None:
+        """A call of this caller was opened, or refused."""
+        self.spend(OPENING_S)
+        self._spend(self._openings, 1)
 
     def __enter__(self) -> None:
         self._since_s = time.thread_time()
@@ -151,6 +207,13 @@ class Budget:
         now = self._budgets.now()
         return max(min(self._work.debt_s(now), self._budgets.loop_time.debt_s(now)), self._bytes.debt_s(now))
 
+    @property
+    def owes_opening_s(self) -> float:
+        """How long no call should be opened for this caller, nor refused; 0.0 when one may be."""
+        if not self._budgets.contended:
+            return 0.0
+        return max(self.owes_s, self._openings.debt_s(self._budgets.now()))
+
     async def turn(self) -> None:
         """Wait until it is this caller's turn: at once, unless it spent more than it has. One call after the other."""
         turn = self.ask_turn()
@@ -159,31 +222,18 @@ class Budget:
 
     def ask_turn(self) -> "asyncio.Future[None] | None":
         """None when it is this caller's turn, else what is done once it is; to be cancelled by who does not wait."""
-        if not self._turns and self.owes_s <= 0:
-            return None
-        turn = asyncio.get_running_loop().create_future()
-        self._turns.append(turn)
-        self._look_later()
-        return turn
+        return self._reading.ask()
+
+    async def refusal_turn(self) -> None:
+        """Wait until one more call of this caller may be refused."""
+        turn = self._refused.ask()
+        if turn is not None:
+            await turn
 
     @property
-    def waiting(self) -> int:
-        """How many of its calls wait for a turn."""
-        return len(self._turns)
-
-    def _look_later(self) -> None:
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(min(self.owes_s, _LOOK_AGAIN_S), self._next_turn)
-
-    def _next_turn(self) -> None:
-        self._timer = None
-        while self._turns and self._turns[0].done():
-            self._turns.popleft()
-        if self._turns and self.owes_s <= 0:
-            # What it does with its turn it has spent before the next one looks.
-            self._turns.popleft().set_result(None)
-        if self._turns:
-            self._look_later()
+    def refusals_waiting(self) -> int:
+        """How many of its calls wait to be refused."""
+        return len(self._refused)
 
     @property
     def is_untouched(self) -> bool:
@@ -191,7 +241,7 @@ class Budget:
         if self.places:
             return False
         now = self._budgets.now()
-        return all(bucket.is_full(now) for bucket in (self._work, self._bytes, self._lines))
+        return all(bucket.is_full(now) for bucket in (self._work, self._bytes, self._openings, self._lines))
 
 
 class WriteTurn:
@@ -267,7 +317,7 @@ class Budgets:
         limit = self._places(key)
         if budget.places >= limit:
             raise RefusedStreamError(f"This {key.words} has {limit} streams on this server, as many as it may.")
-        budget.places += 1
+        budget.enter()
         self._with_places += budget.places == 1
         return budget
 
@@ -303,12 +353,12 @@ class Budgets:
         budget = self._all.get(key)
         if budget is None:
             return
-        budget.spend(OPENING_S)
+        budget.opened()
         room = self._beside < self.limits.streams_per_replica and not self.short_of_memory()
-        if room and budget.waiting < self._places(key):
+        if room and budget.refusals_waiting < self._places(key):
             self._beside += 1
             try:
-                await budget.turn()
+                await budget.refusal_turn()
             finally:
                 self._beside -= 1
 

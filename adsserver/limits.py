@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from adsserver.budgets import OPENING_S, Budget, Budgets, RefusedStreamError
+from adsserver.budgets import Budget, Budgets, RefusedStreamError
 from xdscore.callers import CallerKey
 from xdscore.limits import Limits
 
@@ -148,7 +148,7 @@ class Admission:
         except TimeoutError:
             if self._is_late:
                 raise RefusedStreamError("This server is overloaded; try another one, or later.") from None
-            who = f"by this {budget.key.words}" if budget.owes_s > 0 else "here"
+            who = f"by this {budget.key.words}" if budget.owes_opening_s > 0 else "here"
             raise RefusedStreamError(f"Too many streams are being opened {who}; try again later.") from None
 
     @property
@@ -157,7 +157,7 @@ class Admission:
 
     def _admit(self, budget: Budget, now: float) -> None:
         self._next_at = max(self._next_at, now - _CATCH_UP_S) + self._pace_s
-        budget.spend(OPENING_S)
+        budget.opened()
 
     def _look_at(self, when: float) -> None:
         if self._timer is None:
@@ -188,7 +188,7 @@ class Admission:
                 line.popleft()
             if not line:
                 continue
-            turn = line.popleft() if budget.owes_s <= 0 else None
+            turn = line.popleft() if budget.owes_opening_s <= 0 else None
             if line:
                 self._lines[budget] = line
             if turn is not None:

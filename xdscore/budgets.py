@@ -28,6 +28,7 @@ BUDGETS: Final = (
             "streams_per_identity",
             "streams_per_address",
             "streams_per_node",
+            "caller_openings_per_s",
             "first_request_ms",
             "streams_admitted_per_s",
             "admission_wait_ms",

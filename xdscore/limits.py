@@ -78,6 +78,10 @@ class Limits:
     streams_per_address: int = _limit(
         5_000, "streams", 1, _MANY, "Open calls of one address (IPv6: /64) without an identity.", "threat 10"
     )
+    # Of callers among others, as below. An identity may open as many at once as it ever had at once, three times over.
+    caller_openings_per_s: int = _limit(
+        50, "calls/s", 1, 100_000, "Calls that one identity opens anew, again and again.", "threat 10"
+    )
     first_request_ms: int = _limit(
         5_000, "ms", 100, 120_000, "Time a call has for its first request; then it ends.", "threat 10"
     )

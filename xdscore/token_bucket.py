@@ -43,6 +43,12 @@ class TokenBucket:
         self._fill(now)
         return max(0.0, -self._level / self._rate)
 
+    def widen(self, burst: float) -> None:
+        """Have so much at once from now on, if that is more; the difference is there already."""
+        if burst > self._burst:
+            self._level += burst - self._burst
+            self._burst = burst
+
     def is_full(self, now: float) -> bool:
         """Whether it is as if nothing had ever been taken."""
         self._fill(now)

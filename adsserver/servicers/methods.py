@@ -188,9 +188,9 @@ async def _turn_away(budgets: Budgets, context: Context, end: End) -> None:
     except RefusedStreamError as error:
         await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
     try:
-        budget.spend(OPENING_S)
+        budget.opened()
         if not budgets.short_of_memory():
-            await budget.turn()
+            await budget.refusal_turn()
         await context.abort(end.code, end.text)
     finally:
         budgets.leave_beside(budget)

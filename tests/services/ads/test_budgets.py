@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from structlog.testing import capture_logs
 
-from adsserver import limits as doors
+from adsserver import budgets as counting
 from adsserver import server
 from adsserver.budgets import OPENING_S, Budget, Budgets, RefusedStreamError
 from adsserver.config import AuthMode
@@ -119,7 +119,7 @@ async def test_stream__that_asked_in_time_and_is_not_read_yet__is_not_taken_for_
 ) -> None:
     monkeypatch.setattr(server, "_LOOK_PERIOD_S", 0.02)
     # A fleet that comes back at once: what it owes when a stream is let in is 0.2 s.
-    monkeypatch.setattr(doors, "OPENING_S", 0.03)
+    monkeypatch.setattr(counting, "OPENING_S", 0.03)
     limits = Limits(first_request_ms=100, caller_work_ms_per_s=1_000, caller_work_burst_ms=1)
     async with running(config(auth=AuthMode.TOKEN, limits=limits)) as run:
         good = as_identity(run, "good")
@@ -378,6 +378,27 @@ def test_budgets__addresses_without_end__are_not_all_remembered() -> None:
 
     assert len(budgets) <= 21
     assert budgets.enter(GOOD) is held
+
+
+def test_budget__calls_opened_again_and_again__are_paced_after_three_comebacks_of_the_whole_fleet() -> None:
+    clock = Clock()
+    budgets, good, bad = two_callers(clock, busy=False, caller_openings_per_s=10)
+    held = [budgets.enter(BAD) for _ in range(99)]
+    for _ in range(3):
+        for each in held:
+            budgets.leave(each)
+            budgets.enter(BAD).opened()
+        bad.opened()
+    before = bad.owes_opening_s
+
+    for _ in range(10):
+        bad.opened()
+
+    assert (before, round(bad.owes_opening_s, 6)) == (0.0, 1.0)
+    # What is read of its open streams does not wait for that, nor does anybody else.
+    assert (bad.owes_s, good.owes_opening_s) == (0.0, 0.0)
+    clock.now_s = 1.001
+    assert bad.owes_opening_s == 0.0
 
 
 async def test_turns__caller_that_owes__one_call_after_the_other_and_the_other_at_once() -> None:

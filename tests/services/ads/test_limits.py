@@ -177,6 +177,20 @@ async def test_admission__caller_that_spent_what_it_has__waits_while_others_ente
     assert (doors.open, bad.places) == (3, 1)
 
 
+async def test_admission__caller_that_comes_and_goes__is_paced_while_others_enter() -> None:
+    doors = admission(streams_admitted_per_s=10_000, caller_openings_per_s=20, admission_wait_ms=100)
+    await doors.enter(GOOD)
+    began = time.monotonic()
+
+    for _ in range(28):
+        doors.leave(await doors.enter(BAD))
+    took_s = time.monotonic() - began
+    await asyncio.wait_for(doors.enter(GOOD), 0.04)
+
+    # Twenty at once; of the others each waits 50 ms.
+    assert 0.3 < took_s < 1.0
+
+
 PAY, WEB = CallerKey("spiffe://td/pay"), CallerKey("spiffe://td/web")
 
 

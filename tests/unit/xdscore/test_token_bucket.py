@@ -38,3 +38,14 @@ def test_bucket__refused_again_and_again__owes_nothing() -> None:
         assert bucket.try_take(number / 100) > 0
 
     assert bucket.try_take(0.1) == 0
+
+
+def test_bucket__widened__has_the_difference_at_once_and_never_less_than_before() -> None:
+    bucket = TokenBucket(rate_per_s=10, burst=1, now=0)
+    bucket.spend(2, 0)
+
+    bucket.widen(5)
+    bucket.widen(3)
+
+    assert [bucket.try_take(0) for _ in range(4)] == pytest.approx([0, 0, 0, 0.1])
+    assert [bucket.try_take(1000) for _ in range(6)] == pytest.approx([0, 0, 0, 0, 0, 0.1])
