@@ -39,6 +39,12 @@ _LINES_PER_S = 1.0
 _REMEMBERED = 2
 
 
+# Requests that are read at once of those that a caller's calls begin with. How large one is shows when it was read, and
+# gRPC copies it in one piece; a call that says nothing keeps the others from it no longer than this.
+_FIRST_READS = 4
+_FIRST_READ_S = 0.025
+
+
 class RefusedStreamError(Exception):
     """The stream is refused, or asked for more than it may. The text is sent (RESOURCE_EXHAUSTED, reliability F15)."""
 
@@ -90,6 +96,7 @@ class Budget:
     __slots__ = (
         "_budgets",
         "_bytes",
+        "_first_reads",
         "_lines",
         "_most_places",
         "_nodes",
@@ -121,6 +128,7 @@ class Budget:
         self._since_s = 0.0
         self._reading = _Line(lambda: self.owes_s)
         self._refused = _Line(lambda: self.owes_opening_s)
+        self._first_reads = asyncio.Semaphore(_FIRST_READS)
         # What is large is parsed beside the loop, by one thread for all: a caller has one request there at a time.
         self.parsing = asyncio.Lock()
 
@@ -219,6 +227,27 @@ class Budget:
         turn = self.ask_turn()
         if turn is not None:
             await turn
+
+    async def first_turn(self) -> Callable[[], None]:
+        """As `turn`, before the first request of a call is read: of many calls so many at a time. What is returned is
+        to be called once it was read.
+        """
+        await self.turn()
+        if not self._budgets.contended:
+            return _nothing
+        await self._first_reads.acquire()
+        while self.owes_s > 0:
+            self._first_reads.release()
+            await self.turn()
+            await self._first_reads.acquire()
+        reading = [self._first_reads]
+
+        def ends() -> None:
+            if reading:
+                reading.pop().release()
+
+        asyncio.get_running_loop().call_later(_FIRST_READ_S, ends)
+        return ends
 
     def ask_turn(self) -> "asyncio.Future[None] | None":
         """None when it is this caller's turn, else what is done once it is; to be cancelled by who does not wait."""
@@ -375,3 +404,7 @@ class Budgets:
         for budget in tuple(self._all.values()):
             if budget.is_untouched:
                 del self._all[budget.key]
+
+
+def _nothing() -> None:
+    """Nothing was held."""

@@ -265,11 +265,15 @@ class Stream:
             if delay_s > 0:
                 # Not reading is what slows a flood down (reliability threat 10): of a stream here, of a caller below.
                 await asyncio.sleep(delay_s)
-            await budget.turn()
             if self._begun is None:
+                was_read = await budget.first_turn()
                 # From now on: what its caller's turn took is no silence of this stream.
                 self._first_by = self._loop.time() + limits.first_request_ms / 1000
-            data = await self._context.read()
+                data = await self._context.read()
+                was_read()
+            else:
+                await budget.turn()
+                data = await self._context.read()
             if data is grpc.aio.EOF:  # type: ignore[attr-defined]  # grpc-stubs do not know it
                 return
             self._first_by = math.inf

@@ -11,7 +11,8 @@ from envoy.config.core.v3 import base_pb2
 
 from adsserver.budgets import Budgets
 from adsserver.config import AuthMode
-from tests.services.ads.test_budgets import GOOD, MIB, Clock, as_identity, requests, two_callers
+from tests.services.ads.test_budgets import MIB, as_identity, requests
+from tests.services.ads.test_paces import GOOD, Clock, two_callers
 from tests.support.ads import config, running
 from tests.support.ads_client import NODE, cluster, connect, until
 from xdscore.callers import CallerKey
