@@ -1,10 +1,12 @@
 """The pool of connections to a real PostgreSQL that goes away and comes back (reliability F5)."""
 
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from django.db import DEFAULT_DB_ALIAS, DatabaseError
+from django.db.backends.postgresql.base import DatabaseWrapper
 from django.db.utils import ConnectionHandler
 from pytest_django.plugin import DjangoDbBlocker
 
@@ -17,12 +19,23 @@ _AWAY_S = 7.5
 _WITHIN_S = 2.0
 
 
+@contextmanager
+def pooled(url: str, home: Path) -> Iterator[DatabaseWrapper]:
+    """A connection as web has it."""
+    handler = ConnectionHandler(databases(load({"DATABASE_URL": url}, directory=home), pooled=True))
+    connection = handler[DEFAULT_DB_ALIAS]
+    assert isinstance(connection, DatabaseWrapper)
+    try:
+        yield connection
+    finally:
+        handler.close_all()
+        connection.close_pool()
+
+
 def test_pool__server_was_away__is_used_again_a_second_after_it_is_back(
     tmp_path: Path, django_db_blocker: DjangoDbBlocker
 ) -> None:
-    with postgresql_server() as server, django_db_blocker.unblock():
-        handler = ConnectionHandler(databases(load({"DATABASE_URL": server.url}, directory=tmp_path), pooled=True))
-        connection = handler[DEFAULT_DB_ALIAS]
+    with postgresql_server() as server, django_db_blocker.unblock(), pooled(server.url, tmp_path) as connection:
         connection.ensure_connection()
         server.stop()
         stopped = time.monotonic()
@@ -38,17 +51,13 @@ def test_pool__server_was_away__is_used_again_a_second_after_it_is_back(
         connection.ensure_connection()
 
         took_s = time.monotonic() - began
-        handler.close_all()
-        connection.close_pool()
     assert took_s < _WITHIN_S
 
 
 def test_pool__server_was_started_again__first_one_who_asks_is_served(
     tmp_path: Path, django_db_blocker: DjangoDbBlocker
 ) -> None:
-    with postgresql_server() as server, django_db_blocker.unblock():
-        handler = ConnectionHandler(databases(load({"DATABASE_URL": server.url}, directory=tmp_path), pooled=True))
-        connection = handler[DEFAULT_DB_ALIAS]
+    with postgresql_server() as server, django_db_blocker.unblock(), pooled(server.url, tmp_path) as connection:
         connection.ensure_connection()
         connection.close()  # back to the pool, as at the end of a request
         server.stop()
@@ -58,6 +67,4 @@ def test_pool__server_was_started_again__first_one_who_asks_is_served(
             cursor.execute("SELECT 1")
             found = cursor.fetchone()
 
-        handler.close_all()
-        connection.close_pool()
     assert found == (1,)
