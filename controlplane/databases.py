@@ -26,6 +26,9 @@ _CONNECT_S: Final = 3
 # A look at a file takes less time than to open it. Not for ever: the file may be another one by then. To a server each
 # look of ADS is a new connection, which finds out within _CONNECT_S that nobody answers.
 _FILE_KEPT_OPEN_S: Final = 60
+# A server that went away is looked for every second: with the library's default, twice as long after each try, a write
+# right after the server came back waited as long as the server had been away.
+_LOOK_AGAIN_FACTOR: Final = 1.0
 _POOL_SIZE_MAX: Final = 20  # PostgreSQL's default of 100 connections serves a few such processes
 
 Settings = dict[str, object]
@@ -78,6 +81,10 @@ def _postgres(database: Postgres, limits: Limits, *, pooled: bool, reader: bool)
         parameters += [r"-c default_transaction_isolation=repeatable\ read", "-c default_transaction_read_only=on"]
     options["options"] = " ".join(parameters)
     if pooled:
+        # Here: only who keeps a pool has the library. It takes no option for this.
+        from psycopg_pool.base import AttemptWithBackoff  # noqa: PLC0415
+
+        AttemptWithBackoff.DELAY_BACKOFF = _LOOK_AGAIN_FACTOR
         options["pool"] = {"min_size": 0, "max_size": _POOL_SIZE_MAX, "timeout": _POOL_WAIT_S}
     return {
         "ENGINE": "django.db.backends.postgresql",
@@ -87,5 +94,7 @@ def _postgres(database: Postgres, limits: Limits, *, pooled: bool, reader: bool)
         "HOST": database.host,
         "PORT": database.port,
         "OPTIONS": options,
+        # A connection that died while it lay in the pool is found there, not by the request that is given it.
+        "CONN_HEALTH_CHECKS": pooled,
         "TEST": _Test(MIRROR="default") if reader else _Test(),
     }
