@@ -267,13 +267,14 @@ def test_release__tag_of_another_history__is_refused(checkout: Checkout) -> None
 def test_release__second_one__has_a_section_of_its_own(checkout: Checkout) -> None:
     assert checkout.release(FIRST).returncode == 0
     text = (checkout.root / "CHANGELOG.md").read_text()
-    empty = checkout.release(SECOND)
+    empty, skips = checkout.release(SECOND), checkout.release("0.3.0")
     checkout.write("CHANGELOG.md", text.replace("## Unreleased\n", "## Unreleased\n\n### Fixed\n\n* A fault.\n"))
     checkout.commit()
 
     second = checkout.release(SECOND)
 
     assert (empty.returncode, second.returncode) == (1, 0), second.stdout
+    assert "0.3.0 does not follow 0.1.0, the last release: 0.1.1, 0.2.0, 1.0.0 would." in skips.stdout
     lines = [line for line in (checkout.root / "CHANGELOG.md").read_text().splitlines() if line]
     assert [line[:9] for line in lines if line.startswith(("## ", "*"))] == [
         "## Unrele",

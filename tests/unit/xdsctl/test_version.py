@@ -43,7 +43,7 @@ def version(told: Mapping[str, str], *, token: str = "t") -> Said:
         return xdsctl("version", "--server", address, "-o", "json")
 
 
-@pytest.mark.parametrize("theirs", [BUILD_VERSION, VERSION, NEIGHBOUR])
+@pytest.mark.parametrize("theirs", [BUILD_VERSION, VERSION, NEIGHBOUR], ids=["this build", "its version", "the next"])
 def test_version__of_a_neighbour__is_shown_without_a_word(theirs: str) -> None:
     said = version({"/readyz": theirs})
 
