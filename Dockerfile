@@ -19,6 +19,9 @@ RUN python -m uv venv --python "$(command -v python)" /opt/venv \
 
 WORKDIR /srv/parley
 COPY . .
+# A release's context says which commit it is; one from a checkout is told: --build-arg COMMIT="$(git rev-parse HEAD)".
+ARG COMMIT=
+RUN if [ -n "$COMMIT" ]; then printf '%s\n' "$COMMIT" >xdscore/commit.txt; fi
 # Compiled once, here: the image is not writable where it runs.
 RUN python -m compileall -q --invalidation-mode unchecked-hash .
 

@@ -9,7 +9,7 @@ JOBS ?= 2
 PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo bench bench-guard check test-fast test-protocol test-e2e fuzz soak lock golden codes differential openapi clean install install-dev test-search nightly api-search mutation screenshots audit
+.PHONY: help run test demo bench bench-guard check test-fast test-protocol test-e2e fuzz soak lock golden codes differential openapi clean install install-dev test-search nightly api-search mutation screenshots audit release
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -108,6 +108,9 @@ lock: install  ## Turn requirements*.in into hashed locks
 
 audit: install-dev  ## Licences of all that is locked, and its known vulnerabilities, which need the network; says what it could not reach
 	$(BIN)/python scripts/audit.py
+
+release: install-dev  ## Check, build and tag VERSION=x.y.z in this checkout, and push nothing; DRY_RUN=1 changes nothing
+	@$(BIN)/python -m scripts.release $(VERSION) $(if $(DRY_RUN),--dry-run)
 
 clean:  ## Remove the environment and caches; the home (.parley) stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .fuzz htmlcov .coverage

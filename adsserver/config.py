@@ -33,15 +33,13 @@ class AdsConfig:
     """One ADS process. Addresses are `host:port`; port 0 takes a free one.
 
     `repeat_errors` is PARLEY_REPEAT_ERRORS=full_state (architecture.md decision 3); `public_url` starts Explain links;
-    `version` is Parley's own, told to every client (protocol.md A7); `home` is where several workers keep the files
-    that their metrics are merged from.
+    `home` is where several workers keep the files that their metrics are merged from.
     """
 
     address: str
     metrics_address: str
     home: Path
     public_url: str
-    version: str
     workers: int = 1
     auth: AuthMode = AuthMode.NONE
     tls: TlsFiles | None = None

@@ -31,6 +31,7 @@ from adsserver.tls import Certificates, server_credentials
 from adsserver.watchdog import Watchdog
 from adsserver.wire import Decoder, Encoder
 from xdscore.limits import Limits
+from xdscore.version import VERSION
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -71,7 +72,7 @@ class AdsServer:
         self._shared = Shared(
             hub=self._hub,
             callers=self._callers,
-            encoder=Encoder(contents, f"parley/{config.version}/{socket.gethostname()}/{os.getpid()}"),
+            encoder=Encoder(contents, f"parley/{VERSION}/{socket.gethostname()}/{os.getpid()}"),
             decoder=Decoder(limits),
             facts=facts,
             metrics=metrics,

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from adsserver.config import AdsConfigError, host_and_port
+from xdscore.build import BUILD_VERSION, build_info
 
 _HEAD_LIMIT_BYTES = 8 * 1024
 _HEAD_WAIT_S = 5.0
@@ -39,7 +40,13 @@ class Readiness:
     def as_json(self) -> bytes:
         """The body of /readyz."""
         loaded = {key: {"lineage": lineage, "epoch": epoch} for key, (lineage, epoch) in sorted(self.loaded.items())}
-        body = {"ready": self.ready, "reasons": self.reasons, "warnings": self.warnings, "environments": loaded}
+        body = {
+            "ready": self.ready,
+            "version": BUILD_VERSION,
+            "reasons": self.reasons,
+            "warnings": self.warnings,
+            "environments": loaded,
+        }
         return json.dumps(body).encode() + b"\n"
 
 
@@ -106,7 +113,8 @@ class StatusHttp:
                 status = HTTPStatus.OK if readiness.ready else HTTPStatus.SERVICE_UNAVAILABLE
                 return _response(status, _JSON, readiness.as_json())
             case b"/metrics":
-                return _response(HTTPStatus.OK, _METRICS, self._metrics() + readiness_metrics(self._readiness()))
+                told = self._metrics() + readiness_metrics(self._readiness()) + build_info("ads")
+                return _response(HTTPStatus.OK, _METRICS, told)
             case _:
                 return _response(HTTPStatus.NOT_FOUND, _TEXT, b"Here are /healthz, /readyz and /metrics.\n")
 

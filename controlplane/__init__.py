@@ -1,3 +1,1 @@
 """What operators say, and what became of it. Imports nothing here: `settings_ads` must not load Celery (D5a)."""
-
-__version__ = "0.1.0"

@@ -4,5 +4,3 @@
 `files` reads manifests, `output` writes. Data goes to standard output, everything said about it to standard error.
 Nothing here needs Django or the server's code; manifests are read by `xdscore.schema`, as the server reads them.
 """
-
-__version__ = "0.1.0"

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import httpx
 
-from xdsctl import __version__
+from xdscore.version import VERSION
 from xdsctl.exits import CommandError, Exit, JsonObject, NoAnswerError, Remark
 from xdsctl.settings import Context
 
@@ -31,7 +31,7 @@ class Api:
     def __init__(self, context: Context, say: Callable[[str], None] = lambda _: None) -> None:
         self.context = context
         self._say = say
-        headers = {"User-Agent": f"xdsctl/{__version__}", "Accept": "application/json"}
+        headers = {"User-Agent": f"xdsctl/{VERSION}", "Accept": "application/json"}
         if context.token:
             headers["Authorization"] = f"Bearer {context.token}"
         self._http = httpx.Client(

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from xdsctl import __version__
+from xdscore.build import BUILD_VERSION
 from xdsctl.commands import (
     access,
     clients,
@@ -21,6 +21,7 @@ from xdsctl.commands import (
     rollout,
     snapshots,
     undo,
+    version,
 )
 from xdsctl.output import Format, Printer
 from xdsctl.session import Session
@@ -73,7 +74,7 @@ def _next(rest: Any) -> list[str]:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"xdsctl {__version__}")
+        typer.echo(f"xdsctl {BUILD_VERSION}")
         raise typer.Exit
 
 
@@ -110,7 +111,7 @@ def root(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     no_color: Annotated[bool, typer.Option("--no-color", help="Plain text. NO_COLOR says the same.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only data and errors.")] = False,
     version: Annotated[  # noqa: ARG001 - its callback answers
-        bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version)
+        bool, typer.Option("--version", help="Show the version of xdsctl.", is_eager=True, callback=_show_version)
     ] = False,
 ) -> None:
     """Look at, change and understand what a Parley control plane serves.
@@ -135,6 +136,7 @@ for _module in (
     dataplane,
     inspect,
     doctor,
+    version,
     contexts,
 ):
     _module.register(app)

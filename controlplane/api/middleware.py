@@ -15,6 +15,7 @@ from controlplane.api.paths import PREFIX, encoded_path
 from controlplane.api.problems import answer_for
 from controlplane.api.requests import HEADER, chosen_id, request_id_set
 from controlplane.security_headers import page_contain, security_headers_set
+from xdscore import build
 
 VERSION_HEADER: Final = "API-Version"
 VERSION: Final = "1"
@@ -65,6 +66,9 @@ def _end(request: HttpRequest, response: HttpResponseBase, identity: str) -> Htt
     page_contain(response)
     if _is_api(request):
         response[VERSION_HEADER] = VERSION
+        # For those whom the API lets in: an answer to a stranger is a refusal, or leads to signing in.
+        if response.status_code < 300:
+            response[build.HEADER] = build.BUILD_VERSION
         # Answers depend on who asks and on what was written a moment ago; a snapshot's view says otherwise for itself.
         response.headers.setdefault("Cache-Control", "private, no-cache")
     return response

@@ -5,10 +5,11 @@ from typing import Final
 from django.http import HttpRequest
 
 from controlplane.console.pages import theme_of
+from xdscore.build import BUILD_VERSION
 
 _THEMES: Final = (("auto", "device-desktop"), ("light", "sun"), ("dark", "moon"))
 
 
 def console(request: HttpRequest) -> dict[str, object]:
-    """The theme, and those there are, each with its icon."""
-    return {"theme": theme_of(request), "themes": _THEMES}
+    """The theme, those there are, each with its icon; and which version this is, for those who are signed in."""
+    return {"theme": theme_of(request), "themes": _THEMES, "running_version": BUILD_VERSION}

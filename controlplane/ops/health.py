@@ -14,6 +14,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from controlplane.broker_probe import probe
 from controlplane.builder.condition import builder_state
 from controlplane.ops.condition_metrics import ConditionCollector
+from xdscore.build import BUILD_VERSION, HEADER, build_info
 
 # The figures of the whole installation, beside those of this process.
 _condition = CollectorRegistry()
@@ -39,21 +40,23 @@ def readyz(_request: HttpRequest) -> HttpResponse:
 
     What only costs latency is told and does not count: the broker is a hint (law 4), and a worker that does not build
     keeps nobody from reading and writing. A database that says nothing is waited for no longer than a second.
+    Whatever it answers, the last line and a header say which version this is.
     """
     try:
         worker = _asked().result(_WAIT_S)
     except (DatabaseError, TimeoutError):
-        return _line("the database does not answer", status=503)
+        return _readiness("the database does not answer", status=503)
     if not worker:
-        return _line("the database has migrations to apply: manage.py migrate", status=503)
-    return _line(f"ok\ndatabase: ok\nbroker: {probe.state()}\nworker: {worker}")
+        return _readiness("the database has migrations to apply: manage.py migrate", status=503)
+    return _readiness(f"ok\ndatabase: ok\nbroker: {probe.state()}\nworker: {worker}")
 
 
 @require_safe
 @never_cache
 def metrics(_request: HttpRequest) -> HttpResponse:
     """Prometheus text."""
-    return HttpResponse(generate_latest() + generate_latest(_condition), content_type=CONTENT_TYPE_LATEST)
+    told = generate_latest() + generate_latest(_condition) + build_info("web")
+    return HttpResponse(told, content_type=CONTENT_TYPE_LATEST)
 
 
 def _asked() -> "Future[str]":
@@ -82,6 +85,12 @@ def _tables_current() -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     return True
+
+
+def _readiness(text: str, status: int = 200) -> HttpResponse:
+    answer = _line(f"{text}\nversion: {BUILD_VERSION}", status)
+    answer[HEADER] = BUILD_VERSION
+    return answer
 
 
 def _line(text: str, status: int = 200) -> HttpResponse:

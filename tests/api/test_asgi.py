@@ -14,6 +14,7 @@ from controlplane.asgi import application
 from controlplane.catalog.models import Resource
 from controlplane.catalog.services import environment_default_ensure
 from tests.support.manifests import TYPE, cluster, endpoints
+from xdscore.build import BUILD_VERSION
 from xdscore.limits import Limits
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -206,3 +207,14 @@ async def test_every_answer__carries_an_id_and_the_api_its_version(http: httpx.A
 
     assert answer.headers["X-Request-ID"]
     assert answer.headers.get("API-Version", "") == ("1" if path.startswith("/api/") else "")
+
+
+async def test_answer__of_the_api__tells_its_version_to_whoever_is_let_in(http: httpx.AsyncClient) -> None:
+    known = await http.get("/api/v1/environments")
+    strangers = [
+        await http.get(path, headers={"Authorization": "Bearer nonsense"})
+        for path in ("/api/v1/environments", "/api/v1/nowhere", "/api/v1/schema/", "/api/v1/schema/ui/", "/login")
+    ]
+
+    assert known.headers["Parley-Version"] == BUILD_VERSION
+    assert [each.headers.get("Parley-Version") for each in strangers] == [None] * len(strangers)

@@ -18,6 +18,7 @@ from controlplane.ops import health
 from tests.api.conftest import Caller
 from tests.support.manifests import cluster
 from tests.support.valkey import valkey
+from xdscore.build import BUILD_VERSION
 
 
 def test_readyz__nothing_waits_and_no_broker__ready_and_says_so(environments: None) -> None:
@@ -29,7 +30,8 @@ def test_readyz__nothing_waits_and_no_broker__ready_and_says_so(environments: No
     assert answer.status_code == 200
     assert lines[:2] == ["ok", "database: ok"]
     assert lines[2].startswith("broker: cannot be reached")
-    assert lines[3] == "worker: ok"
+    assert lines[3:] == ["worker: ok", f"version: {BUILD_VERSION}"]
+    assert answer["Parley-Version"] == BUILD_VERSION
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", READER])  # another connection reads it

@@ -112,6 +112,7 @@ ROWS: Mapping[str, Mapping[int, str]] = {
         UNDECIDED: "{unanswered} --reason again --wait --timeout 0ms",
     },
     "validate": {DONE: "-f {good}", NO: "-f {bad}"},
+    "version": {DONE: ""},
     "watch": {
         DONE: "cluster m --ads {ads} --once",
         NO: "cluster nobody --ads {ads} --once",

@@ -35,8 +35,6 @@ from xdscore.snapshot import (
     snapshot_from_entries,
 )
 
-VERSION = "0.0.test"
-
 
 class MemoryContents:
     """Content bytes by address; counts how often a content was asked for."""
@@ -181,7 +179,6 @@ def config(**changes: object) -> AdsConfig:
         metrics_address="127.0.0.1:0",
         home=Path("unused"),
         public_url="http://parley.example",
-        version=VERSION,
     )
     return replace(plain, **changes)  # type: ignore[arg-type]
 

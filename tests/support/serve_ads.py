@@ -14,7 +14,6 @@ if __name__ == "__main__":
         metrics_address=metrics_address,
         home=Path(home),
         public_url="http://parley.example",
-        version="0.0.test",
         workers=int(workers),
     )
     sys.exit(serve(settings, open_store))

@@ -8,7 +8,7 @@ import sys
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,9 +161,11 @@ def running_apart(
     workers: int,
     of: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     code: Path = ROOT,
+    later: Collection[str] = (),
 ) -> Iterator[Parley]:
     """The production shape: every process started by itself, against the database and the Redis that `extra` names.
     `of` has variables of single processes, by their names; `code` is the checkout that everything is started from.
+    Those named by `later` are the test's to start.
     """
     parley, environment = _place(home, ads=ads, extra=extra)
     subprocess.run([sys.executable, "manage.py", "prepare"], cwd=code, env=environment, check=True, timeout=60)
@@ -183,9 +185,12 @@ def running_apart(
             parley.processes[name] = stack.enter_context(process)
 
         parley.starts = start
-        for name in programs:
+        first = [name for name in programs if name not in later]
+        for name in first:
             parley.start(name)
-        _await_ready(parley)
+        for name in first:
+            if not name.startswith("worker"):
+                parley.ready(name)
         yield parley
 
 

@@ -1,6 +1,5 @@
-"""The code of the version before: that of the last commit that does not know the newest migration (reliability F26).
-
-The same rule finds it whatever is released when, and each new migration is tried by the code that does not know it.
+"""The code of the version before: that of the last release (reliability F26). As long as nothing is released, that of
+the last commit that does not know the newest migration, so that each new one is tried by code that does not know it.
 """
 
 import subprocess
@@ -13,12 +12,11 @@ NO_HISTORY = "this checkout has no git history that goes back behind the newest 
 _MIGRATIONS = "controlplane/*/migrations/0*.py"
 
 
-def version_before(folder: Path, *, migration: str = _MIGRATIONS) -> Path | None:
-    """Its files, put into this folder; None where the history does not have it. `migration`: the last one that does not
-    know this migration.
+def version_before(folder: Path, *, migration: str = "") -> Path | None:
+    """Its files, put into this folder; None where the history does not have it. `migration`: those of the last commit
+    that does not know this one, whatever was released since.
     """
-    newest = _git("log", "--diff-filter=A", "-1", "--format=%H", "--", migration)
-    before = newest and _git("rev-parse", "--verify", "--quiet", f"{newest}~1")
+    before = commit_without(ROOT, migration) if migration else commit_before(ROOT)
     if not before:
         return None
     archive, code = folder / "version-before.tar", folder / "version-before"
@@ -28,10 +26,30 @@ def version_before(folder: Path, *, migration: str = _MIGRATIONS) -> Path | None
     return code
 
 
-def _git(*arguments: str) -> str:
+def migrations_since(before: Path) -> set[str]:
+    """The migrations that this checkout has and that code has not."""
+    here, there = ({str(file.relative_to(code)) for file in code.glob(_MIGRATIONS)} for code in (ROOT, before))
+    return here - there
+
+
+def commit_before(checkout: Path) -> str:
+    """The commit of the version before; empty where the history does not have it."""
+    # Of a commit that is itself a release, the version before is the release before that.
+    tag = _git(checkout, "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*.[0-9]*.[0-9]*", "HEAD~1")
+    return _git(checkout, "rev-parse", f"{tag}^{{}}") if tag else commit_without(checkout, _MIGRATIONS)
+
+
+def commit_without(checkout: Path, migration: str) -> str:
+    """The last commit that does not know the newest migration of this pattern; empty where the history has none."""
+    newest = _git(checkout, "log", "--diff-filter=A", "-1", "--format=%H", "--", migration)
+    return _git(checkout, "rev-parse", "--verify", "--quiet", f"{newest}~1") if newest else ""
+
+
+def _git(checkout: Path, *arguments: str) -> str:
     """What git says; nothing where there is no git, this is no repository, or it does not know."""
+    command = ["git", *arguments]
     try:
-        asked = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+        asked = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False, timeout=60)
     except FileNotFoundError:
         return ""
     return asked.stdout.strip() if asked.returncode == 0 else ""

@@ -10,6 +10,7 @@ from controlplane.catalog.services import change_apply, environment_default_ensu
 from controlplane.catalog.values import Delete, Put
 from tests.support.manifests import cluster, parsed
 from tests.support.principals import somebody
+from xdscore.build import BUILD_VERSION
 from xdscore.resource_types import CLUSTER
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
@@ -40,6 +41,13 @@ def test_login__wrong_password__says_so_and_keeps_the_way_back() -> None:
     page = answer.content.decode()
     assert "There is a problem" in page
     assert 'value="/x?n=pay"' in page
+
+
+def test_page__somebody_signed_in__says_at_its_foot_which_version_this_is(browser: Client) -> None:
+    foot = f'<footer class="page-foot">Parley {BUILD_VERSION}</footer>'
+
+    assert foot in browser.get("/").content.decode()
+    assert BUILD_VERSION not in Client().get("/login").content.decode()
 
 
 def test_home__environment_with_resources__shows_what_is_served(browser: Client) -> None:

@@ -8,8 +8,10 @@ from typing import Annotated, Final
 import httpx
 import typer
 
+from xdscore.build import BUILD_VERSION
 from xdsctl.api import Api
 from xdsctl.commands.dataplane import Connect, loaded, speaks_xds
+from xdsctl.commands.version import doubt, server_version
 from xdsctl.exits import CommandError, Exit, JsonObject, NoAnswerError, Outcome, UsageError
 from xdsctl.output import Column
 from xdsctl.session import Session, command, session_of
@@ -81,7 +83,8 @@ def _checks(session: Session) -> Iterator[JsonObject]:
         return
     yield _row(_OK, "server", f"{context.server} answers", "")
     yield _clocks(alive)
-    yield _version(alive)
+    yield _api_version(alive)
+    yield _version(server_version(api))
     yield from _health(api)
     yield _token(api)
     yield _environment(api)
@@ -100,13 +103,16 @@ def _clocks(response: httpx.Response) -> JsonObject:
     return _row(_OK, "clocks", found, "")
 
 
-def _version(response: httpx.Response) -> JsonObject:
+def _api_version(response: httpx.Response) -> JsonObject:
     theirs = response.headers.get("API-Version", _API_VERSION)
     if theirs != _API_VERSION:
-        return _row(
-            _BAD, "version", f"the server speaks version {theirs} of the API", "Install the xdsctl of its release."
-        )
-    return _row(_OK, "version", f"API version {theirs}", "")
+        return _row(_BAD, "API", f"the server speaks version {theirs} of the API", "Install the xdsctl of its release.")
+    return _row(_OK, "API", f"version {theirs}", "")
+
+
+def _version(server: str) -> JsonObject:
+    found = f"xdsctl {BUILD_VERSION}, server {server or 'unknown'}"
+    return _row(_ODD if doubt(server) else _OK, "version", found, doubt(server))
 
 
 def _health(api: Api) -> Iterator[JsonObject]:
@@ -117,6 +123,8 @@ def _health(api: Api) -> Iterator[JsonObject]:
         return
     for line in lines[1:]:
         what, _, state = line.partition(": ")
+        if what == "version":
+            continue
         good = state == _OK
         fix = "" if good else "Changes are published all the same, only later; look at this process."
         yield _row(_OK if good else _ODD, what, state, fix)

@@ -27,6 +27,7 @@ from tests.support.ads_client import until
 from tests.support.ads_store import MemoryStore, Status, open_store
 from tests.support.waiting import eventually
 from xdscore.resource_types import CLUSTER
+from xdscore.version import VERSION
 
 ROOT = Path(__file__).parents[3]
 WILDCARD = discovery_pb2.DiscoveryRequest(node={"id": "n"}, type_url=CLUSTER.url).SerializeToString()
@@ -137,7 +138,7 @@ def test_serve__signal__ends_cleanly_after_its_store(one: Started, number: int) 
 
     assert status == 0
     assert "store stopped after 1 streams" in out
-    assert seen == {f"parley/0.0.test/{socket.gethostname()}/{one.process.pid}"}
+    assert seen == {f"parley/{VERSION}/{socket.gethostname()}/{one.process.pid}"}
 
 
 def test_serve__ready__says_what_is_loaded_and_counts(one: Started) -> None:

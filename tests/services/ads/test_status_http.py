@@ -8,6 +8,7 @@ import pytest
 
 from adsserver.config import AdsConfigError
 from adsserver.status_http import Readiness, StatusHttp
+from xdscore.build import BUILD_VERSION, build_info
 
 
 class Ready:
@@ -51,7 +52,13 @@ async def test_readyz__something_is_missing__503_with_reasons(ready: Ready) -> N
     status, body = await get(ready.port, "/readyz")
 
     assert status == 503
-    assert json.loads(body) == {"ready": False, "reasons": ["no snapshot"], "warnings": [], "environments": {}}
+    assert json.loads(body) == {
+        "ready": False,
+        "version": BUILD_VERSION,
+        "reasons": ["no snapshot"],
+        "warnings": [],
+        "environments": {},
+    }
 
 
 async def test_readyz__ready__200_with_what_is_loaded(ready: Ready) -> None:
@@ -71,6 +78,7 @@ async def test_metrics__asked__text_of_prometheus(ready: Ready) -> None:
     assert b"Content-Type: text/plain; version=0.0.4" in head
     assert body.startswith(b"parley_up 1\n")
     assert {b"parley_ads_ready 0.0", b"parley_ads_degraded 0.0"} <= set(body.splitlines())
+    assert body.endswith(build_info("ads"))
 
 
 async def test_metrics__serves_without_its_database__ready_and_degraded(ready: Ready) -> None:

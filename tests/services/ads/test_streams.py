@@ -14,11 +14,12 @@ from grpc._cython import cygrpc  # type: ignore[attr-defined]  # grpc-stubs do n
 from adsserver.engine.events import Acknowledged, Rejected, Subscribed, Variant
 from adsserver.engine.session import Session
 from adsserver.servicers.stream import Stream
-from tests.support.ads import VERSION, Running, config, running
+from tests.support.ads import Running, config, running
 from tests.support.ads_client import ADS, NODE, cluster, connect, endpoints, until
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER
 from xdscore.selectors import EnvironmentChoice, Selector
+from xdscore.version import VERSION
 
 CDS = "/envoy.service.cluster.v3.ClusterDiscoveryService/"
 UNKNOWN = "type.googleapis.com/example.Unknown"

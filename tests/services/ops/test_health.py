@@ -7,6 +7,9 @@ from django.db import OperationalError
 from django.test import Client
 
 from controlplane.ops import health
+from xdscore.build import BUILD_VERSION, build_info
+
+NO_DATABASE = f"the database does not answer\nversion: {BUILD_VERSION}\n".encode()
 
 
 def test_healthz__no_database_asked__is_well(client: Client) -> None:
@@ -32,7 +35,8 @@ def test_readyz__database_does_not_answer__is_not_ready_and_says_why(
 
     answer = client.get("/readyz")
 
-    assert (answer.status_code, answer.content) == (503, b"the database does not answer\n")
+    assert (answer.status_code, answer.content) == (503, NO_DATABASE)
+    assert answer["Parley-Version"] == BUILD_VERSION
 
 
 def test_readyz__database_says_nothing__answers_within_its_bound_and_asks_once(
@@ -53,7 +57,7 @@ def test_readyz__database_says_nothing__answers_within_its_bound_and_asks_once(
     finally:
         answers.set()
 
-    assert {(each.status_code, each.content) for each in told} == {(503, b"the database does not answer\n")}
+    assert {(each.status_code, each.content) for each in told} == {(503, NO_DATABASE)}
     assert len(asked) == 1
 
 
@@ -68,3 +72,4 @@ def test_metrics__scraped__tells_of_this_process_and_of_the_installation(client:
     assert answer.status_code == 200
     assert b"\nprocess_resident_memory_bytes " in answer.content
     assert b"\nparley_database_up " in answer.content
+    assert answer.content.endswith(build_info("web"))

@@ -19,6 +19,7 @@ from controlplane.api import rates
 from controlplane.console import page_rates
 from controlplane.ops.condition_metrics import ConditionCollector
 from controlplane.ops.http_metrics import HttpMetrics, Message, Receive, Send
+from xdscore.build import build_info
 
 ROOT = Path(__file__).resolve().parents[3]
 DEPLOY = ROOT / "deploy"
@@ -66,7 +67,7 @@ def ours() -> Iterator[Sample]:
     ads, web = CollectorRegistry(), CollectorRegistry()
     Metrics(ads)
     asyncio.run(some_requests(web))
-    page = generate_latest(ads) + readiness_metrics(Readiness()) + generate_latest(web)
+    page = generate_latest(ads) + readiness_metrics(Readiness()) + generate_latest(web) + build_info("web")
     pages = text_string_to_metric_families(page.decode())
     refused = (*rates.REFUSED.collect(), *page_rates.REFUSED.collect())
     for metric in (*pages, *ConditionCollector().collect(), *refused):

@@ -9,6 +9,7 @@ from scripts.dockerfile_steps.context import Ignored, context_files
 from scripts.dockerfile_steps.parsing import DockerfileError, healthcheck_command, parse
 from scripts.dockerfile_steps.running import Ids
 from scripts.dockerfile_steps.trying import user_ids
+from xdscore.build import COMMIT_FILE
 
 ROOT = Path(__file__).parents[3]
 
@@ -138,6 +139,19 @@ def test_build__two_stages__carry_files_along_and_leave_the_machine_alone(builde
     assert image.variables()["A"] == f"{image.root}/opt/parley-test:"
     assert not Path("/srv/parley-test").exists()
     assert not Path("/opt/parley-test").exists()
+
+
+@pytest.mark.parametrize(("told", "written"), [("", "before"), ("8d8d2a0c11e4", "8d8d2a0c11e4")])
+def test_build__commit_as_a_build_argument__is_written_where_the_version_is_read(
+    builder: Builder, told: str, written: str
+) -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    (step,) = [line for line in dockerfile if line.startswith("RUN") and "$COMMIT" in line]
+    place = f"WORKDIR /srv/parley-test\nRUN mkdir xdscore && echo before >xdscore/{COMMIT_FILE}\n"
+
+    image = builder.build(parse(f"{FROM} one\n{place}ARG COMMIT={told}\n{step}\n"))
+
+    assert image.here(f"/srv/parley-test/xdscore/{COMMIT_FILE}").read_text() == f"{written}\n"
 
 
 def test_build__steps_that_change_the_base_image__are_named(builder: Builder) -> None:

@@ -11,7 +11,6 @@ from adsserver.config import AdsConfig, AuthMode, TlsFiles
 from adsserver.main import serve
 from adsserver.opener import Store
 from adsserver.ports import Directory
-from controlplane import __version__
 from controlplane.config import Config
 from controlplane.home import home_create
 from controlplane.process import unknown_variables_tell
@@ -36,7 +35,6 @@ def ads_config(config: Config) -> AdsConfig:
     return AdsConfig(
         address=str(config.ads_address),
         metrics_address=str(config.metrics_address),
-        version=__version__,
         home=config.home,
         public_url=config.public_url,
         workers=config.ads_workers,
