@@ -62,9 +62,8 @@ def test_readyz__written_to__is_refused(client: Client) -> None:
 
 
 @pytest.mark.django_db
-def test_metrics__scraped__tells_of_this_process_and_of_the_installation(client: Client) -> None:
+def test_metrics__under_the_public_name__are_not_there(client: Client) -> None:
     answer = client.get("/metrics")
 
-    assert answer.status_code == 200
-    assert b"\nprocess_resident_memory_bytes " in answer.content
-    assert b"\nparley_database_up " in answer.content
+    assert answer.status_code == 404
+    assert b"parley_" not in answer.content
