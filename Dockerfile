@@ -49,8 +49,8 @@ ENV PATH=/opt/venv/bin:$PATH \
 WORKDIR /srv/parley
 USER 10001:10001
 
-# Console and REST, xDS, and the metrics and probes of the xDS process.
-EXPOSE 8000 18000 9102
+# Console and REST, xDS; the metrics and probes of web, ads, worker and beat.
+EXPOSE 8000 18000 9101 9102 9103 9104
 
 # Alive, not ready: some orchestrators kill what is unhealthy, and ads serves on while the database is away.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \

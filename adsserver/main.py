@@ -9,6 +9,7 @@ import sys
 from adsserver.config import AdsConfig, AdsConfigError
 from adsserver.opener import StoreOpener
 from adsserver.workers import EXIT_CONFIG, supervise
+from xdscore.status_http import StatusAddressError
 
 __all__ = ["AdsConfig", "serve"]
 
@@ -26,7 +27,7 @@ def serve(config: AdsConfig, open_store: StoreOpener) -> int:
         from adsserver.process import serve_here  # noqa: PLC0415
 
         asyncio.run(serve_here(config, open_store))
-    except AdsConfigError as error:
+    except (AdsConfigError, StatusAddressError) as error:
         print(error, file=sys.stderr)  # noqa: T201 - the sentence for whoever started the process
         return EXIT_CONFIG
     return 0

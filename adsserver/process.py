@@ -9,14 +9,14 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import structlog
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
-from adsserver.config import AdsConfig
+from adsserver.config import AdsConfig, host_and_port
 from adsserver.metrics import Metrics
 from adsserver.opener import Store, StoreOpener
 from adsserver.ports import Directory
 from adsserver.server import AdsServer
-from adsserver.status_http import Readiness, StatusHttp
+from xdscore.status_http import Readiness, StatusHttp
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -71,7 +71,7 @@ class AdsProcess:
     def readiness(self) -> Readiness:
         """Whether this process should be sent clients, and why not (reliability P9, F22)."""
         if self._server is None or self._store is None:
-            return Readiness(("starting",))
+            return Readiness(("starting",), loaded={})
         status = self._store.status()
         now = time.monotonic()
         if status.database_ok:
@@ -111,12 +111,19 @@ class AdsProcess:
 
 
 async def serve_here(config: AdsConfig, open_store: StoreOpener) -> None:
-    """The whole ADS server in this process, until SIGTERM or SIGINT. Raises AdsConfigError when it cannot start."""
+    """The whole ADS server in this process, until SIGTERM or SIGINT.
+
+    Raises AdsConfigError or StatusAddressError when it cannot start.
+    """
     tune_collector()
     registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
     process = AdsProcess(config, registry)
     process.stop_on_signals()
-    status = StatusHttp(config.metrics_address, process.readiness, lambda: generate_latest(registry))
+    host, port = host_and_port(config.metrics_address)
+    status = StatusHttp(
+        role="ads", host=host, port=port, readiness=process.readiness, metrics=lambda: generate_latest(registry)
+    )
     await status.start()
     try:
         await process.run(open_store)

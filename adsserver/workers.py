@@ -25,7 +25,7 @@ from prometheus_client import CollectorRegistry, generate_latest, multiprocess
 
 from adsserver.config import AdsConfig, AdsConfigError, host_and_port
 from adsserver.opener import StoreOpener
-from adsserver.status_http import Readiness, StatusHttp
+from xdscore.status_http import Readiness, StatusHttp
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -43,13 +43,16 @@ _METRICS_FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 async def supervise(config: AdsConfig, open_store: StoreOpener) -> int:
     """Serve with `config.workers` processes until SIGTERM or SIGINT; the exit status.
 
-    Raises AdsConfigError when a port cannot be had.
+    Raises AdsConfigError or StatusAddressError when a port cannot be had.
     """
     with _reserved(config.address) as port, _metrics_folder(config.home) as folder:
         host, _ = host_and_port(config.address)
         bracketed = f"[{host}]" if ":" in host else host
         fleet = _Fleet(replace(config, address=f"{bracketed}:{port}"), open_store, folder)
-        status = StatusHttp(config.metrics_address, fleet.readiness, fleet.metrics)
+        metrics_host, metrics_port = host_and_port(config.metrics_address)
+        status = StatusHttp(
+            role="ads", host=metrics_host, port=metrics_port, readiness=fleet.readiness, metrics=fleet.metrics
+        )
         await status.start()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -102,7 +105,7 @@ class _Worker:
     def __init__(self, process: SpawnProcess, pipe: Connection) -> None:
         self.process = process
         self.pipe = pipe
-        self.readiness = Readiness(("starting",))
+        self.readiness = Readiness(("starting",), loaded={})
 
     def hear(self) -> None:
         """Take what the worker reports; the end of the pipe comes with the end of the process."""
@@ -153,10 +156,10 @@ class _Fleet:
         loaded: dict[str, tuple[str, int]] = {}
         for number in range(self._config.workers):
             worker = self._workers.get(number)
-            said = worker.readiness if worker is not None else Readiness(("not running",))
+            said = worker.readiness if worker is not None else Readiness(("not running",), loaded={})
             reasons += (f"worker {number + 1}: {reason}" for reason in said.reasons)
             warnings += (f"worker {number + 1}: {warning}" for warning in said.warnings)
-            for key, (lineage, epoch) in said.loaded.items():
+            for key, (lineage, epoch) in (said.loaded or {}).items():
                 other = loaded.get(key)
                 if other is None or epoch < other[1]:
                     loaded[key] = (lineage, epoch)

@@ -70,12 +70,14 @@ def whole(home: Path) -> Iterator[Whole]:
 
     Raises RuntimeError when it does not become ready.
     """
-    web, ads, metrics = free_ports(3)
+    web, ads, metrics, of_web, of_worker = free_ports(5)
     foreign = ("DJANGO_SETTINGS_MODULE", "REDIS_URL")
     environment = {name: value for name, value in os.environ.items() if name not in foreign}
     environment["PARLEY_WEB_ADDRESS"] = f"127.0.0.1:{web}"
     environment["PARLEY_ADS_ADDRESS"] = f"127.0.0.1:{ads}"
     environment["PARLEY_ADS_METRICS_ADDRESS"] = f"127.0.0.1:{metrics}"
+    environment["PARLEY_WEB_METRICS_ADDRESS"] = f"127.0.0.1:{of_web}"
+    environment["PARLEY_WORKER_METRICS_ADDRESS"] = f"127.0.0.1:{of_worker}"
     command = [sys.executable, "manage.py", "up"]
     log = home / "up.log"
     with log.open("wb") as output:

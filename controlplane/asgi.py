@@ -16,14 +16,18 @@ from controlplane.process import open_files_raise, unknown_variables_tell
 
 open_files_raise()
 home_create(settings.PARLEY)
+_django = get_asgi_application()
+
+from controlplane.ops.web_status import WebStatus  # noqa: E402 - its figures are read from models, ready only now
 
 # A body over its limit ends here, before Django would write it to a file.
-_limited = BodyLimit(get_asgi_application(), settings.PARLEY.limits)  # type: ignore[arg-type]  # as below
+_limited = BodyLimit(_django, settings.PARLEY.limits)  # type: ignore[arg-type]  # as below
 # The scheme and address of a caller, as a proxy reports them, but only one we were told of (resolutions U23).
 _proxied = ProxyHeadersMiddleware(
     _limited,  # type: ignore[arg-type]  # the same protocol, which uvicorn describes with types of its own
     [str(each) for each in settings.PARLEY.trusted_proxies],
 )
-application = HttpMetrics(_proxied, REGISTRY)  # type: ignore[arg-type]  # as above
+_counted = HttpMetrics(_proxied, REGISTRY)  # type: ignore[arg-type]  # as above
+application = WebStatus(_counted, settings.PARLEY.web_metrics_address)
 
 unknown_variables_tell()  # now that there is a log

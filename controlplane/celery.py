@@ -8,8 +8,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from billiard import current_process
 from celery import Celery, bootsteps
-from celery.signals import setup_logging, worker_ready
+from celery.signals import after_task_publish, beat_init, setup_logging, worker_ready
 
 if TYPE_CHECKING:
     from controlplane.builder.sweeper import Sweeper
@@ -29,8 +30,8 @@ app.conf.beat_schedule = {
 
 
 class SweeperStep(bootsteps.StartStopStep):
-    """Runs the sweeper in the worker's own process, from the moment the pool stands and whether or not a broker
-    answers.
+    """Runs the sweeper in the worker's own process, and answers how it goes, from the moment the pool stands and
+    whether or not a broker answers.
 
     It starts after the pool's processes were forked, so that no child inherits a lock it holds.
     """
@@ -51,15 +52,19 @@ class SweeperStep(bootsteps.StartStopStep):
         from controlplane.home import home_create  # noqa: PLC0415
         from controlplane.incidents.services import digest  # noqa: PLC0415
         from controlplane.notify.services import deliveries_send, notifications_make  # noqa: PLC0415
+        from controlplane.ops.status_thread import status_listen  # noqa: PLC0415
+        from controlplane.ops.worker_status import Watched  # noqa: PLC0415
         from controlplane.process import unknown_variables_tell  # noqa: PLC0415
 
         unknown_variables_tell()
         # Looked at by the container's health check: it says that sweeping goes on, which needs no broker.
         alive = home_create(settings.PARLEY).run / "worker.alive"
         interval_s = settings.PARLEY.limits.reconcile_poll_ms / 1000
+        look = Watched(builds_sweep)
+        status_listen("worker", settings.PARLEY.worker_metrics_address, look.readiness)
         # A target that does not answer must hold up neither builds nor what others are told.
         self._sweepers = (
-            Sweeper((alive.touch, builds_sweep, digest, Upkeep(sent_before)), interval_s),
+            Sweeper((alive.touch, look, digest, Upkeep(sent_before)), interval_s),
             Sweeper((notifications_make,), interval_s),
             Sweeper((deliveries_send,), interval_s),
         )
@@ -85,3 +90,19 @@ def _say_ready(**_arguments: object) -> None:
     file = os.environ.get(READY_FILE_VARIABLE)
     if file:
         Path(file).write_text(f"{os.getpid()}\n", encoding="ascii")
+
+
+@beat_init.connect
+def _tell_of_beat(**_arguments: object) -> None:
+    """Answer probes and scrapers for a beat that is a process of its own; in `manage.py up` it is a worker's child."""
+    if current_process().name != "MainProcess":
+        return
+    # Not at the top: see above.
+    from django.conf import settings  # noqa: PLC0415
+
+    from controlplane.ops.beat_status import Sending  # noqa: PLC0415
+    from controlplane.ops.status_thread import status_listen  # noqa: PLC0415
+
+    sending = Sending()
+    after_task_publish.connect(sending.sent, weak=False)
+    status_listen("beat", settings.PARLEY.beat_metrics_address, sending.readiness)

@@ -48,6 +48,9 @@ class Config:
     database: Postgres | None = field(repr=False)  # None: SQLite in the home
     redis_url: str = field(repr=False)  # empty: the embedded Valkey
     web_address: Address
+    web_metrics_address: Address
+    worker_metrics_address: Address
+    beat_metrics_address: Address
     ads_address: Address
     ads_announced: Address | None  # where data planes reach ADS; None: where it listens
     metrics_address: Address
@@ -118,6 +121,9 @@ def _load(read: "_Reader", directory: Path) -> Config:
         database=read.optional("DATABASE_URL", values.postgres, secret=True),
         redis_url=read.optional("REDIS_URL", values.redis, secret=True) or "",
         web_address=web_address,
+        web_metrics_address=read("PARLEY_WEB_METRICS_ADDRESS", "127.0.0.1:9101", values.address),
+        worker_metrics_address=read("PARLEY_WORKER_METRICS_ADDRESS", "127.0.0.1:9103", values.address),
+        beat_metrics_address=read("PARLEY_BEAT_METRICS_ADDRESS", "127.0.0.1:9104", values.address),
         ads_address=read("PARLEY_ADS_ADDRESS", "127.0.0.1:18000", values.address),
         ads_announced=read.optional("PARLEY_ADS_PUBLIC_ADDRESS", values.reachable),
         metrics_address=read("PARLEY_ADS_METRICS_ADDRESS", "127.0.0.1:9102", values.address),
@@ -246,6 +252,9 @@ def _clashes(config: Config) -> list[str]:
         "PARLEY_WEB_ADDRESS": config.web_address,
         "PARLEY_ADS_ADDRESS": config.ads_address,
         "PARLEY_ADS_METRICS_ADDRESS": config.metrics_address,
+        "PARLEY_WEB_METRICS_ADDRESS": config.web_metrics_address,
+        "PARLEY_WORKER_METRICS_ADDRESS": config.worker_metrics_address,
+        "PARLEY_BEAT_METRICS_ADDRESS": config.beat_metrics_address,
     }
     seen: dict[Address, str] = {}
     problems = []

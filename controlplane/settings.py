@@ -32,6 +32,7 @@ MIDDLEWARE = [
     "controlplane.api.middleware.RequestMiddleware",  # first: even a refusal by the next ones has an id
     "controlplane.console.page_rates.AddressRate",  # before anything that somebody could keep busy
     "controlplane.api.strangers.StrangerRate",  # as for pages
+    "controlplane.api.hosts.HostCheck",
     "controlplane.api.turns.TurnsMiddleware",  # before whatever takes a thread or a connection
     "django.middleware.security.SecurityMiddleware",
     "controlplane.static_files.StaticFilesMiddleware",
@@ -108,9 +109,9 @@ SECURE_HSTS_SECONDS = 31_536_000 if PARLEY.https else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = False  # other hosts of the domain are not ours to promise for
 SECURE_HSTS_PRELOAD = False
 # TLS ends at a proxy. Only a proxy we were told of can say that a request came over TLS, so only then can a request
-# that did not be sent there; probes and scrapes come without a proxy.
+# that did not be sent there; probes come without a proxy.
 SECURE_SSL_REDIRECT = PARLEY.https and bool(PARLEY.trusted_proxies)
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SILENCED_SYSTEM_CHECKS = [
     "security.W005", "security.W021",  # the two HSTS choices above
     # Of settings that follow from variables; `ops.checks` names those.

@@ -8,7 +8,6 @@ from controlplane.ops import health
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
-    path("metrics", health.metrics, name="metrics"),
     path("api/v1/", include("controlplane.api.urls")),
     path("admin/", admin.site.urls),
     path("", include("controlplane.console.urls")),

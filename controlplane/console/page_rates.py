@@ -29,7 +29,7 @@ from controlplane.principal_ids import PrincipalId
 from xdscore.limits import Limits
 
 _API: Final = "/api/"
-_PROBES: Final = ("/healthz", "/readyz", "/metrics")
+_PROBES: Final = ("/healthz", "/readyz")
 _COUNTED: Final = "parley.page-counted"
 _PEOPLE: Final = "page_requests_per_s"
 _ADDRESSES: Final = "anonymous_pages_per_s"

@@ -1,7 +1,9 @@
-"""Is this web process alive, can it serve, what does it count. For probes and scrapers; open, and says nothing else."""
+"""Is this web process alive, and can it serve. For probes and `xdsctl doctor`; open, and says nothing else."""
 
 import threading
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Final
 
 from django.db import DatabaseError, connection
@@ -9,16 +11,13 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from controlplane.broker_probe import probe
 from controlplane.builder.condition import builder_state
-from controlplane.ops.condition_metrics import ConditionCollector
-from xdscore.build import BUILD_VERSION, HEADER, build_info
+from xdscore.build import BUILD_VERSION, HEADER
+from xdscore.status_http import Readiness
 
-# The figures of the whole installation, beside those of this process.
-_condition = CollectorRegistry()
-_condition.register(ConditionCollector())
+_WELL: Final = "ok"
 _WAIT_S: Final = 1.0  # a probe that takes longer is a probe that fails
 _threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="readyz")
 _lock = threading.Lock()
@@ -26,37 +25,53 @@ _question: "Future[str] | None" = None
 _migrated = False  # once all migrations were seen applied; they are never taken back under a running process
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Why this process cannot serve, and how each thing it uses is: `ok`, or what is the matter."""
+
+    reasons: tuple[str, ...] = ()
+    parts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def readiness(self) -> Readiness:
+        """The same as every role tells it."""
+        warnings = (f"{part}: {state}" for part, state in self.parts.items() if state != _WELL)
+        return Readiness(self.reasons, tuple(warnings))
+
+
 @require_safe
 @never_cache
 def healthz(_request: HttpRequest) -> HttpResponse:
     """The process answers."""
-    return _line("ok")
+    return _line(_WELL)
 
 
 @require_safe
 @never_cache
 def readyz(_request: HttpRequest) -> HttpResponse:
+    """What `condition` says, in lines: `ok` and each part, or why nothing can be served; and which version this is, also
+    in a header.
+    """
+    found = condition()
+    lines = found.reasons or (_WELL, *(f"{part}: {state}" for part, state in found.parts.items()))
+    answer = _line("\n".join((*lines, f"version: {BUILD_VERSION}")), status=503 if found.reasons else 200)
+    answer[HEADER] = BUILD_VERSION
+    return answer
+
+
+def condition() -> Condition:
     """The database answers and has this version's tables; without it nothing can be served.
 
     What only costs latency is told and does not count: the broker is a hint (law 4), and a worker that does not build
     keeps nobody from reading and writing. A database that says nothing is waited for no longer than a second.
-    Whatever it answers, the last line and a header say which version this is.
     """
     try:
         worker = _asked().result(_WAIT_S)
     except (DatabaseError, TimeoutError):
-        return _readiness("the database does not answer", status=503)
+        return Condition(("the database does not answer",))
     if not worker:
-        return _readiness("the database has migrations to apply: manage.py migrate", status=503)
-    return _readiness(f"ok\ndatabase: ok\nbroker: {probe.state()}\nworker: {worker}")
-
-
-@require_safe
-@never_cache
-def metrics(_request: HttpRequest) -> HttpResponse:
-    """Prometheus text."""
-    told = generate_latest() + generate_latest(_condition) + build_info("web")
-    return HttpResponse(told, content_type=CONTENT_TYPE_LATEST)
+        return Condition(("the database has migrations to apply: manage.py migrate",))
+    return Condition(parts={"database": _WELL, "broker": probe.state(), "worker": worker})
 
 
 def _asked() -> "Future[str]":
@@ -85,12 +100,6 @@ def _tables_current() -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     return True
-
-
-def _readiness(text: str, status: int = 200) -> HttpResponse:
-    answer = _line(f"{text}\nversion: {BUILD_VERSION}", status)
-    answer[HEADER] = BUILD_VERSION
-    return answer
 
 
 def _line(text: str, status: int = 200) -> HttpResponse:

@@ -13,7 +13,7 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 # A request that asks to wait is as slow as what it waits for.
 _WAITS: Final = b"wait="
-_PROBES: Final = ("/healthz", "/readyz", "/metrics")
+_PROBES: Final = ("/healthz", "/readyz")
 # Around what is promised: 50 ms for Explain, 200 ms for a list, 300 ms for a page, 2 s for an apply.
 _BUCKETS_S: Final = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0)
 

@@ -30,7 +30,13 @@ ROOT = Path(__file__).parents[2]
 READY_S = 60.0
 STOP_S = 45.0  # four processes, ten seconds of grace each, in the worst case
 ORPHANS_S = 5.0
-ADDRESSES = ("PARLEY_WEB_ADDRESS", "PARLEY_ADS_ADDRESS", "PARLEY_ADS_METRICS_ADDRESS")
+ADDRESSES = (
+    "PARLEY_WEB_ADDRESS",
+    "PARLEY_ADS_ADDRESS",
+    "PARLEY_ADS_METRICS_ADDRESS",
+    "PARLEY_WEB_METRICS_ADDRESS",
+    "PARLEY_WORKER_METRICS_ADDRESS",
+)
 
 
 @dataclass
@@ -45,7 +51,7 @@ class Up:
 
     def __post_init__(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
-        self.ports = dict(zip(ADDRESSES, free_ports(3), strict=True))
+        self.ports = dict(zip(ADDRESSES, free_ports(len(ADDRESSES)), strict=True))
 
     @property
     def home(self) -> Home:

@@ -18,6 +18,7 @@ from controlplane.builder.stages.assemble import assemble
 from tests.support.ads_probe import served_clusters
 from tests.support.figures import measured
 from tests.support.manifests import cluster, parsed
+from tests.support.ports import free_ports
 from tests.support.stack import ROOT, Parley, running_apart
 from tests.support.valkey import valkey
 from tests.support.waiting import eventually
@@ -54,6 +55,7 @@ class Workers:
         environment = self.environment | {
             "DIE_AT": str(self.armed),
             "DIED": str(self.died),
+            "PARLEY_WORKER_METRICS_ADDRESS": f"127.0.0.1:{free_ports(1)[0]}",
             "PARLEY_READY_FILE": str(ready),
             # Hints come first, and a sweep, which would build in the worker itself, last: the pool's process dies.
             "PARLEY_LIMIT_RECONCILE_POLL_MS": "3000",

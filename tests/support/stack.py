@@ -20,6 +20,7 @@ from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 START_S = 60.0
+WORKER_STATUS = "PARLEY_WORKER_METRICS_ADDRESS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,13 @@ class Answer:
 
 @dataclass(slots=True)
 class Parley:
-    """How to reach a running Parley."""
+    """How to reach a running Parley. `status_ports` are those of web and workers, by the names of their processes."""
 
     home: Path
     web_port: int
     ads_ports: list[int]
     metrics_ports: list[int]
+    status_ports: dict[str, int]
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
     starts: "Callable[[str, Mapping[str, str], Path | None], None] | None" = None
 
@@ -169,11 +171,16 @@ def running_apart(
     """
     parley, environment = _place(home, ads=ads, extra=extra)
     subprocess.run([sys.executable, "manage.py", "prepare"], cwd=code, env=environment, check=True, timeout=60)
-    web = ["-m", "uvicorn", "controlplane.asgi:application", "--port", str(parley.web_port), "--lifespan", "off"]
+    web = ["-m", "uvicorn", "controlplane.asgi:application", "--port", str(parley.web_port)]
     worker = ["-m", "celery", "--quiet", "--app", "controlplane.celery", "worker", "--concurrency", "1", "--hostname"]
+    of_workers = list(enumerate(free_ports(workers)))
+    parley.status_ports |= {f"worker{number}": port for number, port in of_workers}
     programs: dict[str, tuple[list[str], dict[str, str]]] = {
         "web": (web, {}),
-        **{f"worker{number}": ([*worker, f"w{number}@%h"], {}) for number in range(workers)},
+        **{
+            f"worker{number}": ([*worker, f"w{number}@%h"], {WORKER_STATUS: f"127.0.0.1:{port}"})
+            for number, port in of_workers
+        },
         **{f"ads{number}": (["manage.py", "ads"], parley.replica(number)) for number in range(ads)},
     }
     with ExitStack() as stack:
@@ -205,8 +212,9 @@ def running_ads(home: Path, extra: Mapping[str, str]) -> Iterator[Parley]:
 
 
 def _place(home: Path, *, ads: int, extra: Mapping[str, str] | None) -> tuple[Parley, dict[str, str]]:
-    web, *others = free_ports(1 + 2 * max(ads, 1))  # without ADS its addresses are named all the same
-    parley = Parley(home, web, others[:ads], others[ads : 2 * ads])
+    # Without ADS its addresses are named all the same.
+    web, of_web, of_worker, *others = free_ports(3 + 2 * max(ads, 1))
+    parley = Parley(home, web, others[:ads], others[ads : 2 * ads], {"web": of_web, "worker": of_worker})
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PARLEY_", "DJANGO_"))}
     clean.pop("DATABASE_URL", None)
     clean.pop("REDIS_URL", None)
@@ -215,6 +223,8 @@ def _place(home: Path, *, ads: int, extra: Mapping[str, str] | None) -> tuple[Pa
         "PARLEY_WEB_ADDRESS": f"127.0.0.1:{web}",
         "PARLEY_ADS_ADDRESS": f"127.0.0.1:{others[0]}",
         "PARLEY_ADS_METRICS_ADDRESS": f"127.0.0.1:{others[-1]}",
+        "PARLEY_WEB_METRICS_ADDRESS": f"127.0.0.1:{of_web}",
+        WORKER_STATUS: f"127.0.0.1:{of_worker}",
         "PYTHONUNBUFFERED": "1",
         **(extra or {}),
     }

@@ -114,7 +114,7 @@ def test_other_paths__have_no_rate_here(later: Later, settings: Settings) -> Non
     probes = [f"/{each.pattern}" for each in urlpatterns if "ops" in getattr(each.callback, "__module__", "")]
     browser = Client()
 
-    assert probes == ["/healthz", "/readyz", "/metrics"]
+    assert probes == ["/healthz", "/readyz"]
     for path in (*probes, "/api/v1/errors/XDS3029", "/static/console/console.css"):
         assert statuses(browser, 5, path) == [200] * 5, path
     assert statuses(browser, 4, "/static/no-such-file") == [404] * 3 + [429]

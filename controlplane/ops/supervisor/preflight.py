@@ -49,6 +49,8 @@ def _ports(config: Config) -> list[str]:
         "PARLEY_WEB_ADDRESS": config.web_address,
         "PARLEY_ADS_ADDRESS": config.ads_address,
         "PARLEY_ADS_METRICS_ADDRESS": config.metrics_address,
+        "PARLEY_WEB_METRICS_ADDRESS": config.web_metrics_address,
+        "PARLEY_WORKER_METRICS_ADDRESS": config.worker_metrics_address,
     }
     return [problem for name, address in addresses.items() for problem in _port(name, address)]
 

@@ -50,8 +50,8 @@ def programs(config: Config, home: Home, *, worker_processes: int) -> tuple[Prog
             command=(
                 *(sys.executable, "-m", "uvicorn", "controlplane.asgi:application"),
                 *("--host", web.host, "--port", str(web.port)),
-                # `asgi` itself judges who may speak for another address; Django has no lifespan.
-                *("--no-proxy-headers", "--no-server-header", "--lifespan", "off"),
+                # `asgi` itself judges who may speak for another address.
+                *("--no-proxy-headers", "--no-server-header"),
                 *("--timeout-graceful-shutdown", "5", "--log-level", "warning"),
             ),
             ready=http_ready(web, "/readyz"),

@@ -7,7 +7,7 @@ from django.db import OperationalError
 from django.test import Client
 
 from controlplane.ops import health
-from xdscore.build import BUILD_VERSION, build_info
+from xdscore.build import BUILD_VERSION
 
 NO_DATABASE = f"the database does not answer\nversion: {BUILD_VERSION}\n".encode()
 
@@ -66,10 +66,8 @@ def test_readyz__written_to__is_refused(client: Client) -> None:
 
 
 @pytest.mark.django_db
-def test_metrics__scraped__tells_of_this_process_and_of_the_installation(client: Client) -> None:
+def test_metrics__under_the_public_name__are_not_there(client: Client) -> None:
     answer = client.get("/metrics")
 
-    assert answer.status_code == 200
-    assert b"\nprocess_resident_memory_bytes " in answer.content
-    assert b"\nparley_database_up " in answer.content
-    assert answer.content.endswith(build_info("web"))
+    assert answer.status_code == 404
+    assert b"parley_" not in answer.content

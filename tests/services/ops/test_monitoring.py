@@ -1,32 +1,24 @@
 """The dashboard and the alert rules ask for what the processes really tell; the reference page lists all of it."""
 
 import asyncio
-import json
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import promql_parser
 import pytest
-import yaml
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from adsserver.metrics import Metrics
-from adsserver.status_http import Readiness, readiness_metrics
 from controlplane.api import rates
 from controlplane.console import page_rates
 from controlplane.ops.condition_metrics import ConditionCollector
 from controlplane.ops.http_metrics import HttpMetrics, Message, Receive, Send
+from tests.support.monitoring import JOBS, QUERIES, ROOT, RULES, nodes, selectors
 from xdscore.build import build_info
+from xdscore.status_http import Readiness, readiness_metrics
 
-ROOT = Path(__file__).resolve().parents[3]
-DEPLOY = ROOT / "deploy"
-DASHBOARD = json.loads((DEPLOY / "grafana/parley.json").read_text())
-RULES = yaml.safe_load((DEPLOY / "prometheus/parley.rules.yml").read_text())["groups"][0]["rules"]
-SCRAPE = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())
-JOBS = {each["job_name"] for each in SCRAPE["scrape_configs"]}
 # Told by Prometheus itself, or by its library about the process.
 OF_EVERY_PROCESS = ("up", "process_resident_memory_bytes", "process_cpu_seconds_total")
 
@@ -38,15 +30,6 @@ PATHS = (
     ("/static/app.css", b""),
     ("/readyz", b""),
 )
-
-QUERIES = {
-    **{f"alert {rule['alert']}": rule["expr"] for rule in RULES},
-    **{
-        f"panel {panel['title']} {target['refId']}": target["expr"]
-        for panel in DASHBOARD["panels"]
-        for target in panel.get("targets", ())
-    },
-}
 
 Labels = dict[str, set[str]]
 
@@ -67,7 +50,8 @@ def ours() -> Iterator[Sample]:
     ads, web = CollectorRegistry(), CollectorRegistry()
     Metrics(ads)
     asyncio.run(some_requests(web))
-    page = generate_latest(ads) + readiness_metrics(Readiness()) + generate_latest(web) + build_info("web")
+    ready = b"".join(readiness_metrics(role, Readiness()) for role in ("web", "worker", "beat", "ads"))
+    page = generate_latest(ads) + ready + generate_latest(web) + build_info("web")
     pages = text_string_to_metric_families(page.decode())
     refused = (*rates.REFUSED.collect(), *page_rates.REFUSED.collect())
     for metric in (*pages, *ConditionCollector().collect(), *refused):
@@ -91,19 +75,6 @@ async def some_requests(registry: CollectorRegistry) -> None:
         for path, query in PATHS:
             scope = {"type": "http", "path": path, "query_string": query, "status": status}
             await counted(scope, nothing, nowhere)
-
-
-def nodes(query: str) -> list[promql_parser.Expr]:
-    """The parts of a query. Raises ValueError when it is no PromQL."""
-    found: list[promql_parser.Expr] = []
-    promql_parser.walk(promql_parser.parse(query), found.append)
-    return found
-
-
-def selectors(query: str) -> list[tuple[str, list[promql_parser.Matcher]]]:
-    """What a query reads: each metric, and what its labels must be."""
-    found = [each for each in nodes(query) if isinstance(each, promql_parser.VectorSelector)]
-    return [(each.name or "", each.matchers.matchers) for each in found]
 
 
 @pytest.mark.parametrize("title", QUERIES)

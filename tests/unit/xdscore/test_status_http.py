@@ -2,30 +2,44 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
 
-from adsserver.config import AdsConfigError
-from adsserver.status_http import Readiness, StatusHttp
 from xdscore.build import BUILD_VERSION, build_info
+from xdscore.status_http import Readiness, StatusAddressError, StatusHttp
 
 
 class Ready:
     """What the server under test answers from."""
 
     def __init__(self) -> None:
-        self.readiness = Readiness(("no snapshot",))
+        self.readiness = Readiness(("no snapshot",), loaded={})
         self.port = 0
+
+    def metrics(self) -> bytes:
+        return b"parley_up 1\n"
 
 
 @pytest.fixture
 async def ready() -> AsyncIterator[Ready]:
     state = Ready()
-    server = StatusHttp("127.0.0.1:0", lambda: state.readiness, lambda: b"parley_up 1\n")
+    server = status_of(state)
     state.port = await server.start()
     yield state
     await server.stop()
+
+
+def status_of(state: Ready, port: int = 0, *, waits: bool = False) -> StatusHttp:
+    return StatusHttp(
+        role="ads",
+        host="127.0.0.1",
+        port=port,
+        readiness=lambda: state.readiness,
+        metrics=state.metrics,
+        waits=waits,
+    )
 
 
 async def send(port: int, data: bytes) -> tuple[bytes, bytes]:
@@ -119,13 +133,67 @@ async def test_request__head_without_end__connection_is_closed(ready: Ready) -> 
 async def test_request__peer_that_says_nothing__costs_its_place_for_a_while_only(
     ready: Ready, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adsserver.status_http._HEAD_WAIT_S", 0.1)
+    monkeypatch.setattr("xdscore.status_http._HEAD_WAIT_S", 0.1)
 
     assert await send(ready.port, b"GET") == (b"", b"")
 
 
 async def test_start__taken_port__one_sentence(ready: Ready) -> None:
-    second = StatusHttp(f"127.0.0.1:{ready.port}", Readiness, bytes)
+    said = (
+        rf"127.0.0.1:{ready.port} \(PARLEY_ADS_METRICS_ADDRESS\) cannot be used: .*already in use.* "
+        r"Set PARLEY_ADS_METRICS_ADDRESS to a free one; each process on a machine needs its own\.$"
+    )
+    with pytest.raises(StatusAddressError, match=said):
+        await status_of(ready, ready.port).start()
 
-    with pytest.raises(AdsConfigError, match=rf"127.0.0.1:{ready.port} \(PARLEY_ADS_METRICS_ADDRESS\) cannot be used"):
-        await second.start()
+
+async def test_readyz__of_a_role_that_serves_no_environments__does_not_speak_of_them(ready: Ready) -> None:
+    ready.readiness = Readiness(warnings=("broker: does not answer",))
+
+    _, body = await get(ready.port, "/readyz")
+
+    assert json.loads(body).keys() == {"ready", "version", "reasons", "warnings"}
+
+
+@pytest.mark.parametrize("host", ["web:9101", "10.244.3.7:9101", "[fd00::7]:9101", "", "x" * 300])
+async def test_request__under_any_host__is_answered(ready: Ready, host: str) -> None:
+    head, _ = await send(ready.port, f"GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+
+    assert head.startswith(b"HTTP/1.1 200")
+
+
+async def test_metrics__that_wait_for_others__keep_no_probe_waiting() -> None:
+    state, asked, answers = Ready(), threading.Event(), threading.Event()
+
+    def waits() -> bytes:
+        asked.set()
+        answers.wait(30)
+        return b"parley_up 1\n"
+
+    state.metrics = waits  # type: ignore[method-assign]
+    state.readiness = Readiness()
+    server = status_of(state, waits=True)
+    port = await server.start()
+    scrape = asyncio.create_task(get(port, "/metrics"))
+    try:
+        await asyncio.to_thread(asked.wait, 10)
+        assert [(await get(port, path))[0] for path in ("/healthz", "/readyz")] == [200, 200]
+        assert not scrape.done()
+    finally:
+        answers.set()
+        assert (await scrape)[0] == 200
+        await server.stop()
+
+
+async def test_metrics__that_take_too_long__end_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xdscore.status_http._ANSWER_WAIT_S", 0.1)
+    state, answers = Ready(), threading.Event()
+    state.metrics = lambda: str(answers.wait(30)).encode()  # type: ignore[method-assign]
+    server = status_of(state, waits=True)
+    port = await server.start()
+    try:
+        assert await send(port, b"GET /metrics HTTP/1.1\r\n\r\n") == (b"", b"")
+        assert (await get(port, "/healthz"))[0] == 200
+    finally:
+        answers.set()
+        await server.stop()
