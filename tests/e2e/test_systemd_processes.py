@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -121,7 +122,6 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
         found.root / "opt/parley/current",
         {**places, "user=parley": f"user={me}", "PATH=/usr/local/sbin:": f"PATH={client_programs()}:/usr/local/sbin:"},
     )
-    (found.root / "opt/parley/current/deploy/docker").symlink_to(ROOT / "deploy/docker")
     with postgresql() as superuser, _broker() as broker:
         text = (FOLDER / "parley.env").read_text(encoding="utf-8")
         for line, value in {
@@ -132,7 +132,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
             "PARLEY_PUBLIC_URL": "http://localhost:8000",
         }.items():
             text = re.sub(rf'^{line}=".*"$', f'{line}="{value}"', text, flags=re.MULTILINE)
-        # TLS is tried elsewhere (test_compose_processes): without it ADS listens on loopback, as each replica's file says.
+        # TLS is tried in test_compose_processes: without it ADS listens on loopback, as each replica's file says.
         text = re.sub(r"^PARLEY_ADS_(?:AUTH|TRUST|TLS).*\n", "", text, flags=re.MULTILINE)
         (found.root / "etc/parley/parley.env").write_text(text, encoding="utf-8")
         for replica in ("1", "2"):
@@ -151,21 +151,24 @@ def test_units__every_process_with_its_own_command__becomes_ready(machine: Machi
         for port in ("8000", "9111", "9112"):
             eventually(lambda p=machine.ports[port]: readiness(p)[0], lambda status: status == 200, within_s=60)  # type: ignore[misc]
         for role in ("worker", "beat"):
-            check = [sys.executable, str(ROOT / "deploy/docker/healthcheck.py"), role]
-            environment = machine.environment(role)
-            eventually(
-                lambda c=check, e=environment: subprocess.run(c, env=e, capture_output=True, check=False).returncode == 0,  # type: ignore[misc]
-                within_s=60,
-            )
+            eventually(partial(_well, machine, role), within_s=60)
+
+
+def _well(machine: Machine, role: str) -> bool:
+    """What the container's health check says of a process that serves nobody."""
+    check = [sys.executable, str(ROOT / "deploy/docker/healthcheck.py"), role]
+    done = subprocess.run(check, env=machine.environment(role), capture_output=True, timeout=30, check=False)
+    return done.returncode == 0
 
 
 def test_database_role__of_the_page__owns_its_database_and_may_nothing_else(machine: Machine) -> None:
     with psycopg.connect(machine.environment("web")["DATABASE_URL"]) as connection:
         found = connection.execute(
-            "SELECT rolsuper, rolcreatedb, rolcreaterole, rolreplication, rolbypassrls FROM pg_roles WHERE rolname = 'parley'"
+            "SELECT rolsuper, rolcreatedb, rolcreaterole, rolreplication, rolbypassrls FROM pg_roles"
+            " WHERE rolname = 'parley'"
         ).fetchone()
         others = connection.execute(
-            "SELECT count(*) FROM aclexplode((SELECT datacl FROM pg_database WHERE datname = 'parley')) WHERE grantee = 0"
+            "SELECT count(*) FROM pg_database, aclexplode(datacl) WHERE datname = 'parley' AND grantee = 0"
         ).fetchone()
 
     assert found == (False,) * 5
@@ -184,7 +187,13 @@ def test_backup__three_times__two_stay_and_the_newest_is_restored_by_that_role(m
     assert oldest.name == "parley-2026-01-02T000000Z.backup"
     wrapper = machine.root / "opt/parley/current/deploy/systemd/parley"
     restored = subprocess.run(
-        [wrapper, "restore", newest.name], cwd=folder, env=outside(), capture_output=True, text=True, timeout=90, check=False
+        [wrapper, "restore", newest.name],
+        cwd=folder,
+        env=outside(),
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
     )
     assert restored.returncode == 0, restored.stderr
     assert restored.stdout.startswith(f"The database is what {newest.name} says.")

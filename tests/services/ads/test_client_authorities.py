@@ -1,4 +1,4 @@
-"""docs/how-to/rotate-client-ca.md, step by step: the authority of clients changes, and whoever follows keeps the stream."""
+"""docs/how-to/rotate-client-ca.md, step by step: the authority changes, and whoever follows keeps the stream."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The programs beside the units: `parley` gives a command the environment of the processes, `backup` keeps the newest."""
+"""Programs beside the units: `parley` gives a command the environment of the processes; `backup` keeps few."""
 
 import json
 import os
@@ -185,9 +185,7 @@ def test_backup__that_fails__deletes_nothing(backups: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kept", ["0", "", "-1", "two", "007"])
-def test_backup__number_that_is_none__is_refused_before_anything_is_done(
-    backups: Path, home: Path, kept: str
-) -> None:
+def test_backup__number_that_is_none__is_refused_before_anything_is_done(backups: Path, home: Path, kept: str) -> None:
     before = sorted(file.name for file in backups.iterdir())
 
     refused = _backup(backups, home, kept)

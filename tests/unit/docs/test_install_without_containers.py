@@ -81,9 +81,7 @@ def test_environment_file__filled_in_as_the_page_says__is_a_sound_configuration(
     fill = fill.replace("/etc/parley/parley.env", str(tmp_path / "parley.env"))
     fill = fill.replace("parley.example.com|\n", "console.corp|\n").replace("ads.example.com|\n", "ads.corp|\n")
 
-    subprocess.run(
-        ["sh", "-euc", f"database_password=d1 redis_password=r2\n{fill}"], cwd=ROOT, check=True, timeout=10
-    )
+    subprocess.run(["sh", "-euc", f"database_password=d1 redis_password=r2\n{fill}"], cwd=ROOT, check=True, timeout=10)
 
     variables = variables_of((tmp_path / "parley.env").read_text())
     config = load(variables | {"PARLEY_HOME": str(tmp_path)}, directory=tmp_path)
