@@ -39,10 +39,10 @@ def backup_write(*, config: Config, file: Path) -> int:
 
     Everything goes on meanwhile. Raises BackupError.
     """
-    if file.exists():
-        raise BackupError(f"{file} exists already; a backup never replaces one.")
     draft = file.with_name(f".{file.name}.part")
     try:
+        if file.exists():
+            raise BackupError(f"{file} exists already; a backup never replaces one.")
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, FILE_MODE))
         try:
             if config.database is None:
@@ -64,7 +64,11 @@ def backup_restore(*, config: Config, file: Path) -> tuple[str, ...]:
 
     Raises BackupError.
     """
-    if not file.is_file():
+    try:
+        there = file.is_file()
+    except OSError as error:
+        raise BackupError(f"{file} cannot be read: {(error.strerror or str(error)).lower()}.") from error
+    if not there:
         raise BackupError(f"There is no file {file}.")
     connections.close_all()
     if config.database is None:
