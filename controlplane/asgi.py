@@ -1,7 +1,12 @@
 """The web process: console and REST behind one ASGI application. Wiring only."""
 
+# ruff: noqa: E402  what the imports print, and why they fail, is to be a line of the log
+
 import os
 
+from controlplane.log_capture import capture_begin
+
+capture_begin()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 
 from django.conf import settings

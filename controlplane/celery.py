@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Final
 from celery import Celery, bootsteps
 from celery.signals import setup_logging, worker_ready
 
+from controlplane.log_capture import capture_begin
+
 if TYPE_CHECKING:
     from controlplane.builder.sweeper import Sweeper
 
 READY_FILE_VARIABLE: Final = "PARLEY_READY_FILE"
 
+capture_begin()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 
 app = Celery("parley")

@@ -159,6 +159,7 @@ def running_apart(
     *,
     ads: int,
     workers: int,
+    beat: bool = False,
     of: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     code: Path = ROOT,
 ) -> Iterator[Parley]:
@@ -168,10 +169,16 @@ def running_apart(
     parley, environment = _place(home, ads=ads, extra=extra)
     subprocess.run([sys.executable, "manage.py", "prepare"], cwd=code, env=environment, check=True, timeout=60)
     web = ["-m", "uvicorn", "controlplane.asgi:application", "--port", str(parley.web_port), "--lifespan", "off"]
+    schedule = str(home / "beat.schedule")
     worker = ["-m", "celery", "--quiet", "--app", "controlplane.celery", "worker", "--concurrency", "1", "--hostname"]
     programs: dict[str, tuple[list[str], dict[str, str]]] = {
         "web": (web, {}),
         **{f"worker{number}": ([*worker, f"w{number}@%h"], {}) for number in range(workers)},
+        **(
+            {"beat": (["-m", "celery", "--app", "controlplane.celery", "beat", "--schedule", schedule], {})}
+            if beat
+            else {}
+        ),
         **{f"ads{number}": (["manage.py", "ads"], parley.replica(number)) for number in range(ads)},
     }
     with ExitStack() as stack:
