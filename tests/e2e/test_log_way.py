@@ -3,7 +3,6 @@ web, worker and ADS, and back.
 """
 
 import json
-import os
 import signal
 from collections.abc import Iterator
 from datetime import datetime
@@ -111,9 +110,22 @@ def test_change__refused__its_request_id_leads_to_the_refusal(parley: Parley) ->
     assert nacked["node_id"] == refused["node_id"] == "edge-2"
 
 
+@pytest.mark.parametrize("name", ["web", "worker0", "ads0"])
+def test_process__that_crashes__says_where(parley: Parley, name: str) -> None:
+    before = len(lines(parley, name))
+
+    parley.stop(name, signal.SIGSEGV)
+
+    def crashes() -> list[dict[str, Any]]:
+        return [line for line in lines(parley, name)[before:] if line["level"] == "critical"]
+
+    [crash] = eventually(crashes, within_s=5)
+    assert crash["event"] == "Fatal Python error: Segmentation fault"
+    assert "most recent call first" in crash["exception"]
+
+
 def test_every_line__of_every_role__is_json_with_role_process_and_version(parley: Parley) -> None:
-    for name in ("beat", "worker0", "web", "ads0"):
-        parley.stop(name)
+    parley.stop("beat")
 
     for name, role in ROLES.items():
         said = eventually(lambda name=name: lines(parley, name), within_s=5)  # type: ignore[misc]
@@ -127,24 +139,3 @@ def test_every_line__of_every_role__is_json_with_role_process_and_version(parley
             assert datetime.fromisoformat(line["timestamp"]).tzinfo is not None
     assert {line["logger"] for line in lines(parley, "ads0")} >= {"absl", "adsserver.process"}
     assert len({line["replica"] for line in lines(parley, "ads0") if "replica" in line}) == 1
-
-
-@pytest.mark.parametrize("name", ["web", "worker0", "ads0"])
-def test_process__that_crashes__says_where(parley: Parley, name: str) -> None:
-    parley.start(name)
-    if not name.startswith("worker"):
-        parley.ready(name)
-    else:
-        eventually(lambda: Path(parley.home / "run" / "worker.alive").exists(), within_s=20)
-    process = parley.processes[name]
-    before = len(lines(parley, name))
-
-    os.kill(process.pid, signal.SIGSEGV)
-    process.wait(30)
-
-    def crashes() -> list[dict[str, Any]]:
-        return [line for line in lines(parley, name)[before:] if line["level"] == "critical"]
-
-    [crash] = eventually(crashes, within_s=5)
-    assert crash["event"] == "Fatal Python error: Segmentation fault"
-    assert "most recent call first" in crash["exception"]
