@@ -13,6 +13,7 @@ import select
 import signal
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
@@ -31,6 +32,9 @@ _ABSL: Final = re.compile(r"([IWEF])\d{4} [0-9:.]+\s+\d+ ([^\s\]]{1,200}:\d+)\] 
 _ABSL_LEVELS: Final = {"I": "info", "W": "warning", "E": "error", "F": "critical"}
 _OPENINGS: Final = ("Traceback (most recent call last):", "Exception in thread ", "Exception ignored ", "  + Exception")
 _CRASH: Final = "Fatal Python error:"
+SAID_SO_FAR: Final = b"\0parley: said so far"
+"""A line that asks to be told once everything before it is written."""
+
 _OURS: Final = ("timestamp", "role", "event")
 
 Fields = Mapping[str, object]
@@ -108,14 +112,16 @@ def event_line(event: Fields, origin: Fields) -> str:
 
 
 def main() -> None:
-    """Read standard input to its end, and write to standard output; the argument is the origin as JSON."""
+    """Read standard input to its end, and write to standard output. The arguments: the origin as JSON, and the file
+    descriptor into which goes a byte for each `SAID_SO_FAR`.
+    """
     # Whoever stops the process that writes sends this to all of them; what it says as it stops is wanted, too.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    carry(0, 1, ForeignLines(json.loads(sys.argv[1])))
+    carry(0, 1, ForeignLines(json.loads(sys.argv[1])), int(sys.argv[2]))
 
 
-def carry(source: int, target: int, lines: ForeignLines) -> None:
+def carry(source: int, target: int, lines: ForeignLines, heard: int = -1) -> None:
     """From one file descriptor to another until nobody can write into it any more."""
     rest = b""
     while True:
@@ -129,7 +135,12 @@ def carry(source: int, target: int, lines: ForeignLines) -> None:
         if len(rest) > _LINE_BYTES_MAX:
             whole, rest = [*whole, rest], b""
         for line in whole:
-            _write(target, lines.take(line))
+            if line == SAID_SO_FAR:
+                _write(target, lines.flush())
+                with suppress(OSError):
+                    os.write(heard, b".")
+            else:
+                _write(target, lines.take(line))
     if rest:
         _write(target, lines.take(rest))
     _write(target, lines.flush())

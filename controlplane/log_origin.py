@@ -7,6 +7,7 @@ whoever starts the processes.
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import PurePath
 from typing import Final
 
@@ -27,8 +28,14 @@ def origin() -> dict[str, object]:
     """The fields of this process; `process` is its id for the operating system, `replica` the id by which the facts
     of an ADS process know it.
     """
-    found: dict[str, object] = {"role": role_of(sys.argv), "process": os.getpid(), "version": __version__}
+    found: dict[str, object] = {"role": role(), "process": os.getpid(), "version": __version__}
     return found | {"replica": _replica} if _replica else found
+
+
+@cache
+def role() -> str:
+    """The role of this process."""
+    return role_of(sys.argv)
 
 
 def replica_set(identity: str) -> None:
