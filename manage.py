@@ -9,6 +9,7 @@ import sys
 
 from controlplane.config import ConfigError
 from controlplane.home import HomeError
+from controlplane.log_capture import capture_begin
 
 EXIT_CANNOT_START = 2
 
@@ -21,6 +22,7 @@ def main(arguments: list[str]) -> int:
             from controlplane.ops.supervisor.__main__ import main as up  # noqa: PLC0415  each command loads its own
 
             return up(arguments[2:], with_demo=command == "demo")
+        capture_begin()
         from django.core.management import execute_from_command_line  # noqa: PLC0415  as above
 
         settings = "controlplane.settings_ads" if command == "ads" else "controlplane.settings"

@@ -1,7 +1,12 @@
 """The web process: console and REST behind one ASGI application. Wiring only."""
 
+# ruff: noqa: E402  what the imports print, and why they fail, is to be a line of the log
+
 import os
 
+from controlplane.log_capture import capture_begin
+
+capture_begin()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 
 from django.conf import settings
@@ -18,7 +23,7 @@ open_files_raise()
 home_create(settings.PARLEY)
 _django = get_asgi_application()
 
-from controlplane.ops.web_status import WebStatus  # noqa: E402 - its figures are read from models, ready only now
+from controlplane.ops.web_status import WebStatus
 
 # A body over its limit ends here, before Django would write it to a file.
 _limited = BodyLimit(_django, settings.PARLEY.limits)  # type: ignore[arg-type]  # as below

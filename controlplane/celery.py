@@ -12,11 +12,14 @@ from billiard import current_process
 from celery import Celery, bootsteps
 from celery.signals import after_task_publish, beat_init, setup_logging, worker_ready
 
+from controlplane.log_capture import capture_begin
+
 if TYPE_CHECKING:
     from controlplane.builder.sweeper import Sweeper
 
 READY_FILE_VARIABLE: Final = "PARLEY_READY_FILE"
 
+capture_begin()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 
 app = Celery("parley")

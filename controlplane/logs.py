@@ -1,24 +1,29 @@
 """How every process logs: one event, one line (threat 16), as JSON for machines or as a readable line for people.
 
-Foreign text cannot break out of its field: control and direction characters are escaped, and a field is cut at 1 KiB.
-Fields named like a secret never show their value (invariant S5).
+As JSON a line says what happened (`timestamp`, `level`, `logger`, `event`) and where (`log_origin`); what is printed
+past this module has the same form (`log_capture`). Foreign text cannot break out of its field: control and direction
+characters are escaped, a text is cut at 1 KiB and a list at 100. Fields named like a secret never show their value
+(invariant S5).
 """
 
 import logging
 import logging.config
-import unicodedata
 from collections.abc import Mapping
+from itertools import islice
 from typing import Final
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-_FIELD_CHARS_MAX: Final = 1_024  # reliability.md threat 16
-_TRACEBACK_CHARS_MAX: Final = 16_384  # a traceback is ours, and useless when cut at its first frames
+from controlplane.log_capture import log_stream
+from controlplane.log_origin import origin
+from controlplane.log_text import FIELD_CHARS_MAX, TRACEBACK_CHARS_MAX, contained
+
+_ITEMS_MAX: Final = 100
 _HIDDEN: Final = "[hidden]"
 _SECRET_WORDS: Final = ("password", "secret", "token", "authorization", "cookie", "private_key", "credential")
-# Categories of characters that a terminal or a reader acts on: control, format (bidi, zero width), line separators.
-_ACTING: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+# Of Django's records: its form shows the query string, which is nobody's business; the line of the request says more.
+_REQUEST: Final = "request"
 
 
 def hide_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
@@ -35,31 +40,38 @@ def contain_text(_logger: WrappedLogger, _method: str, event: EventDict) -> Even
         if key != "exception":
             event[key] = _inside(value)
     if isinstance(event.get("exception"), str):
-        event["exception"] = event["exception"][-_TRACEBACK_CHARS_MAX:]
+        event["exception"] = event["exception"][-TRACEBACK_CHARS_MAX:]
     return event
 
 
 def _inside(value: object) -> object:
     if isinstance(value, str):
-        return contained(value, _FIELD_CHARS_MAX)
+        return contained(value, FIELD_CHARS_MAX)
     if isinstance(value, Mapping):
-        return {_inside(key): _inside(each) for key, each in value.items()}
-    return [_inside(each) for each in value] if isinstance(value, list | tuple) else value
+        return {_inside(key): _inside(each) for key, each in islice(value.items(), _ITEMS_MAX)}
+    if isinstance(value, list | tuple):
+        return [_inside(each) for each in value[:_ITEMS_MAX]]
+    return value if value is None or isinstance(value, int | float) else contained(repr(value), FIELD_CHARS_MAX)
 
 
-def contained(text: str, chars_max: int) -> str:
-    """`text` in one line of at most `chars_max` characters before escaping, safe for a terminal."""
-    shown = text if len(text) <= chars_max else text[: chars_max - 1] + "…"
-    if shown.isascii() and shown.isprintable():
-        return shown
-    return "".join(_escaped(each) if unicodedata.category(each) in _ACTING else each for each in shown)
+def _add_origin(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Say where the line comes from, whatever a library calls its own fields."""
+    event.pop(_REQUEST, None)
+    event.update(origin())
+    return event
 
 
 def logging_config(*, as_json: bool) -> dict[str, object]:
     """Django's LOGGING. Records of every library pass through the same processors as our own events."""
     renderers: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
     if as_json:
-        renderers += [structlog.processors.format_exc_info, contain_text, structlog.processors.JSONRenderer()]
+        renderers += [
+            structlog.contextvars.merge_contextvars,  # of records of libraries, too
+            structlog.processors.format_exc_info,
+            _add_origin,
+            contain_text,
+            structlog.processors.JSONRenderer(),
+        ]
     else:
         plain = structlog.dev.ConsoleRenderer(
             colors=False, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback
@@ -77,14 +89,15 @@ def logging_config(*, as_json: bool) -> dict[str, object]:
                 "processors": renderers,
             }
         },
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "event"}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "event", "stream": log_stream()}},
         "root": {"handlers": ["stderr"], "level": "INFO"},
         "loggers": {
             "uvicorn": quiet,
             "uvicorn.error": quiet,
-            "uvicorn.access": {**quiet, "level": "WARNING"},  # the proxy in front logs requests; errors are ours
+            "uvicorn.access": {**quiet, "level": "WARNING"},  # `api.request_log` says more, and no query string
             "django": quiet,
             "django.server": quiet,
+            "django.request": {"level": "ERROR"},  # each answer 4xx once more, as a sentence
             "celery.worker.strategy": {"level": "WARNING"},  # "task received" and "succeeded" for every build
             "celery.app.trace": {"level": "WARNING"},
             "celery.beat": {"level": "WARNING"},
@@ -117,7 +130,3 @@ def _shared() -> list[Processor]:
         structlog.processors.StackInfoRenderer(),
         hide_secrets,
     ]
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")

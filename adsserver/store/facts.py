@@ -31,6 +31,7 @@ from adsserver.store.refusals import Refusal, Refusals
 from adsserver.store.sent_secrets import SentContents
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, ReplicaFact, Serving, SubscriptionState
 from controlplane.clients.services import SILENT_S, facts_write
+from controlplane.log_origin import replica_set
 from xdscore.limits import Limits
 
 log = structlog.get_logger(__name__)
@@ -155,6 +156,7 @@ class FactBuffer:
         self._thread = threading.Thread(target=self._run, name="facts", daemon=True)
         # From here on: the thread's own.
         self._id = uuid.uuid4().hex
+        replica_set(self._id)
         self._started_at = clock()
         self._pending = Pending(
             max_nack_bytes=self._max_nack_bytes,

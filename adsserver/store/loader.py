@@ -26,6 +26,7 @@ from adsserver.store.blobs import Blobs, DatabaseBlobs, SnapshotUnreadable, read
 from adsserver.store.contents import ContentMemory
 from adsserver.store.disk_format import CacheRefused, Part, SavedDirectory, SavedSnapshot
 from adsserver.store.last_good import LastGood
+from adsserver.store.taken_over import TakenOver
 from controlplane.accounts.selectors import (
     ClientTokenRow,
     api_tokens_valid,
@@ -116,6 +117,7 @@ class Loader:
         self._fetched: frozenset[bytes] = frozenset()
         self._reread_at = 0.0
         self._next_sweep = time.monotonic() + _SWEEP_S
+        self._taken_over = TakenOver()
         self._status = LoaderStatus()
 
     def start(self) -> None:
@@ -184,6 +186,7 @@ class Loader:
         if directory != self._directory and not self._stopping.is_set():
             self._directory = directory
             self._on_directory(directory)
+            self._taken_over.tell()
 
     def _newest(self) -> Directory:
         environments = tuple(environment.choice for environment in environment_list())
@@ -294,7 +297,7 @@ class Loader:
             return
         if loaded is not before:
             self._loaded[head.environment] = loaded
-            log.info("snapshot.loaded", environment=head.environment, lineage=head.lineage, epoch=head.epoch)
+            self._taken_over.add(head, before.head if before is not None else None)
 
     def _load(self, head: SnapshotHead, before: _Loaded | None, blobs: Blobs) -> _Loaded:
         if not head.genuine:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from controlplane.api.paths import PREFIX
 from controlplane.api.problems import problem
+from controlplane.api.request_log import refusal_told
 from controlplane.api.requests import HEADER, chosen_id, request_id_set
 from controlplane.errors import InputTooLarge
 from xdscore.limits import Limits
@@ -85,6 +86,7 @@ async def _refuse(
     answer = problem(InputTooLarge(f"The body is larger than the {limit:,} bytes allowed at {scope['path'][:200]}."))
     answer[HEADER] = identity
     answer["Content-Length"] = str(len(answer.content))
+    refusal_told(scope["method"], answer.status_code, identity)
     sent = [(name.lower().encode("ascii"), value.encode("latin-1")) for name, value in answer.items()]
     await send({"type": "http.response.start", "status": answer.status_code, "headers": sent})
     await send({"type": "http.response.body", "body": answer.content, "more_body": True})

@@ -1,8 +1,10 @@
-"""What every request and answer passes, outermost: an id, the version of the API, and the path as it was sent.
+"""What every request and answer passes, outermost: an id, the version of the API, the path as it was sent, and the line
+in the log.
 
 Works in a synchronous chain and in an asynchronous one, so that a request that waits holds no thread because of it.
 """
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
@@ -13,6 +15,7 @@ from django.http.response import HttpResponseBase
 
 from controlplane.api.paths import PREFIX, encoded_path
 from controlplane.api.problems import answer_for
+from controlplane.api.request_log import request_told
 from controlplane.api.requests import HEADER, chosen_id, request_id_set
 from controlplane.security_headers import page_contain, security_headers_set
 from xdscore import build
@@ -38,14 +41,14 @@ class RequestMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
         if self._asynchronous:
             return self._call_async(request)
-        identity = _begin(request)
+        identity, began = _begin(request), time.monotonic()
         with structlog.contextvars.bound_contextvars(request_id=identity):
-            return _end(request, cast(HttpResponseBase, self._respond(request)), identity)
+            return _end(request, cast(HttpResponseBase, self._respond(request)), identity, began)
 
     async def _call_async(self, request: HttpRequest) -> HttpResponseBase:
-        identity = _begin(request)
+        identity, began = _begin(request), time.monotonic()
         with structlog.contextvars.bound_contextvars(request_id=identity):
-            return _end(request, await cast(Awaitable[HttpResponseBase], self._respond(request)), identity)
+            return _end(request, await cast(Awaitable[HttpResponseBase], self._respond(request)), identity, began)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """A problem document for what a view of the API lets through; other rooms answer for themselves."""
@@ -60,7 +63,7 @@ def _begin(request: HttpRequest) -> str:
     return identity
 
 
-def _end(request: HttpRequest, response: HttpResponseBase, identity: str) -> HttpResponseBase:
+def _end(request: HttpRequest, response: HttpResponseBase, identity: str, began: float) -> HttpResponseBase:
     response[HEADER] = identity
     security_headers_set(response)
     page_contain(response)
@@ -71,6 +74,7 @@ def _end(request: HttpRequest, response: HttpResponseBase, identity: str) -> Htt
             response[build.HEADER] = build.BUILD_VERSION
         # Answers depend on who asks and on what was written a moment ago; a snapshot's view says otherwise for itself.
         response.headers.setdefault("Cache-Control", "private, no-cache")
+    request_told(request, response.status_code, time.monotonic() - began)
     return response
 
 

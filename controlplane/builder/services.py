@@ -20,8 +20,9 @@ from controlplane.builder.stages.assemble import Assembly, assemble
 from controlplane.builder.stages.fallback import resolve
 from controlplane.builder.stages.isolation import NOTHING_ISOLATED, Isolation, failing_types
 from controlplane.builder.stages.permit import Permitted, permit
+from controlplane.catalog.change_names import changes_between, named_fields
 from controlplane.catalog.heads import CatalogState
-from controlplane.catalog.selectors import environment_generations, environments_due, requests_between
+from controlplane.catalog.selectors import environment_generations, environments_due
 from controlplane.catalog.services import certificates_watch
 from controlplane.failpoints import failpoint
 from controlplane.journal.services import event_append
@@ -34,8 +35,6 @@ log = structlog.get_logger(__name__)
 # What this process knows of the environments it built.
 MEMORY = Memory()
 _UPKEEP_S = 60.0
-# A build may cover thousands of changes; the newest ones are what somebody looks for.
-_MAX_REQUESTS_LOGGED = 20
 
 
 def build_when_quiet(*, environment_id: int) -> None:
@@ -78,14 +77,16 @@ def build(*, environment_id: int, memory: Memory = MEMORY) -> None:
         return
     watch.lap("read")
     failpoint("build.read")
-    asked_by = requests_between(
-        environment_id=environment_id,
-        after=state.built_generation,
-        until=state.at.generation,
-        limit=_MAX_REQUESTS_LOGGED,
+    names = named_fields(
+        changes_between(environment_key=state.environment, after=state.built_generation, until=state.at.generation)
     )
-    with structlog.contextvars.bound_contextvars(requests=list(asked_by)):
-        _build(environment_id, inputs, known, watch, memory)
+    with structlog.contextvars.bound_contextvars(**names):
+        try:
+            _build(environment_id, inputs, known, watch, memory)
+        except Exception as error:
+            # Whoever called logs it, where nothing is bound any more.
+            error.add_note(f"It was about the changes {names['changes']} of the requests {names['request_ids']}.")
+            raise
 
 
 def _build(environment_id: int, inputs: Inputs, known: Remembered, watch: "_Stopwatch", memory: Memory) -> None:

@@ -95,14 +95,6 @@ def change_of_generation(*, environment_id: int, generation: int, using: str = "
     return made.values_list("public_id", flat=True).first()
 
 
-def requests_between(*, environment_id: int, after: int, until: int, limit: int) -> tuple[str, ...]:
-    """The ids of the newest requests that made changes behind one generation up to another one, newest first: by them a
-    build is found in the log that follows a request (ux.md section 4, "X-Request-ID").
-    """
-    made = Change.objects.filter(environment=environment_id, generation__gt=after, generation__lte=until)
-    return tuple(made.exclude(request_id="").order_by("-generation").values_list("request_id", flat=True)[:limit])
-
-
 def quarantine_count() -> int:
     """How many revisions are in quarantine now, in all environments."""
     return Quarantine.objects.filter(released_at=None).count()
@@ -304,13 +296,14 @@ def change_findings(*, change: Change, limit: int) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RevisionOrigin:
-    """Where a version of a resource came from."""
+    """Where a version of a resource came from: its change, who made that, and in which request ("": in none)."""
 
     number: int
     change_id: str
     author: str
     current: bool
     at: datetime
+    request_id: str
 
 
 def revision_origin(*, environment_key: str, word: str, name: str, version: str) -> RevisionOrigin | None:
@@ -326,7 +319,8 @@ def revision_origin(*, environment_key: str, word: str, name: str, version: str)
     if row is None:
         return None
     current = row.resource.head_id == row.pk
-    return RevisionOrigin(row.number, str(row.change.public_id), row.change.author, current, row.at)
+    change = row.change
+    return RevisionOrigin(row.number, str(change.public_id), change.author, current, row.at, change.request_id)
 
 
 def revision_numbers(*, environment_key: str, versions: Mapping[tuple[str, str], str]) -> Mapping[tuple[str, str], int]:

@@ -150,3 +150,19 @@ class LossMark(models.Model):
     def __str__(self) -> str:
         """Up to which."""
         return f"generation {self.generation}"
+
+
+class SettledMark(models.Model):
+    """Up to which generation the log has told how an environment's changes ended, but for those in `open`: some
+    generations, with blanks between.
+    """
+
+    environment = models.OneToOneField(
+        "catalog.Environment", on_delete=models.CASCADE, primary_key=True, related_name="settled_mark"
+    )
+    generation = models.PositiveBigIntegerField()
+    open = models.TextField(blank=True, default="", db_default="")
+
+    def __str__(self) -> str:
+        """Up to which."""
+        return f"generation {self.generation}"

@@ -49,8 +49,8 @@ def healthz(_request: HttpRequest) -> HttpResponse:
 @require_safe
 @never_cache
 def readyz(_request: HttpRequest) -> HttpResponse:
-    """What `condition` says, in lines: `ok` and each part, or why nothing can be served; and which version this is, also
-    in a header.
+    """What `condition` says, in lines: `ok` and each part, or why nothing can be served; and the version, which is in a
+    header, too.
     """
     found = condition()
     lines = found.reasons or (_WELL, *(f"{part}: {state}" for part, state in found.parts.items()))

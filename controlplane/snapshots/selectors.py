@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from django.db import models
@@ -29,7 +29,7 @@ _parts_held: Final = Remembered[str, bytes](100)
 @dataclass(frozen=True, slots=True)
 class SnapshotHead:
     """Where the newest snapshot of an environment is. `genuine`: its signature holds, so the addresses can be
-    believed.
+    believed. `generation`: up to which it was built, None where only the disk knows it; for people, not signed.
     """
 
     environment: str
@@ -39,6 +39,7 @@ class SnapshotHead:
     access: str
     mac: str
     genuine: bool
+    generation: int | None = field(default=None, compare=False)
 
 
 def snapshot_heads() -> tuple[SnapshotHead, ...]:
@@ -63,7 +64,7 @@ def snapshot_head(*, environment: str, lineage: str, epoch: int, root: str, acce
 
 
 def _head(row: SnapshotRow) -> SnapshotHead:
-    return snapshot_head(
+    head = snapshot_head(
         environment=row.environment.key,
         lineage=str(row.lineage),
         epoch=row.epoch,
@@ -71,6 +72,7 @@ def _head(row: SnapshotRow) -> SnapshotHead:
         access=row.access_id,
         mac=row.mac,
     )
+    return replace(head, generation=row.generation)
 
 
 def snapshot_of_name(*, environment_key: str, kind: ResourceType, name: str) -> Snapshot | None:

@@ -20,7 +20,7 @@ from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 START_S = 60.0
-WORKER_STATUS = "PARLEY_WORKER_METRICS_ADDRESS"
+WORKER_STATUS, BEAT_STATUS = "PARLEY_WORKER_METRICS_ADDRESS", "PARLEY_BEAT_METRICS_ADDRESS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +161,7 @@ def running_apart(
     *,
     ads: int,
     workers: int,
+    beat: bool = False,
     of: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     code: Path = ROOT,
     later: Collection[str] = (),
@@ -172,6 +173,7 @@ def running_apart(
     parley, environment = _place(home, ads=ads, extra=extra)
     subprocess.run([sys.executable, "manage.py", "prepare"], cwd=code, env=environment, check=True, timeout=60)
     web = ["-m", "uvicorn", "controlplane.asgi:application", "--port", str(parley.web_port)]
+    beating = ["-m", "celery", "--app", "controlplane.celery", "beat", "--schedule", str(home / "beat.schedule")]
     worker = ["-m", "celery", "--quiet", "--app", "controlplane.celery", "worker", "--concurrency", "1", "--hostname"]
     of_workers = list(enumerate(free_ports(workers)))
     parley.status_ports |= {f"worker{number}": port for number, port in of_workers}
@@ -181,6 +183,7 @@ def running_apart(
             f"worker{number}": ([*worker, f"w{number}@%h"], {WORKER_STATUS: f"127.0.0.1:{port}"})
             for number, port in of_workers
         },
+        **({"beat": (beating, {BEAT_STATUS: f"127.0.0.1:{free_ports(1)[0]}"})} if beat else {}),
         **{f"ads{number}": (["manage.py", "ads"], parley.replica(number)) for number in range(ads)},
     }
     with ExitStack() as stack:

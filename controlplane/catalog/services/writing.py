@@ -4,6 +4,7 @@ build is due.
 
 from collections.abc import Mapping
 
+import structlog
 from django.db import transaction
 
 from controlplane.accounts.principal import Principal
@@ -14,6 +15,8 @@ from controlplane.catalog.undoing import Undoes
 from controlplane.errors import NotFound
 from controlplane.hints import hint_build
 from controlplane.journal.services import audit_record
+
+log = structlog.get_logger(__name__)
 
 
 def environment_lock(*, key: str) -> Environment:
@@ -41,10 +44,10 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
     request_id: str = "",
     loss: Loss = NOTHING_LOST,
 ) -> Change:
-    """The change that what follows belongs to, at the environment's next generation; hints the builder once it is
-    committed. `back_to`: the generation that a rollback goes back to. `undo`: what takes it back, where its revisions
-    and access edits do not tell (`catalog.undoing`). `undoes`: the change that it takes back, which its message names.
-    `loss`: what connected clients lose by it.
+    """The change that what follows belongs to, at the environment's next generation; once it is committed it is in the
+    log, and the builder is hinted. `back_to`: the generation that a rollback goes back to. `undo`: what takes it back,
+    where its revisions and access edits do not tell (`catalog.undoing`). `undoes`: the change that it takes back, which
+    its message names. `loss`: what connected clients lose by it.
     """
     environment.generation += 1
     environment.save(update_fields=["generation"])
@@ -64,6 +67,7 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
         request_id=request_id,
         loss=(loss.own or loss).as_json() if loss.clients else None,
     )
+    transaction.on_commit(lambda: _told(change, environment.key))
     if undoes is not None:
         audit_record(
             actor=actor,
@@ -74,3 +78,16 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
             detail={"by": str(change.public_id), "reason": undoes.reason},
         )
     return change
+
+
+def _told(change: Change, environment_key: str) -> None:
+    """With what its way is followed by from here on."""
+    log.info(
+        "change.saved",
+        environment=environment_key,
+        change=str(change.public_id),
+        request_id=change.request_id,
+        generation=change.generation,
+        kind=change.kind,
+        principal=change.principal,
+    )

@@ -34,7 +34,7 @@ class Accusation:
     """What one NACK says against one resource, or (empty `name`) against nobody in particular.
 
     `current`: what was refused is still what the catalogue says. Revisions that the catalogue does not know have number
-    0. `crowded`: it is not told apart from others.
+    0. `crowded`: it is not told apart from others. `request_id`: of the request that made the change, for logs.
     """
 
     environment: str
@@ -51,6 +51,7 @@ class Accusation:
     author: str
     current: bool
     crowded: bool = False
+    request_id: str = ""
 
     @property
     def algorithm(self) -> str:
@@ -154,6 +155,7 @@ class Reader:
             change=origin.change_id if origin is not None else "",
             author=origin.author if origin is not None else "",
             current=current,
+            request_id=origin.request_id if origin is not None else "",
         )
 
     def _blame(self, nack: NackView) -> Blame:

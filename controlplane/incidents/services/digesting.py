@@ -17,6 +17,7 @@ from controlplane.incidents.services.judging import incidents_judge, incidents_r
 from controlplane.incidents.services.losing import losses_open
 from controlplane.incidents.services.pruning import incidents_prune
 from controlplane.incidents.services.recording import nacks_record
+from controlplane.incidents.services.settled_lines import settled_told
 
 log = structlog.get_logger(__name__)
 
@@ -44,6 +45,7 @@ def digest() -> int:
         incidents_resolve(proven=())
         losses_open()
         incidents_judge()
+        settled_told()
         _pruning.prune_when_due()
     return taken
 

@@ -10,6 +10,7 @@ import structlog
 from django.db import models, transaction
 
 from controlplane.accounts.principal import SYSTEM
+from controlplane.catalog.change_names import change_named, named_fields
 from controlplane.catalog.choices import QuarantineCause, QuarantinePolicy
 from controlplane.catalog.guarding import OF_ITSELF
 from controlplane.catalog.selectors import change_get, environment_get, is_quarantined, revision_list, revision_origin
@@ -200,7 +201,11 @@ def _resolve(incident: Incident) -> bool:
     if fixed:
         changes |= {"state": IncidentState.RESOLVED.value, "resolved_epoch": environment.epoch}
         log.info(
-            "incident.resolved", incident=str(incident.public_id), environment=environment.key, epoch=environment.epoch
+            "incident.resolved",
+            incident=str(incident.public_id),
+            environment=environment.key,
+            epoch=environment.epoch,
+            **named_fields(change_named(public_id=incident.change)),
         )
     with transaction.atomic(durable=True):
         # Not over a state that an operator has just chosen, nor over a refusal that has just come in.

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
+from controlplane.catalog.change_names import ChangeName, named_fields
 from controlplane.catalog.guarding import loss_from_json
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.rollbacks import undone_by
@@ -85,9 +86,9 @@ def _look(environment: Environment, change: Change) -> bool:
         incident=str(incident.public_id),
         environment=environment.key,
         cause=incident.cause,
-        change=incident.change,
         author=incident.author,
         reason=incident.message,
+        **named_fields([ChangeName(incident.change, change.request_id)]),
     )
     return True
 

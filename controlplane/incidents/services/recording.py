@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Count
 
+from controlplane.catalog.change_names import change_named, named_fields
 from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.clients.selectors import NackView
 from controlplane.clients.services import nacks_mark_digested
@@ -22,6 +23,7 @@ from controlplane.incidents.services.crowding import Crowd, Crowds, Taken
 from controlplane.incidents.services.finding import Finder, incidents_locked, same_fault
 from controlplane.incidents.services.judging import impact_count
 from controlplane.incidents.services.reach import Reach
+from controlplane.incidents.services.refusal_lines import refusals_told
 from controlplane.incidents.services.resolution import Resolution, resolution_record
 from controlplane.incidents.services.telling import incident_told
 from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentState
@@ -64,6 +66,7 @@ def nacks_record(nacks: Sequence[NackView]) -> int:
             incident.told_nacked = incident.nacked
             incident.save(update_fields=["nacked", "sent", "told_nacked"])
             incident_told(event, incident)
+    refusals_told(cases, fresh)
     for event, incident in happened:
         log.warning(
             event,
@@ -72,9 +75,9 @@ def nacks_record(nacks: Sequence[NackView]) -> int:
             type=incident.type,
             name=incident.name,
             confidence=incident.confidence,
-            change=incident.change,
             author=incident.author,
             reason=incident.message[:_LOGGED_CHARS],
+            **named_fields(change_named(public_id=incident.change)),
         )
     return len(fresh)
 

@@ -32,11 +32,13 @@ def main(arguments: list[str], *, with_demo: bool = False) -> int:
         return EXIT_CANNOT_START
     except KeyboardInterrupt:
         return EXIT_STOPPED
-    screen = Screen(sys.stdout, (*STOP_ORDER, PREPARE), os.environ)
+    environment = _environment(config.home)
+    as_json = environment["PARLEY_LOG_JSON"] == "1"
+    screen = Screen(sys.stdout, (*STOP_ORDER, PREPARE), os.environ, as_json=as_json)
     supervisor = Supervisor(
         config=config,
         home=home,
-        environment=_environment(config.home),
+        environment=environment,
         worker_processes=options.worker_processes,
         with_demo=with_demo,
         screen=screen,

@@ -141,7 +141,7 @@ class Child:
 
     def _say(self, text: str) -> None:
         self._screen.line(self.program.name, text)
-        self._file.write(text)
+        self._file.write(self._screen.stored(text, program=self.program.name))
 
 
 def _pipe() -> tuple[BinaryIO, BinaryIO]:

@@ -1,4 +1,5 @@
-"""What the processes say: on the screen with the name of the process in front, and in `logs/NAME.log`.
+"""What the processes say: on the screen with the name of the process in front, and in `logs/NAME.log`. Where the lines
+are JSON each says itself which process it is of, and the supervisor's own are JSON, too.
 
 A stopped terminal (Ctrl-S, a pager) or a full disk must never stop a process that serves: the screen has a thread and a
 bounded queue of its own, and what does not fit is dropped and counted; a line that cannot be stored is let go.
@@ -14,6 +15,10 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Final, TextIO
 
+from controlplane.foreign_lines import event_line, is_event
+from controlplane.log_origin import origin
+from controlplane.log_text import FIELD_CHARS_MAX, contained
+
 FILE_BYTES_MAX: Final = 10 * 1024 * 1024
 FILES_KEPT: Final = 3
 _QUEUE_LINES_MAX: Final = 10_000
@@ -26,7 +31,9 @@ _RESET: Final = "\x1b[0m"
 class Screen:
     """Writes lines to a stream from a thread of its own."""
 
-    def __init__(self, stream: TextIO, names: tuple[str, ...], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, stream: TextIO, names: tuple[str, ...], environment: Mapping[str, str], *, as_json: bool = False
+    ) -> None:
         width = max(map(len, names))
         colour = stream.isatty() and not environment.get("NO_COLOR")
         self._prefixes = {
@@ -34,6 +41,7 @@ class Screen:
             for name, code in zip(names, _repeated(len(names)), strict=True)
         }
         self._stream = stream
+        self._as_json = as_json
         self._lines: queue.Queue[str] = queue.Queue(_QUEUE_LINES_MAX)
         self._dropped = 0
         self._thread = threading.Thread(target=self._write, name="screen", daemon=True)
@@ -41,11 +49,18 @@ class Screen:
 
     def line(self, name: str, text: str) -> None:
         """A line of one process."""
-        self._put(self._prefixes[name] + text)
+        self._put(self.stored(text, program=name) if self._as_json else self._prefixes[name] + text)
 
     def plain(self, text: str) -> None:
         """A line of the supervisor for the person in front, without a name."""
-        self._put(text)
+        self._put(self.stored(text))
+
+    def stored(self, text: str, **fields: str) -> str:
+        """The line as a file keeps it, which has no names in front."""
+        if not self._as_json or is_event(text.encode("utf-8", "replace")):
+            return text
+        event = contained(text.strip(), FIELD_CHARS_MAX)
+        return event_line({"level": "info", "logger": __name__, "event": event, **fields}, origin())
 
     def close(self, wait_s: float = 2.0) -> None:
         """Write what is left, unless nobody reads."""
@@ -56,7 +71,7 @@ class Screen:
     def _put(self, text: str) -> None:
         try:
             if self._dropped:
-                self._lines.put_nowait(f"[{self._dropped} lines were not shown: nobody read them]\n")
+                self._lines.put_nowait(self.stored(f"[{self._dropped} lines were not shown: nobody read them]") + "\n")
                 self._dropped = 0
             self._lines.put_nowait(text + "\n")
         except queue.Full:

@@ -1,6 +1,7 @@
 """The log of a build says which requests it is about (ux.md section 4, "X-Request-ID")."""
 
 import logging
+from traceback import format_exception
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from controlplane.accounts.principal import SYSTEM
 from controlplane.builder import services
 from controlplane.builder.memory import Memory
 from controlplane.builder.services import build
+from controlplane.catalog import change_names
 from controlplane.catalog.models import Environment
 from controlplane.catalog.services import change_apply, environment_default_ensure
 from controlplane.catalog.values import Put
@@ -46,7 +48,7 @@ def test_build__of_several_changes__its_log_names_their_requests(
 
     build(environment_id=environment, memory=Memory())
 
-    assert logged(caplog, "build.ended")["requests"] == ["ci-18", "ci-17"]
+    assert logged(caplog, "build.ended")["request_ids"] == ["ci-18", "ci-17"]
 
 
 def test_build__that_fails__its_log_names_the_request_too(
@@ -55,20 +57,22 @@ def test_build__that_fails__its_log_names_the_request_too(
     put("a", "ci-19")
     monkeypatch.setattr(services, "_prepare", lambda *_: 1 // 0)
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError) as failed:
         build(environment_id=environment, memory=Memory())
 
-    assert logged(caplog, "build.failed")["requests"] == ["ci-19"]
+    # What the sweeper and Celery log is the exception.
+    assert "ci-19" in "".join(format_exception(failed.value))
+    assert logged(caplog, "build.failed")["request_ids"] == ["ci-19"]
 
 
 def test_build__of_more_requests_than_a_line_holds__names_the_newest(
     environment: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr(services, "_MAX_REQUESTS_LOGGED", 2)
+    monkeypatch.setattr(change_names, "LISTED_MAX", 2)
     for number in range(3):
         put(f"c{number}", f"ci-{number}")
 
     build(environment_id=environment, memory=Memory())
 
-    assert logged(caplog, "build.ended")["requests"] == ["ci-2", "ci-1"]
+    assert logged(caplog, "build.ended")["request_ids"] == ["ci-2", "ci-1"]

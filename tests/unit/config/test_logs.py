@@ -11,7 +11,8 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.logs import contained, logging_config
+from controlplane.log_text import contained
+from controlplane.logs import logging_config
 
 
 def formatted(*, as_json: bool, event: str, **fields: object) -> str:

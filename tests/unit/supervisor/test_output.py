@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 import threading
 from pathlib import Path
 
@@ -106,3 +107,19 @@ def test_log_file__cannot_be_written__costs_the_line_only(tmp_path: Path) -> Non
     file.close()
 
     assert (tmp_path / "missing" / "web.log").read_text() == "kept\n"
+
+
+async def test_screen__of_json__each_line_is_an_event_and_those_of_a_process_stay_as_they_are(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    screen = Screen(stream, ("web",), {}, as_json=True)
+    event = {"timestamp": "2026-01-01T00:00:00Z", "role": "web", "event": "x", "process": 8}
+
+    await pumped(json.dumps(event).encode() + b"\nplain\n", screen, LogFile(tmp_path / "web.log"))
+    screen.plain("\nParley has\nstopped.")
+    screen.close()
+
+    of_web, plain, own = map(json.loads, stream.getvalue().splitlines())
+    assert of_web == event
+    assert (plain["event"], plain["program"]) == ("plain", "web")
+    assert own["event"] == "Parley has\\nstopped."
+    assert all(line["role"] and line["version"] and line["process"] for line in (plain, own))

@@ -1,0 +1,50 @@
+"""Says in the log what this process took over: which snapshot, and the changes that came with it.
+
+Told once the streams have it: who looks for a change can wait a millisecond, and clients should not.
+"""
+
+from dataclasses import dataclass, field
+
+import structlog
+from django.db import DatabaseError
+
+from controlplane.catalog.change_names import changes_between, named_fields
+from controlplane.snapshots.selectors import SnapshotHead
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class TakenOver:
+    """What was taken over and not yet told. Of the loader's thread."""
+
+    _waiting: list[tuple[SnapshotHead, SnapshotHead | None]] = field(default_factory=list)
+
+    def add(self, head: SnapshotHead, before: SnapshotHead | None) -> None:
+        """Note that one is loaded, in place of the one before."""
+        self._waiting.append((head, before))
+
+    def tell(self) -> None:
+        """Say so of all that wait, by what was served here before: also of epochs in between that were never loaded."""
+        waiting, self._waiting = self._waiting, []
+        for head, before in waiting:
+            log.info(
+                "snapshot.loaded",
+                environment=head.environment,
+                lineage=head.lineage,
+                epoch=head.epoch,
+                generation=head.generation,
+                **_names(head, before),
+            )
+
+
+def _names(head: SnapshotHead, before: SnapshotHead | None) -> dict[str, list[str]]:
+    """The changes between the two; the newest there are where nothing was served before, or it came from the disk."""
+    after = before.generation if before is not None else None
+    if head.generation is None:
+        return {}
+    try:
+        names = changes_between(environment_key=head.environment, after=after or 0, until=head.generation)
+    except DatabaseError:
+        return {}  # it is served all the same
+    return named_fields(names)

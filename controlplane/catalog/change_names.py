@@ -1,0 +1,46 @@
+"""By what a change is found in the logs of every role: its id, and that of the request that made it.
+
+A request has one id, which its lines in web carry. Later stages work on several changes at once: their lines list the
+ids of all of them, the newest first, and no more than `LISTED_MAX`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from django.db.models import QuerySet
+
+from controlplane.catalog.models import Change
+
+LISTED_MAX: Final = 20
+"""A build may cover thousands of changes; the newest ones are what somebody looks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeName:
+    """A change by its public id; `request_id` is empty where no request made it."""
+
+    change: str
+    request_id: str
+
+
+def named_fields(names: Iterable[ChangeName]) -> dict[str, list[str]]:
+    """The fields of a log line that is about these changes."""
+    listed = tuple(names)
+    requests = dict.fromkeys(each.request_id for each in listed if each.request_id)
+    return {"changes": [each.change for each in listed], "request_ids": list(requests)}
+
+
+def changes_between(*, environment_key: str, after: int, until: int) -> tuple[ChangeName, ...]:
+    """The changes behind one generation up to another one, the newest first. One query."""
+    return _named(Change.objects.filter(environment__key=environment_key, generation__gt=after, generation__lte=until))
+
+
+def change_named(*, public_id: str) -> tuple[ChangeName, ...]:
+    """One change by its id; none where there is no such, or the id is empty."""
+    return _named(Change.objects.filter(public_id=public_id)) if public_id else ()
+
+
+def _named(changes: QuerySet[Change]) -> tuple[ChangeName, ...]:
+    rows = changes.order_by("-generation").values_list("public_id", "request_id")[:LISTED_MAX]
+    return tuple(ChangeName(str(public_id), request_id) for public_id, request_id in rows)

@@ -1,0 +1,119 @@
+"""The log says once of each change how it ended, under the id of the request that made it."""
+
+import logging
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from controlplane.accounts.principal import SYSTEM
+from controlplane.builder.services import build
+from controlplane.catalog.models import Change, Environment
+from controlplane.catalog.services import change_apply
+from controlplane.catalog.values import Put
+from controlplane.clients.clock import database_now
+from controlplane.databases import READER
+from controlplane.incidents.services import digest, settled_lines
+from tests.services.incidents.fleet import Fleet, held
+from tests.support.facts import acknowledged
+from tests.support.manifests import cluster, parsed
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", READER]),
+    pytest.mark.usefixtures("database"),
+]
+
+BAD = "Error adding/updating cluster(s) pay: Invalid path: /no/such/ca.pem"
+
+
+def put(name: str, request_id: str) -> str:
+    edits = [Put(parsed(cluster(name)))]
+    made = change_apply(environment_key="default", edits=edits, actor=SYSTEM, request_id=request_id)
+    build(environment_id=Environment.objects.get(key="default").pk)
+    return made.change_id
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> "Lines":
+    caplog.set_level(logging.INFO)
+    digest()  # of what is there from the start
+    return Lines(caplog)
+
+
+class Lines:
+    """What was logged of this event about changes that a request made."""
+
+    def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
+        self._caplog = caplog
+
+    def __call__(self, event: str = "change.settled") -> list[dict[str, Any]]:
+        said = [each.msg for each in self._caplog.records if isinstance(each.msg, dict)]
+        return [each for each in said if each["event"] == event and each["request_ids"]]
+
+
+def test_change__settled__is_told_once_with_what_clients_answered(lines: Lines) -> None:
+    fleet = Fleet(2)
+    change = put("pay", "ci-17")
+    response = fleet.send(held("pay", 1))
+    fleet.buffer.learnt(fleet.streams[0], acknowledged(response))
+    fleet.write()
+    digest()
+    assert lines() == []
+
+    fleet.buffer.learnt(fleet.streams[1], acknowledged(response))
+    fleet.write()
+    digest()
+    digest()
+
+    [line] = lines()
+    assert (line["changes"], line["request_ids"], line["level"]) == ([change], ["ci-17"], "info")
+    assert {key: line[key] for key in ("state", "clients", "acked", "nacked", "silent")} == {
+        "state": "published",
+        "clients": 2,
+        "acked": 2,
+        "nacked": 0,
+        "silent": 0,
+    }
+
+
+def test_change__refused__is_told_under_its_request_by_refusal_incident_and_end(lines: Lines) -> None:
+    fleet = Fleet(1)
+    change = put("pay", "ci-18")
+    response = fleet.send(held("pay", 1))
+
+    fleet.refuse(response, BAD, suspects=(held("pay", 1),))
+    digest()
+
+    for event in ("change.refused", "incident.opened", "change.settled"):
+        [line] = lines(event)
+        assert (line["changes"], line["request_ids"], line["level"]) == ([change], ["ci-18"], "warning")
+    assert (lines("change.refused")[0]["name"], lines("change.refused")[0]["clients"]) == ("pay", 1)
+    assert lines()[0]["nacked"] == 1
+
+
+def test_changes__one_is_open__the_others_are_told_and_it_is_later(lines: Lines) -> None:
+    fleet = Fleet(1)
+    first = put("pay", "ci-1")
+    response = fleet.send(held("pay", 1))
+    # No client sees a difference, so that nobody answers.
+    second = change_apply(environment_key="default", edits=[], actor=SYSTEM, hold="a freeze", request_id="ci-2")
+    build(environment_id=Environment.objects.get(key="default").pk)
+
+    digest()
+    assert [line["changes"] for line in lines()] == [[second.change_id]]
+
+    fleet.buffer.learnt(fleet.streams[0], acknowledged(response))
+    fleet.write()
+    digest()
+    assert [line["changes"] for line in lines()] == [[second.change_id], [first]]
+
+
+def test_changes__older_than_anybody_waits_for__are_passed_over(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    put("pay", "ci-1")
+    monkeypatch.setattr(settled_lines, "database_now", lambda: database_now() + timedelta(minutes=6))
+    digest()
+    monkeypatch.undo()
+    digest()
+
+    assert Change.objects.exclude(request_id="").count() == 1
+    assert lines() == []
