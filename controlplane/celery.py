@@ -5,11 +5,14 @@ by whatever sends a task. The slim ADS settings never import it (resolutions D5a
 """
 
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from celery import Celery, bootsteps
-from celery.signals import setup_logging, worker_ready
+from celery.signals import beat_init, setup_logging, worker_ready
+
+from controlplane.starting import cannot_start, config_ready, settings_ready
 
 if TYPE_CHECKING:
     from controlplane.builder.sweeper import Sweeper
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 READY_FILE_VARIABLE: Final = "PARLEY_READY_FILE"
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+
+settings_ready()  # Celery would show a traceback
 
 app = Celery("parley")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -43,25 +48,30 @@ class SweeperStep(bootsteps.StartStopStep):
 
     def start(self, parent: object) -> None:  # noqa: ARG002 - Celery's signature
         # Not at the top: the rooms' models exist only after Django is set up, which this module is part of.
-        from django.conf import settings  # noqa: PLC0415
-
         from controlplane.builder.services import Upkeep, builds_sweep  # noqa: PLC0415
         from controlplane.builder.sweeper import Sweeper  # noqa: PLC0415
         from controlplane.clients.selectors import sent_before  # noqa: PLC0415
-        from controlplane.home import home_create  # noqa: PLC0415
+        from controlplane.fitness.watch import PERIOD_S, Watch  # noqa: PLC0415
+        from controlplane.home import Home  # noqa: PLC0415
         from controlplane.incidents.services import digest  # noqa: PLC0415
         from controlplane.notify.services import deliveries_send, notifications_make  # noqa: PLC0415
         from controlplane.process import unknown_variables_tell  # noqa: PLC0415
 
         unknown_variables_tell()
+        config = config_ready()
+        # On this thread, and then by a sweeper: a process of the pool must not be forked in the middle of a look.
+        watch = Watch("worker", on_foreign_keys=_end)
+        if foreign := watch.look().foreign_keys:
+            cannot_start(foreign)
         # Looked at by the container's health check: it says that sweeping goes on, which needs no broker.
-        alive = home_create(settings.PARLEY).run / "worker.alive"
-        interval_s = settings.PARLEY.limits.reconcile_poll_ms / 1000
+        alive = Home(config.home).run / "worker.alive"
+        interval_s = config.limits.reconcile_poll_ms / 1000
         # A target that does not answer must hold up neither builds nor what others are told.
         self._sweepers = (
             Sweeper((alive.touch, builds_sweep, digest, Upkeep(sent_before)), interval_s),
             Sweeper((notifications_make,), interval_s),
             Sweeper((deliveries_send,), interval_s),
+            Sweeper((watch.look,), PERIOD_S),
         )
         for sweeper in self._sweepers:
             sweeper.start()
@@ -72,6 +82,22 @@ class SweeperStep(bootsteps.StartStopStep):
 
 
 app.steps["worker"].add(SweeperStep)
+
+
+def _end() -> None:
+    """Somebody else's keys came into force while this process ran, or it started while the database was away."""
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@beat_init.connect
+def _beat_looks(**_arguments: object) -> None:
+    """A beat of its own may have no database: it asks for work and does none."""
+    from controlplane.fitness.watch import FIRST_LOOK_S, Watch  # noqa: PLC0415  once Django is set up
+
+    if settings_ready().database is None:
+        return
+    if foreign := Watch("beat").start(wait_s=FIRST_LOOK_S).foreign_keys:
+        cannot_start(foreign)
 
 
 @setup_logging.connect

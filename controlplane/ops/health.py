@@ -2,10 +2,10 @@
 
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Final
 
 from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
@@ -13,6 +13,9 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from controlplane.broker_probe import probe
 from controlplane.builder.condition import builder_state
+from controlplane.fitness.judging import Check, Finding
+from controlplane.fitness.look import wrong_here
+from controlplane.fitness.selectors import Unfit, processes_unfit
 from controlplane.ops.condition_metrics import ConditionCollector
 
 # The figures of the whole installation, beside those of this process.
@@ -21,8 +24,18 @@ _condition.register(ConditionCollector())
 _WAIT_S: Final = 1.0  # a probe that takes longer is a probe that fails
 _threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="readyz")
 _lock = threading.Lock()
-_question: "Future[str] | None" = None
-_migrated = False  # once all migrations were seen applied; they are never taken back under a running process
+_question: "Future[Seen] | None" = None
+_UNFIT_SHOWN: Final = 5
+_WEB: Final = "web"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the database was asked for: `worker` is what `builder_state` says, `wrong` and `unfit` as their rooms do."""
+
+    wrong: tuple[Finding, ...]
+    worker: str = ""
+    unfit: tuple[Unfit, ...] = ()
 
 
 @require_safe
@@ -41,12 +54,12 @@ def readyz(_request: HttpRequest) -> HttpResponse:
     keeps nobody from reading and writing. A database that says nothing is waited for no longer than a second.
     """
     try:
-        worker = _asked().result(_WAIT_S)
+        seen = _asked().result(_WAIT_S)
     except (DatabaseError, TimeoutError):
         return _line("the database does not answer", status=503)
-    if not worker:
-        return _line("the database has migrations to apply: manage.py migrate", status=503)
-    return _line(f"ok\ndatabase: ok\nbroker: {probe.state()}\nworker: {worker}")
+    if not_ready := [each.text for each in seen.wrong if each.stops]:
+        return _line("\n".join(not_ready), status=503)
+    return _line("\n".join((f"ok\ndatabase: ok\nbroker: {probe.state()}\nworker: {seen.worker}", *fitness_lines(seen))))
 
 
 @require_safe
@@ -56,7 +69,17 @@ def metrics(_request: HttpRequest) -> HttpResponse:
     return HttpResponse(generate_latest() + generate_latest(_condition), content_type=CONTENT_TYPE_LATEST)
 
 
-def _asked() -> "Future[str]":
+def fitness_lines(seen: Seen) -> list[str]:
+    """How this process fits the installation, each thing with `ok` or a sentence; and the others that do not, without
+    where they are, for anybody may read this.
+    """
+    wrong = {each.check: each.text for each in seen.wrong}
+    lines = [f"{check.value}: {wrong.get(check, 'ok')}" for check in Check]
+    told = dict.fromkeys(f"{each.role} process: {each.text}" for each in seen.unfit if each.role != _WEB)
+    return lines + list(told)[:_UNFIT_SHOWN]
+
+
+def _asked() -> "Future[Seen]":
     """The question to the database that is under way, or a new one: at most one waits, however many probe."""
     global _question  # noqa: PLW0603  the one question of the process
     with _lock:
@@ -65,23 +88,12 @@ def _asked() -> "Future[str]":
         return _question
 
 
-def _ask() -> str:
-    """What `builder_state` says; empty while there are migrations to apply."""
+def _ask() -> Seen:
     try:
-        return builder_state() if _tables_current() else ""
+        wrong = wrong_here()
+        return Seen(wrong) if any(each.stops for each in wrong) else Seen(wrong, builder_state(), processes_unfit())
     finally:
         connection.close()  # this thread's own
-
-
-def _tables_current() -> bool:
-    global _migrated  # noqa: PLW0603  a fact of the whole process, which only ever becomes true
-    if not _migrated:
-        executor = MigrationExecutor(connection)
-        _migrated = not executor.migration_plan(executor.loader.graph.leaf_nodes())
-        return _migrated
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
-    return True
 
 
 def _line(text: str, status: int = 200) -> HttpResponse:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tests.support.keys import ENCRYPTION_KEYS
 from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
@@ -40,6 +41,8 @@ class Parley:
     ads_ports: list[int]
     metrics_ports: list[int]
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    # Of every process that is started from now on.
+    environment: dict[str, str] = field(default_factory=dict)
     starts: "Callable[[str, Mapping[str, str], Path | None], None] | None" = None
 
     def replica(self, number: int) -> dict[str, str]:
@@ -166,6 +169,7 @@ def running_apart(
     `of` has variables of single processes, by their names; `code` is the checkout that everything is started from.
     """
     parley, environment = _place(home, ads=ads, extra=extra)
+    parley.environment = environment
     subprocess.run([sys.executable, "manage.py", "prepare"], cwd=code, env=environment, check=True, timeout=60)
     web = ["-m", "uvicorn", "controlplane.asgi:application", "--port", str(parley.web_port), "--lifespan", "off"]
     worker = ["-m", "celery", "--quiet", "--app", "controlplane.celery", "worker", "--concurrency", "1", "--hostname"]
@@ -211,6 +215,7 @@ def _place(home: Path, *, ads: int, extra: Mapping[str, str] | None) -> tuple[Pa
         "PARLEY_ADS_ADDRESS": f"127.0.0.1:{others[0]}",
         "PARLEY_ADS_METRICS_ADDRESS": f"127.0.0.1:{others[-1]}",
         "PYTHONUNBUFFERED": "1",
+        **({"PARLEY_ENCRYPTION_KEYS": ENCRYPTION_KEYS} if "DATABASE_URL" in (extra or {}) else {}),
         **(extra or {}),
     }
 

@@ -134,7 +134,9 @@ def test_config__its_repr__shows_no_secret() -> None:
 
 
 def test_database__full_url__every_part_is_decoded() -> None:
-    database = read(DATABASE_URL="postgresql://me:p%40ss@db.example.org:6432/parley?sslmode=verify-full").database
+    database = read(
+        DATABASE_URL="postgresql://me:p%40ss@db.example.org:6432/parley?sslmode=verify-full", PARLEY_ENCRYPTION_KEYS=KEY
+    ).database
 
     assert database is not None
     assert (database.host, database.port, database.user, database.name) == ("db.example.org", "6432", "me", "parley")
@@ -143,7 +145,7 @@ def test_database__full_url__every_part_is_decoded() -> None:
 
 
 def test_database__socket_directory__is_the_host() -> None:
-    database = read(DATABASE_URL="postgres://me@/parley?host=/run/postgresql").database
+    database = read(DATABASE_URL="postgres://me@/parley?host=/run/postgresql", PARLEY_ENCRYPTION_KEYS=KEY).database
 
     assert database is not None
     assert database.host == "/run/postgresql"
