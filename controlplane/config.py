@@ -235,9 +235,9 @@ def _combinations(config: Config, *, insecure: bool) -> list[str]:
         problems.append(
             "DATABASE_URL names a server, whose data every process must open with the same keys, and "
             "PARLEY_ENCRYPTION_KEYS is not set: no process makes its own. Set it as the other processes have it "
-            "(.env beside docker-compose.yml, the Secret parley, /etc/parley/parley.env); if keys were made in a home so "
-            f"far, to the lines of its encryption.keys, such as {config.home / 'encryption.keys'}, separated by commas; in "
-            "an installation without data, to a new one: openssl rand -base64 32 | tr '+/' '-_'."
+            "(.env beside docker-compose.yml, the Secret parley, /etc/parley/parley.env). If keys were made in a home "
+            f"so far, set it to the lines of {config.home / 'encryption.keys'}, or of that file in the home of another "
+            "process, separated by commas. Without any data yet, make a key: openssl rand -base64 32 | tr '+/' '-_'."
         )
     if len(config.encryption_keys) > config.limits.encryption_keys:
         problems.append(

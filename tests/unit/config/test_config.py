@@ -144,6 +144,16 @@ def test_database__full_url__every_part_is_decoded() -> None:
     assert database.options == (("sslmode", "verify-full"),)
 
 
+def test_database__of_a_server_without_keys__is_refused_with_where_they_may_be(tmp_path: Path) -> None:
+    (said,) = problems(DATABASE_URL="postgres://u:hunter2@db/parley", PARLEY_HOME=str(tmp_path / "home"))
+
+    assert "PARLEY_ENCRYPTION_KEYS is not set" in said
+    assert str(tmp_path / "home" / "encryption.keys") in said
+    assert "openssl rand -base64 32" in said
+    assert "hunter2" not in said
+    assert problems() == ()
+
+
 def test_database__socket_directory__is_the_host() -> None:
     database = read(DATABASE_URL="postgres://me@/parley?host=/run/postgresql", PARLEY_ENCRYPTION_KEYS=KEY).database
 
