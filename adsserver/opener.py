@@ -24,6 +24,11 @@ class StoreStatus(Protocol):
         """What is wrong, for people; empty when nothing is."""
         ...
 
+    @property
+    def unfit(self) -> tuple[str, ...]:
+        """Why this process must not be sent clients, whatever it has loaded: its keys, or the tables."""
+        ...
+
 
 class Store(Protocol):
     """The door to everything outside the streams (`adsserver.store`)."""

@@ -77,7 +77,7 @@ class AdsProcess:
         if status.database_ok:
             self._database_ok_at = now
         without_s = now - self._database_ok_at
-        reasons = []
+        reasons = list(status.unfit)
         if self._server.draining:
             reasons.append("draining: this process is shutting down")
         if not self._server.has_snapshot:

@@ -1,38 +1,34 @@
-"""The web process: console and REST behind one ASGI application. Wiring only."""
+"""The web process, as a server imports it: it begins, or says why it cannot. Wiring only."""
 
 # ruff: noqa: E402  what the imports print, and why they fail, is to be a line of the log
 
 import os
+from typing import TYPE_CHECKING
 
 from controlplane.log_capture import capture_begin
 
 capture_begin()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 
-from django.conf import settings
-from django.core.asgi import get_asgi_application
-from prometheus_client import REGISTRY
-from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
-
-from controlplane.api.body_limit import BodyLimit
-from controlplane.home import home_create
-from controlplane.ops.http_metrics import HttpMetrics
 from controlplane.process import open_files_raise, unknown_variables_tell
+from controlplane.starting import cannot_start, config_ready
 
-open_files_raise()
-home_create(settings.PARLEY)
-_django = get_asgi_application()
+if TYPE_CHECKING:
+    from controlplane.ops.web_status import WebStatus
 
-from controlplane.ops.web_status import WebStatus
 
-# A body over its limit ends here, before Django would write it to a file.
-_limited = BodyLimit(_django, settings.PARLEY.limits)  # type: ignore[arg-type]  # as below
-# The scheme and address of a caller, as a proxy reports them, but only one we were told of (resolutions U23).
-_proxied = ProxyHeadersMiddleware(
-    _limited,  # type: ignore[arg-type]  # the same protocol, which uvicorn describes with types of its own
-    [str(each) for each in settings.PARLEY.trusted_proxies],
-)
-_counted = HttpMetrics(_proxied, REGISTRY)  # type: ignore[arg-type]  # as above
-application = WebStatus(_counted, settings.PARLEY.web_metrics_address)
+def _begin() -> "WebStatus":
+    open_files_raise()
+    config_ready()
+    # Not at the top: it reads settings, which may be such that nothing can start.
+    from controlplane.web import application as ready  # noqa: PLC0415
 
-unknown_variables_tell()  # now that there is a log
+    unknown_variables_tell()  # now that there is a log
+    from controlplane.fitness.watch import FIRST_LOOK_S, Watch  # noqa: PLC0415  needs Django, which is set up now
+
+    if foreign := Watch("web").start(wait_s=FIRST_LOOK_S).foreign_keys:
+        cannot_start(foreign)
+    return ready
+
+
+application = _begin()

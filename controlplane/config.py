@@ -59,7 +59,7 @@ class Config:
     ads_tls: Tls | None
     trust_domains: tuple[str, ...]
     secret_key: str = field(repr=False)  # empty: a file in the home
-    encryption_keys: tuple[bytes, ...] = field(repr=False)  # empty: a file in the home
+    encryption_keys: tuple[bytes, ...] = field(repr=False)  # empty, without a server database: a file in the home
     public_url: str
     admin_password: str = field(repr=False)  # empty: generated
     debounce_ms: int
@@ -236,6 +236,14 @@ def _combinations(config: Config, *, insecure: bool) -> list[str]:
         problems.append(
             f"PARLEY_DEBOUNCE_MS is {config.debounce_ms}: "
             f"it must not exceed PARLEY_DEBOUNCE_MAX_MS ({config.debounce_max_ms})."
+        )
+    if config.database is not None and not config.encryption_keys:
+        problems.append(
+            "DATABASE_URL names a server, whose data every process must open with the same keys, and "
+            "PARLEY_ENCRYPTION_KEYS is not set: no process makes its own. Set it as the other processes have it "
+            "(.env beside docker-compose.yml, the Secret parley, /etc/parley/parley.env). If keys were made in a home "
+            f"so far, set it to the lines of {config.home / 'encryption.keys'}, or of that file in the home of another "
+            "process, separated by commas. Without any data yet, make a key: openssl rand -base64 32 | tr '+/' '-_'."
         )
     if len(config.encryption_keys) > config.limits.encryption_keys:
         problems.append(

@@ -27,6 +27,7 @@ ROOMS_OF_ADS = [
     "controlplane.access",
     "controlplane.snapshots",
     "controlplane.clients",
+    "controlplane.fitness",
     "controlplane.ops",
 ]
 

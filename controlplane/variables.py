@@ -43,7 +43,8 @@ MEANINGS: Final = {
     "PARLEY_ADS_TLS_CLIENT_CA": "Who signs the certificates of clients, a PEM file; needed in mtls.",
     "PARLEY_ADS_TRUST_DOMAINS": "SPIFFE trust domains whose clients are admitted, separated by commas; needed in mtls.",
     "PARLEY_SECRET_KEY": "The secret of people's sessions; unset: a file in the home.",
-    "PARLEY_ENCRYPTION_KEYS": "Keys of secrets and signatures: the first encrypts, all decrypt; unset: in the home.",
+    "PARLEY_ENCRYPTION_KEYS": "Keys of secrets and signatures: the first encrypts, all decrypt. Needed with "
+    "DATABASE_URL; without it and unset: a file in the home.",
     "PARLEY_PUBLIC_URL": "How people reach the console; used in links, bootstraps and notifications.",
     "PARLEY_ADMIN_PASSWORD": "The first administrator's password, user admin; unset: generated, in a file in the home.",
     "PARLEY_DEBOUNCE_MS": "Quiet time before a build, in milliseconds.",

@@ -3,14 +3,18 @@ knows Django.
 
 `loader` is the thread that follows the published snapshots, `contents` holds their bytes, `last_good` keeps them on
 disk for a start without the database, `facts` writes what streams learnt, `sent_secrets` says what must not stay in it,
-`fleet` reads back what those of all servers did.
+`fleet` reads back what those of all servers did. Whether this process fits the installation is the word of
+`controlplane.fitness`.
 """
 
+import multiprocessing
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from django.conf import settings
 
+from adsserver.config import AdsConfigError
 from adsserver.ports import ContentKeeper, Directory, Facts, FleetStatus
 from adsserver.store.contents import ContentMemory
 from adsserver.store.facts import FactBuffer
@@ -18,7 +22,12 @@ from adsserver.store.fleet import Fleet
 from adsserver.store.hints import HintListener
 from adsserver.store.last_good import LastGood
 from adsserver.store.loader import Loader, LoaderStatus
+from controlplane.clients.facts import replica_place
+from controlplane.fitness.watch import Watch
 from controlplane.home import Home
+
+# Who starts without the database serves from disk within ten seconds (P9): it is not waited for any longer.
+_FIRST_LOOK_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +40,7 @@ class Store:
     _loader: Loader = field(repr=False)
     _hints: HintListener = field(repr=False)
     _fact_buffer: FactBuffer = field(repr=False)
+    _watch: Watch = field(repr=False)
 
     def start(self) -> None:
         """Start following snapshots and writing facts."""
@@ -41,6 +51,7 @@ class Store:
     def stop(self, timeout_s: float) -> None:
         """Stop, after the facts learnt so far were written, and to disk what was served; at most this long."""
         self._hints.stop()
+        self._watch.stop()
         self._loader.stop(timeout_s)
         self._fact_buffer.stop(timeout_s)
         self._loader.wait_ended()
@@ -50,13 +61,22 @@ class Store:
         self._loader.look_now()
 
     def status(self) -> LoaderStatus:
-        """What is loaded, whether the database answers, and whether facts reach it; safe from any thread."""
-        loader, facts = self._loader.status(), self._fact_buffer.status()
-        return replace(loader, detail="; ".join(filter(None, (loader.detail, facts.detail))))
+        """What is loaded, whether the database answers, whether facts reach it, and whether this process fits; safe
+        from any thread.
+        """
+        loader, facts, fitness = self._loader.status(), self._fact_buffer.status(), self._watch.state
+        detail = "; ".join(filter(None, (loader.detail, facts.detail, *fitness.warnings)))
+        return replace(loader, detail=detail, unfit=fitness.reasons)
 
 
 def open_store(on_directory: Callable[[Directory], None]) -> Store:
-    """A store over the configured database. `on_directory` is called from the loader's thread, each time."""
+    """A store over the configured database. `on_directory` is called from the loader's thread, each time.
+
+    Raises AdsConfigError when the database is there and this process's keys open nothing of it.
+    """
+    watch = Watch("ads")
+    if foreign := watch.start(wait_s=_FIRST_LOOK_S).foreign_keys:
+        raise AdsConfigError(foreign)
     contents = ContentMemory()
     last_good = LastGood(Home(settings.PARLEY.home).cache)
     fleet = Fleet(contents, public_url=settings.PARLEY.public_url)
@@ -66,5 +86,14 @@ def open_store(on_directory: Callable[[Directory], None]) -> Store:
         fleet.observe(directory)
 
     loader = Loader(contents=contents, last_good=last_good, on_directory=hand_over)
-    facts = FactBuffer(serving=loader.serving, contents=contents)
-    return Store(contents, facts, fleet, loader, HintListener(loader.look_now), facts)
+    facts = FactBuffer(serving=loader.serving, contents=contents, place=_place())
+    return Store(contents, facts, fleet, loader, HintListener(loader.look_now), facts, watch)
+
+
+def _place() -> str:
+    """Of this process among all ADS processes: one started here later takes its place. Several workers share a port."""
+    config = settings.PARLEY
+    if not config.ads_address.port:
+        return ""
+    worker = multiprocessing.current_process().name
+    return replica_place(socket.gethostname(), str(config.home), str(config.ads_address), worker)

@@ -121,19 +121,21 @@ class _OpenStream:
 
 
 class FactBuffer:
-    """Implements ports.Facts. `write` stores one batch, or raises; `clock` is monotonic; `serving` says from any thread
-    what each environment is served from; `contents` are what streams were sent: their secrets must not stay in the text
-    of a NACK, and of what is not among them no text is kept.
+    """Implements ports.Facts. `write` stores one batch, or raises; it is true when this process was taken for dead
+    meanwhile. `clock` is monotonic; `serving` says from any thread what each environment is served from; `contents` are
+    what streams were sent: their secrets must not stay in the text of a NACK, and of what is not among them no text is
+    kept. `place` is this process's `replica_place`.
     """
 
     def __init__(
         self,
         *,
-        write: Callable[[FactBatch], None] | None = None,
+        write: Callable[[FactBatch], bool | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         limits: Limits | None = None,
         serving: Callable[[], Mapping[str, Serving] | None] = lambda: None,
         contents: SentContents | None = None,
+        place: str = "",
     ) -> None:
         bounds = limits if limits is not None else settings.PARLEY.limits
         self._write = write if write is not None else write_to_database
@@ -157,6 +159,8 @@ class FactBuffer:
         # From here on: the thread's own.
         self._id = uuid.uuid4().hex
         replica_set(self._id)
+        self._place = place
+        self._begins = True
         self._started_at = clock()
         self._pending = Pending(
             max_nack_bytes=self._max_nack_bytes,
@@ -348,19 +352,26 @@ class FactBuffer:
             now = self._clock()
             batch = self._pending.batch(self._replica(now, stopping=stopping), now, self._room)
             try:
-                self._write(batch)
+                replaced = self._write(batch)
             except Exception as error:  # noqa: BLE001 - whatever a driver raises, the facts are kept and tried again
                 self._failed(batch, error)
                 return
             self._pending.forget(batch)
             self._told_to_serve = batch.replica.serves
+            self._begins = False
             self._succeeded()
+            if replaced:
+                log.warning("facts.replaced", detail="an ADS process of the same host, home and address has started")
+                self._report_again()
             due = False
 
     def _replica(self, now: float, *, stopping: bool) -> ReplicaFact:
         dropped = self._nacks_dropped + self._pending.nacks_dropped
         age_s = now - self._started_at
-        return ReplicaFact(self._id, socket.gethostname(), os.getpid(), age_s, dropped, stopping, self._serving())
+        host, serves = socket.gethostname(), self._serving()
+        return ReplicaFact(
+            self._id, host, os.getpid(), age_s, dropped, stopping, serves, place=self._place, begins=self._begins
+        )
 
     def _succeeded(self) -> None:
         self._written_at = self._clock()
@@ -425,13 +436,13 @@ class _RememberedResponses:
         return True
 
 
-def write_to_database(batch: FactBatch) -> None:
+def write_to_database(batch: FactBatch) -> bool:
     """`facts_write` over the calling thread's own connection, which is given up after a failure and opened anew."""
     try:
         if connection.vendor == "sqlite" and connection.connection is None:
             with connection.cursor() as cursor:
                 cursor.execute(f"PRAGMA busy_timeout = {_SQLITE_BUSY_MS}")
-        facts_write(batch=batch)
+        return facts_write(batch=batch)
     except Exception:
         connection.close()
         raise

@@ -67,13 +67,14 @@ _SWEEP_S = 60.0  # twice the time a slow stream may take for one write
 class LoaderStatus:
     """What the loader holds: (lineage, epoch) by environment; `database_ok` is false while the database does not
     answer. `detail` says in words what is wrong, also with what the database has; `refused`, by environment, why its
-    newest snapshot is not served.
+    newest snapshot is not served. `unfit`: why this process does not fit the installation, as the store adds it.
     """
 
     loaded: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     database_ok: bool = False
     detail: str = "the database was not asked yet"
     refused: Mapping[str, str] = field(default_factory=dict)
+    unfit: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from controlplane.append_only import AppendOnly
 from controlplane.catalog.choices import BlobKind, ChangeKind, QuarantineCause, QuarantinePolicy
+from controlplane.catalog.sealing import MARK_CHARS
 from controlplane.principal_ids import MAX_PRINCIPAL_CHARS
 from xdscore.access import Effect
 
@@ -97,6 +98,18 @@ class LastingKey(models.Model):
     def __str__(self) -> str:
         """Nothing of it."""
         return "lasting keys"
+
+
+class KeyMark(models.Model):
+    """A key under which something is stored, or will be, by the id that `sealing` gives it; never the key. The newest
+    has the highest `id` (`key_marks`).
+    """
+
+    mark = models.CharField(max_length=MARK_CHARS, unique=True)
+
+    def __str__(self) -> str:
+        """The id of the key."""
+        return self.mark
 
 
 class Change(AppendOnly):

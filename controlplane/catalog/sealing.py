@@ -37,6 +37,11 @@ class KeyRing:
         """Hides the keys from logs and tracebacks."""
         return f"KeyRing({len(self.keys)} keys)"
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The ids of the keys, newest first, as what they sealed or signed names them. They do not tell the keys."""
+        return tuple(_key_id(key).hex() for key in self.keys)
+
     def oldest(self, purpose: bytes) -> bytes:
         """A key derived from the oldest one: the same whatever is added in front."""
         return _derive(self.keys[-1], purpose)

@@ -48,7 +48,8 @@ class Serving:
 class ReplicaFact:
     """The ADS process that reports. `stopping`: this is its last word, and no stream of it is open any more.
 
-    `serves` is by environment; None: it does not say.
+    `serves` is by environment; None: it does not say. `place`: `replica_place`, empty if it may have neighbours there;
+    `begins`: nothing of it was written yet, and it takes the place of whoever was there before.
     """
 
     id: str
@@ -58,6 +59,8 @@ class ReplicaFact:
     nacks_dropped: int = 0
     stopping: bool = False
     serves: Mapping[str, Serving] | None = None
+    place: str = ""
+    begins: bool = False
 
 
 class ClientFact(NamedTuple):
@@ -182,6 +185,13 @@ class FactBatch:
         """How much of MAX_BATCH_KEYS this batch takes."""
         answers = len(self.nacks) + len(self.proven) + len(self.probes)
         return len(self.streams) + len(self.ends) + len(self.subscriptions) + answers
+
+
+def replica_place(host: str, home: str, address: str, worker: str) -> str:
+    """What a restarted ADS process has in common with its dead self and with no other: machine, home, address, and
+    which of several workers it is.
+    """
+    return blake2b(f"{host}\0{home}\0{address}\0{worker}".encode(), digest_size=HASH_CHARS // 2).hexdigest()
 
 
 def intern_names(names: Iterable[str]) -> Interned:

@@ -32,7 +32,8 @@ class Replica(models.Model):
     """One ADS process. Silent for longer than `services.SILENT_S` means dead; `stopped_at` is its own last word.
 
     `fleet_batches` counts its writes by which clients, streams or subscriptions became others; it stays 0 while a
-    version before writes, which does not count.
+    version before writes, which does not count. `place`: `facts.replica_place`, empty where a version before writes;
+    `replaced_at`: when one that started there took it for dead; null again once it wrote (`services.replacing`).
     """
 
     id = models.CharField(max_length=32, primary_key=True)
@@ -45,6 +46,8 @@ class Replica(models.Model):
     fleet_batches = models.PositiveBigIntegerField(default=0, db_default=0)
     # `facts.Serving` by environment; NULL: a version that does not report it.
     serves = models.JSONField(null=True)
+    place = models.CharField(max_length=HASH_CHARS, blank=True, default="", db_default="")
+    replaced_at = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
         """Where it runs."""

@@ -16,6 +16,7 @@ from controlplane.clients.selectors import ReplicaView, replica_list
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.states import look_of_environment
+from controlplane.fitness.selectors import Unfit, processes_unfit
 from controlplane.incidents.selectors import incident_open_counts
 from controlplane.incidents.triage import incident_page
 from controlplane.status.environments import EnvironmentStatus
@@ -99,7 +100,7 @@ def _now(seen: tuple[EnvironmentState, ...]) -> dict[str, object]:
         "urgent": urgent,
         "unresolved": unresolved,
         "changes": changes_latest(environment_keys=keys, limit=_CHANGES),
-        "parts": _parts(replica_list()),
+        "parts": (*_parts(replica_list()), *_unfit(processes_unfit())),
         "connected": sum(card.connected for card in cards),
         "ads_address": str(settings.PARLEY.ads_public_address),
     }
@@ -138,3 +139,8 @@ def _parts(replicas: tuple[ReplicaView, ...]) -> tuple[Part, ...]:
             "Redis", broker == ANSWERS, "answers" if broker == ANSWERS else f"{broker}; changes take up to 2 s longer"
         ),
     )
+
+
+def _unfit(found: Sequence[Unfit]) -> list[Part]:
+    """Running processes whose keys, tables or clock do not fit those of the others."""
+    return [Part(f"{each.role} {each.where}", works=False, says=f"{each.check}: {each.text}") for each in found]

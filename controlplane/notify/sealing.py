@@ -2,6 +2,7 @@
 
 import secrets
 
+from controlplane.catalog.key_marks import keys_permit
 from controlplane.catalog.sealing import SealError, key_ring
 from controlplane.catalog.services import Resealed
 from controlplane.notify.models import Channel
@@ -16,7 +17,8 @@ def secret_make() -> str:
 
 
 def secret_seal(channel: Channel, plaintext: str) -> None:
-    """Keep a secret with its channel, which need not be saved yet."""
+    """Keep a secret with its channel, which need not be saved yet. Raises KeysForeign."""
+    keys_permit()
     channel.secret = key_ring().seal(plaintext.encode(), _address(channel))
 
 

@@ -122,7 +122,8 @@ def _of_replicas(now: datetime) -> Iterable[Metric]:
     counts = {"reporting": len(running) - silent, "silent": silent}
     yield _each(
         "parley_replicas",
-        "ADS processes that were not stopped; who ended without a goodbye is silent for PARLEY_LIMIT_REPLICA_FORGET_S.",
+        "ADS processes that were not stopped; who ended without a goodbye is silent for PARLEY_LIMIT_REPLICA_FORGET_S, "
+        "or until one is started in its place.",
         "state",
         counts,
     )

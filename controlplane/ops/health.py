@@ -1,19 +1,20 @@
 """Is this web process alive, and can it serve. For probes and `xdsctl doctor`; open, and says nothing else."""
 
 import threading
-from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from controlplane.broker_probe import probe
 from controlplane.builder.condition import builder_state
+from controlplane.fitness.judging import Check, Finding
+from controlplane.fitness.look import wrong_here
+from controlplane.fitness.selectors import Unfit, processes_unfit
 from xdscore.build import BUILD_VERSION, HEADER
 from xdscore.status_http import Readiness
 
@@ -21,8 +22,18 @@ _WELL: Final = "ok"
 _WAIT_S: Final = 1.0  # a probe that takes longer is a probe that fails
 _threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="readyz")
 _lock = threading.Lock()
-_question: "Future[str] | None" = None
-_migrated = False  # once all migrations were seen applied; they are never taken back under a running process
+_question: "Future[Seen] | None" = None
+_UNFIT_SHOWN: Final = 5
+_WEB: Final = "web"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the database was asked for: `worker` is what `builder_state` says, `wrong` and `unfit` as their rooms do."""
+
+    wrong: tuple[Finding, ...]
+    worker: str = ""
+    unfit: tuple[Unfit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +41,12 @@ class Condition:
     """Why this process cannot serve, and how each thing it uses is: `ok`, or what is the matter."""
 
     reasons: tuple[str, ...] = ()
-    parts: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[tuple[str, str], ...] = ()
 
     @property
     def readiness(self) -> Readiness:
         """The same as every role tells it."""
-        warnings = (f"{part}: {state}" for part, state in self.parts.items() if state != _WELL)
+        warnings = (f"{part}: {state}" for part, state in self.parts if state != _WELL)
         return Readiness(self.reasons, tuple(warnings))
 
 
@@ -53,7 +64,7 @@ def readyz(_request: HttpRequest) -> HttpResponse:
     header, too.
     """
     found = condition()
-    lines = found.reasons or (_WELL, *(f"{part}: {state}" for part, state in found.parts.items()))
+    lines = found.reasons or (_WELL, *(f"{part}: {state}" for part, state in found.parts))
     answer = _line("\n".join((*lines, f"version: {BUILD_VERSION}")), status=503 if found.reasons else 200)
     answer[HEADER] = BUILD_VERSION
     return answer
@@ -66,15 +77,26 @@ def condition() -> Condition:
     keeps nobody from reading and writing. A database that says nothing is waited for no longer than a second.
     """
     try:
-        worker = _asked().result(_WAIT_S)
+        seen = _asked().result(_WAIT_S)
     except (DatabaseError, TimeoutError):
         return Condition(("the database does not answer",))
-    if not worker:
-        return Condition(("the database has migrations to apply: manage.py migrate",))
-    return Condition(parts={"database": _WELL, "broker": probe.state(), "worker": worker})
+    if not_ready := tuple(each.text for each in seen.wrong if each.stops):
+        return Condition(not_ready)
+    used = (("database", _WELL), ("broker", probe.state()), ("worker", seen.worker))
+    return Condition(parts=used + _fitness(seen))
 
 
-def _asked() -> "Future[str]":
+def _fitness(seen: Seen) -> tuple[tuple[str, str], ...]:
+    """How this process fits the installation, each thing with `ok` or a sentence; and the others that do not, without
+    where they are, for anybody may read this.
+    """
+    wrong = {each.check: each.text for each in seen.wrong}
+    here = tuple((check.value, wrong.get(check, _WELL)) for check in Check)
+    others = dict.fromkeys((f"{each.role} process", each.text) for each in seen.unfit if each.role != _WEB)
+    return here + tuple(others)[:_UNFIT_SHOWN]
+
+
+def _asked() -> "Future[Seen]":
     """The question to the database that is under way, or a new one: at most one waits, however many probe."""
     global _question  # noqa: PLW0603  the one question of the process
     with _lock:
@@ -83,23 +105,12 @@ def _asked() -> "Future[str]":
         return _question
 
 
-def _ask() -> str:
-    """What `builder_state` says; empty while there are migrations to apply."""
+def _ask() -> Seen:
     try:
-        return builder_state() if _tables_current() else ""
+        wrong = wrong_here()
+        return Seen(wrong) if any(each.stops for each in wrong) else Seen(wrong, builder_state(), processes_unfit())
     finally:
         connection.close()  # this thread's own
-
-
-def _tables_current() -> bool:
-    global _migrated  # noqa: PLW0603  a fact of the whole process, which only ever becomes true
-    if not _migrated:
-        executor = MigrationExecutor(connection)
-        _migrated = not executor.migration_plan(executor.loader.graph.leaf_nodes())
-        return _migrated
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
-    return True
 
 
 def _line(text: str, status: int = 200) -> HttpResponse:

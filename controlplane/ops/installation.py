@@ -16,6 +16,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from controlplane.accounts.services import admin_token_ensure, administrator_ensure, client_token_ensure
+from controlplane.catalog.key_marks import keys_permit
 from controlplane.catalog.services import environment_default_ensure
 from controlplane.config import Config
 from controlplane.home import Home, private_create, private_replace
@@ -36,8 +37,11 @@ class Prepared:
 
 
 def installation_prepare(*, config: Config, home: Home) -> Prepared:
-    """Bring database and files of this home up to date. Raises django.db.DatabaseError when that is impossible."""
+    """Bring database and files of this home up to date. Raises django.db.DatabaseError when that is impossible, and
+    KeysForeign when the keys of this process open nothing of what is stored.
+    """
     migrations = _migrate()
+    keys_permit()
     files: list[Path] = []
     administrator = not get_user_model().objects.filter(is_superuser=True).exists()
     if administrator:

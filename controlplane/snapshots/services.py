@@ -8,6 +8,7 @@ from django.db import transaction
 
 from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.heads import Moment
+from controlplane.catalog.key_marks import keys_permit
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.selectors import change_of_generation
 from controlplane.catalog.services import blobs_write, environment_publish_fence, environment_publish_lock
@@ -54,6 +55,7 @@ def snapshot_publish(
     what they were built from (compare-and-set, resolutions D6 and D5b).
 
     `record` writes, within the same transaction, what the winner has to say; it is not called when the build is fenced.
+    Raises KeysForeign when nobody else could verify what this process signs.
     """
     chunks = {content_hash(part).hex(): part for part in parts}
     root = encode_root(content_hash(part) for part in parts)
@@ -85,6 +87,7 @@ def snapshot_publish(
             blobs_write(kind=BlobKind.ROOT, blobs={root_address: root})
             blobs_write(kind=BlobKind.ACCESS, blobs={access_address: table})
             failpoint("publish.blobs_written")
+            keys_permit()
             signed = signed_part(
                 environment_key=environment_key,
                 lineage=environment.lineage,

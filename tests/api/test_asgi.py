@@ -10,9 +10,9 @@ from asgiref.sync import sync_to_async
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.accounts.services import api_token_create
 from controlplane.api.body_limit import BodyLimit, Message, Receive, Send
-from controlplane.asgi import application
 from controlplane.catalog.models import Resource
 from controlplane.catalog.services import environment_default_ensure
+from controlplane.web import application
 from tests.support.manifests import TYPE, cluster, endpoints
 from xdscore.build import BUILD_VERSION
 from xdscore.limits import Limits

@@ -5,15 +5,18 @@ import threading
 from datetime import timedelta
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
+from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django.utils import timezone
 from redis import Redis
 
 from controlplane.append_only import maintenance
 from controlplane.broker_probe import WAIT_S, BrokerProbe
-from controlplane.catalog.models import Change, Environment
+from controlplane.catalog.models import Change, Environment, KeyMark
+from controlplane.catalog.sealing import key_ring
 from controlplane.databases import READER
+from controlplane.fitness.models import ProcessState
 from controlplane.ops import health
 from tests.api.conftest import Caller
 from tests.support.manifests import cluster
@@ -32,6 +35,71 @@ def test_readyz__nothing_waits_and_no_broker__ready_and_says_so(environments: No
     assert lines[2].startswith("broker: cannot be reached")
     assert lines[3:] == ["worker: ok", f"version: {BUILD_VERSION}"]
     assert answer["Parley-Version"] == BUILD_VERSION
+
+
+def told() -> tuple[int, list[str]]:
+    answer = Client().get("/readyz")
+    return answer.status_code, answer.content.decode().splitlines()
+
+
+UNFIT = pytest.mark.django_db(transaction=True, databases=["default", READER])  # another connection reads it
+
+
+@UNFIT
+def test_readyz__keys_open_nothing_of_what_is_stored__is_not_ready_and_says_which() -> None:
+    KeyMark.objects.all().delete()
+    KeyMark.objects.create(mark="0" * 16)
+
+    status, lines = told()
+
+    assert status == 503
+    assert "open nothing of what this database holds, which is under 0000000000000000" in lines[0]
+
+
+@UNFIT
+def test_readyz__newest_key_is_missing_and_the_database_is_newer__ready_with_a_line_for_each() -> None:
+    KeyMark.objects.all().delete()
+    KeyMark.objects.create(mark=key_ring().marks[0])
+    KeyMark.objects.create(mark="0" * 16)
+    recorder = MigrationRecorder(connection)
+    recorder.record_applied("catalog", "9999_of_tomorrow")
+    try:
+        status, lines = told()
+    finally:
+        recorder.record_unapplied("catalog", "9999_of_tomorrow")
+
+    assert status == 200
+    assert any(line.startswith("keys: lacks the newest key 0000000000000000") for line in lines)
+    assert any(line.startswith("schema: ") and "catalog.9999_of_tomorrow" in line for line in lines)
+    assert "clock: ok" in lines
+
+
+@UNFIT
+def test_readyz__migrations_to_apply__is_not_ready_and_names_them() -> None:
+    recorder = MigrationRecorder(connection)
+    recorder.record_unapplied("catalog", "0016_key_marks")
+    try:
+        status, lines = told()
+    finally:
+        recorder.record_applied("catalog", "0016_key_marks")
+
+    assert (status, lines) == (
+        503,
+        ["the database has migrations to apply (catalog.0016_key_marks): manage.py migrate"],
+    )
+
+
+@UNFIT
+def test_readyz__others_do_not_fit__says_which_role_and_not_where() -> None:
+    row = {"host": "secret-host", "pid": 1, "seen_at": timezone.now(), "wrong": [["clock", "an hour ahead", False]]}
+    ProcessState.objects.create(id="1", role="worker", **row)
+    ProcessState.objects.create(id="2", role="worker", **row)
+
+    status, lines = told()
+
+    assert status == 200
+    assert lines.count("worker process: an hour ahead") == 1
+    assert "secret-host" not in "".join(lines)
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", READER])  # another connection reads it

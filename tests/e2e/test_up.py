@@ -21,6 +21,7 @@ import pytest
 
 from controlplane.home import Home
 from controlplane.ops.supervisor.locks import children_gone
+from tests.support.keys import ENCRYPTION_KEYS
 from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
@@ -330,7 +331,10 @@ def test_up__an_address_that_is_not_ours__one_sentence(up: Up) -> None:
 
 def test_up__database_that_does_not_answer__one_sentence_names_the_variable(up: Up) -> None:
     (port,) = free_ports(1)
-    up.extra = {"DATABASE_URL": f"postgres://u:hunter2@127.0.0.1:{port}/parley"}
+    up.extra = {
+        "DATABASE_URL": f"postgres://u:hunter2@127.0.0.1:{port}/parley",
+        "PARLEY_ENCRYPTION_KEYS": ENCRYPTION_KEYS,
+    }
 
     refused = up.refused()
 

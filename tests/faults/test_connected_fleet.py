@@ -20,7 +20,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from controlplane.home import Home
 from tests.support.ads_probe import served_clusters
 from tests.support.clocks import WrongClock
 from tests.support.figures import measured, seconds
@@ -307,14 +306,14 @@ def test_f26__tables_go_back_and_forward_while_clients_are_served__they_notice_n
 
 
 def test_keys__are_rotated__clients_notice_nothing(site: Site, tmp_path: Path) -> None:
-    keys = Home(site.parley.home).encryption_keys
-    old = keys.read_text()
-    keys.write_text(urlsafe_b64encode(secrets.token_bytes(32)).decode() + "\n" + old)
+    new = urlsafe_b64encode(secrets.token_bytes(32)).decode()
+    both = f"{new},{site.parley.environment['PARLEY_ENCRYPTION_KEYS']}"
+    site.parley.environment["PARLEY_ENCRYPTION_KEYS"] = both
     programs = (*WORKERS, *REPLICAS, "web")
     for name in programs:
         site.parley.restart(name)
-    rotated = manage(site.parley.home, "rotate_keys", database=site.database.url)
-    keys.write_text(keys.read_text().splitlines()[0] + "\n")
+    rotated = manage(site.parley.home, "rotate_keys", database=site.database.url, keys=both)
+    site.parley.environment["PARLEY_ENCRYPTION_KEYS"] = new
     for name in programs:
         site.parley.restart(name)
     site.publish("under-the-new-key")

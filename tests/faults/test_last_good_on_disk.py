@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.home import Home
 from tests.support.ads_probe import served_clusters
 from tests.support.manifests import cluster
 from tests.support.ports import free_ports
@@ -26,12 +27,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def away() -> Mapping[str, str]:
-    """A database and a Redis where nobody listens."""
+def away(home: Path) -> Mapping[str, str]:
+    """A database and a Redis where nobody listens, and the keys under which the disk was written."""
     database, redis = free_ports(2)
     return {
         "DATABASE_URL": f"postgres://parley:parley@127.0.0.1:{database}/parley",
         "REDIS_URL": f"redis://127.0.0.1:{redis}/0",
+        "PARLEY_ENCRYPTION_KEYS": Home(home).encryption_keys.read_text().strip(),
     }
 
 
@@ -40,7 +42,7 @@ def ready(parley: Parley) -> tuple[int, str]:
 
 
 def test_ads__starts_without_database_and_redis__serves_from_disk_and_says_so(home: Path) -> None:
-    with running_ads(home, away()) as parley:
+    with running_ads(home, away(home)) as parley:
         eventually(lambda: ready(parley)[0], lambda status: status == 200, within_s=10)
 
         names = served_clusters(parley.ads_port)
@@ -58,7 +60,7 @@ def test_ads__what_is_on_disk_was_changed__serves_nothing_of_it_and_is_not_ready
         file.write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
     try:
         # P9: silence, then UNAVAILABLE before any response; never "empty".
-        with running_ads(home, {**away(), "PARLEY_LIMIT_FIRST_SNAPSHOT_WAIT_MS": "500"}) as parley:
+        with running_ads(home, {**away(home), "PARLEY_LIMIT_FIRST_SNAPSHOT_WAIT_MS": "500"}) as parley:
             status, _ = eventually(lambda: ready(parley), lambda got: "no verified snapshot" in got[1], within_s=10)
             names = served_clusters(parley.ads_port)
     finally:

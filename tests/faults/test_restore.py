@@ -2,7 +2,6 @@
 resolutions D5b). Real processes and databases, real dumps; 200 clients that watch what they are told.
 """
 
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -135,8 +134,6 @@ def test_postgresql__restored_into_an_empty_installation__same_bytes_and_version
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("CREATE DATABASE other")
     new = tmp_path / "new"
-    new.mkdir()
-    shutil.copy(Home(tmp_path / "old").encryption_keys, Home(new).encryption_keys)
     started = time.monotonic()
     restored = manage(new, "restore", str(file), database=other)
     restored_s = time.monotonic() - started

@@ -12,13 +12,14 @@ from pytest_django.plugin import DjangoDbBlocker
 from controlplane.catalog.services import environment_default_ensure
 from controlplane.config import load
 from controlplane.databases import databases
+from tests.support.keys import ENCRYPTION_KEYS
 from tests.support.postgres import postgresql
 
 
 @contextmanager
 def _connected_to(url: str) -> Iterator[None]:
     """Every connection opened from now on goes to another database, until the end."""
-    config = load({"DATABASE_URL": url}, directory=settings.PARLEY.home)
+    config = load({"DATABASE_URL": url, "PARLEY_ENCRYPTION_KEYS": ENCRYPTION_KEYS}, directory=settings.PARLEY.home)
     others = connections.configure_settings(databases(config, pooled=False))
     before = {alias: connections.settings[alias] for alias in others}
     _point(others)

@@ -19,6 +19,7 @@ class Status:
     loaded: Mapping[str, tuple[str, int]]
     database_ok: bool = True
     detail: str = ""
+    unfit: tuple[str, ...] = ()
 
 
 class MemoryStore:

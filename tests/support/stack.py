@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tests.support.keys import ENCRYPTION_KEYS
 from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
@@ -42,6 +43,8 @@ class Parley:
     metrics_ports: list[int]
     status_ports: dict[str, int]
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    # Of every process that is started from now on.
+    environment: dict[str, str] = field(default_factory=dict)
     starts: "Callable[[str, Mapping[str, str], Path | None], None] | None" = None
 
     def replica(self, number: int) -> dict[str, str]:
@@ -171,6 +174,7 @@ def running_apart(
     Those named by `later` are the test's to start.
     """
     parley, environment = _place(home, ads=ads, extra=extra)
+    parley.environment = environment
     subprocess.run([sys.executable, "manage.py", "prepare"], cwd=code, env=environment, check=True, timeout=60)
     web = ["-m", "uvicorn", "controlplane.asgi:application", "--port", str(parley.web_port)]
     beating = ["-m", "celery", "--app", "controlplane.celery", "beat", "--schedule", str(home / "beat.schedule")]
@@ -229,6 +233,7 @@ def _place(home: Path, *, ads: int, extra: Mapping[str, str] | None) -> tuple[Pa
         "PARLEY_WEB_METRICS_ADDRESS": f"127.0.0.1:{of_web}",
         WORKER_STATUS: f"127.0.0.1:{of_worker}",
         "PYTHONUNBUFFERED": "1",
+        **({"PARLEY_ENCRYPTION_KEYS": ENCRYPTION_KEYS} if "DATABASE_URL" in (extra or {}) else {}),
         **(extra or {}),
     }
 

@@ -1,10 +1,12 @@
 """The front page and the search box: from whatever somebody has in their hand to the page that says why."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from urllib.parse import quote
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from controlplane.access.services import rule_create
 from controlplane.access.values import RuleDraft
@@ -14,6 +16,7 @@ from controlplane.catalog.models import Change
 from controlplane.clients.models import Client as Row
 from controlplane.databases import READER
 from controlplane.errors import Conflict
+from controlplane.fitness.models import ProcessState
 from controlplane.incidents.models import Incident
 from tests.services.incidents.fleet import DANA, Fleet, publish, rebuild
 from tests.support.facts import stream, subscribed
@@ -42,6 +45,21 @@ def test_home__something_is_refused__says_so_first_and_each_number_leads_to_what
     assert '<a href="/e/default/incidents?state=open">1</a>' in shown
     assert "1 process, 3 streams" in shown
     assert_harmless(shown)
+
+
+def test_home__a_worker_with_foreign_keys_and_one_that_ended__names_the_one_that_runs(admin: Client) -> None:
+    wrong = [["keys", "open <i>nothing</i>", True]]
+    now = timezone.now()
+    for number, seen_at in enumerate((now, now - timedelta(minutes=2))):
+        ProcessState.objects.create(
+            id=str(number), role="worker", host=f"w{number}", pid=7, seen_at=seen_at, wrong=wrong
+        )
+
+    shown = page(admin, "/")
+
+    assert "<dt>worker w0/7</dt>" in shown
+    assert "keys: open &lt;i&gt;nothing" in shown
+    assert "w1/7" not in shown
 
 
 def test_home__one_is_denied_and_nothing_is_refused__does_not_headline_that_all_is_well(admin: Client) -> None:
@@ -140,7 +158,7 @@ def test_home_and_search__more_of_everything__no_more_queries(admin: Client, fle
     fleet.write()
 
     assert [queries(admin, path) for path in paths] == few
-    assert few[0] <= 18
+    assert few[0] <= 19
     assert few[1] <= 26, few  # what the clients it found are told is looked up, too
 
 

@@ -18,6 +18,8 @@ from xdsctl.session import Session, command, session_of
 
 _API_VERSION: Final = "1"
 _SKEW_S: Final = 5.0  # more than this and "how long ago" is a lie; certificates start to matter at minutes
+_LATER: Final = "Changes are published all the same, only later; look at this process."
+_UNFIT: Final = "Mend it where that process runs and restart it; its log and the console's front page say which it is."
 _OK: Final = "ok"
 _BAD: Final = "FAIL"
 _ODD: Final = "warn"
@@ -119,15 +121,16 @@ def _health(api: Api) -> Iterator[JsonObject]:
     ready = api.probe("/readyz")
     lines = ready.text.strip().splitlines()
     if ready.status_code != httpx.codes.OK:
-        yield _row(_BAD, "ready", lines[0] if lines else str(ready.status_code), "The server's log says more.")
+        for line in lines or [str(ready.status_code)]:
+            yield _row(_BAD, "ready", line, "The server's log says more.")
         return
     for line in lines[1:]:
         what, _, state = line.partition(": ")
         if what == "version":
             continue
         good = state == _OK
-        fix = "" if good else "Changes are published all the same, only later; look at this process."
-        yield _row(_OK if good else _ODD, what, state, fix)
+        fix = _LATER if what in {"broker", "worker"} else _UNFIT
+        yield _row(_OK if good else _ODD, what, state, "" if good else fix)
 
 
 def _token(api: Api) -> JsonObject:

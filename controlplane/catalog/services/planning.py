@@ -11,6 +11,7 @@ from django.conf import settings
 
 from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.guarding import Prospect
+from controlplane.catalog.key_marks import keys_permit
 from controlplane.catalog.lasting import lasting_keys
 from controlplane.catalog.models import Environment, Resource, Revision
 from controlplane.catalog.references import needs_of
@@ -168,13 +169,18 @@ class Plan:
 
 
 def prepare(edits: Sequence[Edit], environment_key: str, terms: Terms) -> tuple[Prepared, ...]:
-    """What needs no look at the environment. Raises InputInvalid: a name edited twice, prune without owner."""
+    """What needs no look at the environment. Raises InputInvalid: a name edited twice, prune without owner;
+    and KeysForeign: secrets would be sealed with keys that nobody else has.
+    """
     if terms.prune and not terms.owner:
         raise InputInvalid(
             "prune deletes what an owner has and the request does not name, so it needs an owner. Nothing was changed."
         )
     _refuse_repeats(edits)
-    return tuple(Prepared.of(edit, environment_key) for edit in edits)
+    prepared = tuple(Prepared.of(edit, environment_key) for edit in edits)
+    if any(each.is_sealed for each in prepared):
+        keys_permit()
+    return prepared
 
 
 def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms) -> Plan:

@@ -18,6 +18,7 @@ from django.db.backends.utils import CursorWrapper
 
 from controlplane.clients.clock import database_now
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, Interned, Serving, SubscriptionSays
+from controlplane.clients.services.replacing import predecessors_replace, replica_back
 
 Value = str | int | bool | bytes | datetime | None
 Row = tuple[Value, ...]
@@ -42,11 +43,13 @@ _ROWS: Final = {
 _OF_ROW: Final = {"sqlite": "json_extract(each.value, '$[{}]')", "postgresql": "(each.row ->> {})"}
 
 _REPLICA: Final = """
-    INSERT INTO clients_replica (id, host, pid, started_at, seen_at, stopped_at, nacks_dropped, serves, fleet_batches)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+    INSERT INTO clients_replica
+        (id, host, pid, started_at, seen_at, stopped_at, nacks_dropped, serves, fleet_batches, place)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
     ON CONFLICT (id) DO UPDATE SET
         seen_at = excluded.seen_at, stopped_at = excluded.stopped_at, nacks_dropped = excluded.nacks_dropped,
         serves = excluded.serves, fleet_batches = clients_replica.fleet_batches + excluded.fleet_batches
+    RETURNING replaced_at
 """
 # Rows of thousands of clients that come at once, or take a change, are one statement. With one for each, Python's lock
 # goes back and forth between this thread and the event loop as often, which costs both more than the writing does.
@@ -122,8 +125,10 @@ _ALL_ENDS: Final = "UPDATE clients_stream SET closed_at = %s, cause = %s WHERE r
 STOPPED = "the ADS process stopped"
 
 
-def facts_write(*, batch: FactBatch) -> None:
+def facts_write(*, batch: FactBatch) -> bool:
     """Store a batch, all of it or nothing. Written twice it leaves the same rows, but for NACKs, which count.
+
+    Whether this process was taken for dead by one that started in its place: its streams are to be reported again.
 
     Runs on the calling thread's own connection. Raises ValueError for a batch above MAX_BATCH_KEYS, and whatever the
     database raises: the caller keeps the batch and tries again.
@@ -133,10 +138,12 @@ def facts_write(*, batch: FactBatch) -> None:
     with transaction.atomic(durable=True):
         moments = _Moments(database_now())
         with connection.cursor() as cursor:
+            replaced = _write_replica(cursor, batch, moments)
             _write_streams(cursor, batch, moments)
             _write_answers(cursor, batch, moments)
             if batch.replica.stopping:
                 cursor.execute(_ALL_ENDS, [moments.now, STOPPED, batch.replica.id])
+    return replaced
 
 
 _STEPS_PER_S: Final = 500
@@ -173,7 +180,8 @@ def _serves(serves: Mapping[str, Serving] | None) -> str | None:
     return json.dumps({key: asdict(each) for key, each in serves.items()})
 
 
-def _write_streams(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -> None:
+def _write_replica(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -> bool:
+    """Whether it was replaced, which it no longer is."""
     replica = batch.replica
     stopped_at = moments.now if replica.stopping else None
     cursor.execute(
@@ -188,8 +196,18 @@ def _write_streams(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
             replica.nacks_dropped,
             _serves(replica.serves),
             int(bool(batch.clients or batch.streams or batch.ends or batch.subscriptions)),
+            replica.place,
         ],
     )
+    replaced = cursor.fetchone()[0] is not None
+    if replaced:
+        replica_back(cursor, replica=replica.id)
+    if replica.begins and replica.place:
+        predecessors_replace(cursor, place=replica.place, successor=replica.id, now=moments.now)
+    return replaced
+
+
+def _write_streams(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -> None:
     _at_once(
         cursor,
         _CLIENTS,
@@ -213,7 +231,7 @@ def _write_streams(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
         cursor,
         _STREAMS,
         [
-            (each.id, replica.id, each.variant, each.peer, moments.ago(each.age_s), each.client)
+            (each.id, batch.replica.id, each.variant, each.peer, moments.ago(each.age_s), each.client)
             for each in batch.streams
         ],
     )

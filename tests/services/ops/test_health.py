@@ -31,7 +31,7 @@ def test_readyz__database_does_not_answer__is_not_ready_and_says_why(
     def no_answer() -> bool:
         raise OperationalError("connection refused")
 
-    monkeypatch.setattr(health, "_tables_current", no_answer)
+    monkeypatch.setattr(health, "wrong_here", no_answer)
 
     answer = client.get("/readyz")
 
@@ -49,7 +49,7 @@ def test_readyz__database_says_nothing__answers_within_its_bound_and_asks_once(
         answers.wait(60)
         raise OperationalError("it was away")
 
-    monkeypatch.setattr(health, "_tables_current", waits)
+    monkeypatch.setattr(health, "wrong_here", waits)
     monkeypatch.setattr(health, "_WAIT_S", 0.05)
     try:
         # Each of them comes back while the question is still waiting.

@@ -12,6 +12,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from controlplane.config import load
 from controlplane.databases import databases
+from tests.support.keys import ENCRYPTION_KEYS
 from tests.support.postgres import postgresql_server
 
 # Tries that come twice as late after each other would be made after 1, 3, 7 and 15 s.
@@ -22,7 +23,8 @@ _WITHIN_S = 2.0
 @contextmanager
 def pooled(url: str, home: Path) -> Iterator[DatabaseWrapper]:
     """A connection as web has it."""
-    handler = ConnectionHandler(databases(load({"DATABASE_URL": url}, directory=home), pooled=True))
+    variables = {"DATABASE_URL": url, "PARLEY_ENCRYPTION_KEYS": ENCRYPTION_KEYS}
+    handler = ConnectionHandler(databases(load(variables, directory=home), pooled=True))
     connection = handler[DEFAULT_DB_ALIAS]
     assert isinstance(connection, DatabaseWrapper)
     try:

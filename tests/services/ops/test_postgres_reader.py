@@ -10,13 +10,15 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from controlplane.config import load
 from controlplane.databases import READER, databases
+from tests.support.keys import ENCRYPTION_KEYS
 from tests.support.postgres import postgresql
 
 
 @pytest.fixture
 def connections(tmp_path: Path, django_db_blocker: DjangoDbBlocker) -> Iterator[ConnectionHandler]:
     with postgresql() as url:
-        handler = ConnectionHandler(databases(load({"DATABASE_URL": url}, directory=tmp_path), pooled=False))
+        variables = {"DATABASE_URL": url, "PARLEY_ENCRYPTION_KEYS": ENCRYPTION_KEYS}
+        handler = ConnectionHandler(databases(load(variables, directory=tmp_path), pooled=False))
         with django_db_blocker.unblock():
             yield handler
             handler.close_all()

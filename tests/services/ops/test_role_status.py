@@ -100,7 +100,7 @@ def test_beat__sends_and_falls_silent__ready_only_while_it_sends(clock: Clock) -
 
 def test_web__parts_that_only_cost_time__are_warnings() -> None:
     late = "a change waits for a build since 90 s; is a worker running?"
-    slow = Condition(parts={"database": "ok", "broker": "does not answer", "worker": late})
+    slow = Condition(parts=(("database", "ok"), ("broker", "does not answer"), ("worker", late)))
 
     assert slow.readiness == Readiness(warnings=("broker: does not answer", f"worker: {late}"))
     assert Condition(("the database does not answer",)).readiness.reasons == ("the database does not answer",)

@@ -139,11 +139,14 @@ def test_foreign_keys__wrong_key_and_the_right_one__are_told_by_what_they_made(
     well = foreign_keys_sentence()
     use(FOREIGN)
 
-    call_command("prepare")
+    with pytest.raises(SystemExit) as caught:
+        call_command("prepare")
 
     told = capsys.readouterr().err
-    assert told.startswith(
-        "Made with keys that are not configured: 2 secrets, 1 secret of a channel, 1 snapshot. Nobody can open"
+    assert caught.value.code == 2
+    assert "open nothing of what this database holds" in told
+    assert (
+        "Made with keys that are not configured: 2 secrets, 1 secret of a channel, 1 snapshot. Nobody can open" in told
     )
     assert "add the missing keys behind the first one of PARLEY_ENCRYPTION_KEYS" in told
     use(FOREIGN, old)

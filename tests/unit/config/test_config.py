@@ -134,7 +134,9 @@ def test_config__its_repr__shows_no_secret() -> None:
 
 
 def test_database__full_url__every_part_is_decoded() -> None:
-    database = read(DATABASE_URL="postgresql://me:p%40ss@db.example.org:6432/parley?sslmode=verify-full").database
+    database = read(
+        DATABASE_URL="postgresql://me:p%40ss@db.example.org:6432/parley?sslmode=verify-full", PARLEY_ENCRYPTION_KEYS=KEY
+    ).database
 
     assert database is not None
     assert (database.host, database.port, database.user, database.name) == ("db.example.org", "6432", "me", "parley")
@@ -142,8 +144,17 @@ def test_database__full_url__every_part_is_decoded() -> None:
     assert database.options == (("sslmode", "verify-full"),)
 
 
+def test_database__of_a_server_without_keys__is_refused_with_where_they_may_be(tmp_path: Path) -> None:
+    (said,) = problems(DATABASE_URL="postgres://u:hunter2@db/parley", PARLEY_HOME=str(tmp_path / "home"))
+
+    assert "PARLEY_ENCRYPTION_KEYS is not set" in said
+    assert str(tmp_path / "home" / "encryption.keys") in said
+    assert "openssl rand -base64 32" in said
+    assert "hunter2" not in said
+
+
 def test_database__socket_directory__is_the_host() -> None:
-    database = read(DATABASE_URL="postgres://me@/parley?host=/run/postgresql").database
+    database = read(DATABASE_URL="postgres://me@/parley?host=/run/postgresql", PARLEY_ENCRYPTION_KEYS=KEY).database
 
     assert database is not None
     assert database.host == "/run/postgresql"

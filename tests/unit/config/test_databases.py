@@ -11,8 +11,12 @@ from pytest_django.plugin import DjangoDbBlocker
 from controlplane.config import load
 from controlplane.databases import READER, databases
 from controlplane.home import home_create
+from tests.support.keys import ENCRYPTION_KEYS
 
-POSTGRES = "postgres://me:pw@db:6432/parley?sslmode=require"
+POSTGRES = {
+    "DATABASE_URL": "postgres://me:pw@db:6432/parley?sslmode=require",
+    "PARLEY_ENCRYPTION_KEYS": ENCRYPTION_KEYS,
+}
 
 
 @pytest.fixture
@@ -77,7 +81,7 @@ def test_sqlite__of_threads_that_stay__is_kept_open_between_two_looks(
 
 
 def test_postgresql__default__time_limits_and_a_pool_for_passing_threads(tmp_path: Path) -> None:
-    config = load({"DATABASE_URL": POSTGRES, "PARLEY_LIMIT_LOCK_TIMEOUT_MS": "1500"}, directory=tmp_path)
+    config = load({**POSTGRES, "PARLEY_LIMIT_LOCK_TIMEOUT_MS": "1500"}, directory=tmp_path)
 
     settings = databases(config, pooled=True)["default"]
 
@@ -92,7 +96,7 @@ def test_postgresql__default__time_limits_and_a_pool_for_passing_threads(tmp_pat
 
 
 def test_postgresql__reader__one_moment_and_no_writes(tmp_path: Path) -> None:
-    config = load({"DATABASE_URL": POSTGRES}, directory=tmp_path)
+    config = load(POSTGRES, directory=tmp_path)
 
     settings = databases(config, pooled=False)[READER]
 

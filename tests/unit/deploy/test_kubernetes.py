@@ -68,6 +68,11 @@ def test_container__command_and_variables__are_those_of_compose(name: str, servi
 
 
 @pytest.mark.parametrize("name", SERVICES)
+def test_container__that_has_the_database__has_its_keys_and_no_other_has_them(name: str) -> None:
+    assert ("PARLEY_ENCRYPTION_KEYS" in variables_of(name)) == ("DATABASE_URL" in variables_of(name))
+
+
+@pytest.mark.parametrize("name", SERVICES)
 def test_container__rights__are_none(name: str) -> None:
     pod, container = pod_of(name), container_of(name)
 

@@ -11,6 +11,7 @@ from controlplane.home import Home, home_create
 from controlplane.ops.supervisor.locks import Held, supervisor_absent, supervisor_lock
 from controlplane.ops.supervisor.prepared import prepared, prepared_note
 from controlplane.ops.supervisor.valkey import SOCKET_PATH_BYTES_MAX, socket_clear, socket_place, valkey_binary
+from tests.support.keys import ENCRYPTION_KEYS
 
 
 def config(path: Path, **environment: str) -> Config:
@@ -113,7 +114,7 @@ def test_prepared__token_mode__wants_the_client_token_too(home: Home) -> None:
 
 
 def test_prepared__postgresql__is_asked_every_time(home: Home) -> None:
-    settings = config(home.path, DATABASE_URL="postgres://u@db/parley")
+    settings = config(home.path, DATABASE_URL="postgres://u@db/parley", PARLEY_ENCRYPTION_KEYS=ENCRYPTION_KEYS)
     home.admin_token.write_text("token")
 
     prepared_note(settings, home)

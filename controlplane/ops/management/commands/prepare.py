@@ -4,6 +4,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 
+from controlplane.catalog.key_marks import KeysForeign
 from controlplane.home import Home, home_create
 from controlplane.ops.installation import Prepared, installation_prepare
 from controlplane.ops.keys import foreign_keys_sentence
@@ -25,6 +26,9 @@ class Command(BaseCommand):
         except DatabaseError as error:
             where = "DATABASE_URL" if config.database else f"PARLEY_HOME {config.home}"
             self.stderr.write(f"{where}: the database cannot be used: {_first_line(error)}.")
+            raise SystemExit(EXIT_CANNOT_START) from error
+        except KeysForeign as error:
+            self.stderr.write(f"{error.detail}\n{foreign_keys_sentence()}".rstrip())
             raise SystemExit(EXIT_CANNOT_START) from error
         if options["verbosity"]:
             self.stdout.write("\n".join(report(done, home)))

@@ -1,0 +1,36 @@
+"""Under which keys this installation stores, so that a process with other keys learns it before it seals or signs.
+
+Whoever seals or signs under a new first key notes its mark; `rotate_keys` forgets those that nothing is under any more.
+A process none of whose keys is noted would write what nobody else can read, and read nothing of what is there.
+"""
+
+from controlplane.catalog.key_words import foreign_sentence
+from controlplane.catalog.models import KeyMark
+from controlplane.catalog.sealing import key_ring
+from controlplane.errors import DependencyError
+
+
+class KeysForeign(DependencyError):
+    """None of this process's keys opens what is stored: it must neither seal nor sign."""
+
+
+def key_marks() -> tuple[str, ...]:
+    """The marks that are noted, newest first."""
+    return tuple(KeyMark.objects.order_by("-id").values_list("mark", flat=True))
+
+
+def keys_permit() -> None:
+    """Called before something is sealed or signed for others: notes the first key, once. Raises KeysForeign."""
+    ours, noted = key_ring().marks, key_marks()
+    if ours[0] in noted:
+        return
+    if noted and not set(ours) & set(noted):
+        raise KeysForeign(foreign_sentence(ours, noted))
+    KeyMark.objects.bulk_create([KeyMark(mark=ours[0])], ignore_conflicts=True)
+
+
+def key_marks_settle() -> None:
+    """Everything is under the first key, or what is not is given up: forget all others."""
+    first = key_ring().marks[0]
+    KeyMark.objects.bulk_create([KeyMark(mark=first)], ignore_conflicts=True)
+    KeyMark.objects.exclude(mark=first).delete()

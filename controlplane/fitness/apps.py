@@ -1,0 +1,12 @@
+"""Registers the app with Django."""
+
+from django.apps import AppConfig
+
+
+class FitnessConfig(AppConfig):
+    """Fitness."""
+
+    name = "controlplane.fitness"
+    label = "fitness"
+    verbose_name = "Fitness"
+    default_auto_field = "django.db.models.BigAutoField"
