@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from django.core.management import call_command
-from django.db import connections, transaction
+from django.db import DatabaseError, connections, transaction
 from psycopg.conninfo import make_conninfo
 
 from controlplane.accounts.principal import SYSTEM
@@ -98,6 +98,10 @@ def _sqlite_transfer(file: Path, say: Callable[[str], None]) -> tuple[str, ...]:
         raise BackupError(str(error)) from error
     except sqlite3.Error as error:
         raise BackupError(f"{file} is damaged: {error}.") from error
+    except DatabaseError as error:
+        # When the last word of a transaction is lost, only the server knows which it was.
+        said = str(error).strip().partition("\n")[0]
+        raise BackupError(f"PostgreSQL said at the end: {said}. Run this again: it tells if all was kept.") from error
 
 
 def _sqlite_write(database: Path, draft: Path) -> None:
@@ -141,8 +145,11 @@ def _sqlite_restore(home: Home, file: Path) -> None:
 
 
 def _of_sqlite(file: Path) -> bool:
-    with file.open("rb") as stream:
-        return stream.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
+    try:
+        with file.open("rb") as stream:
+            return stream.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
+    except OSError as error:
+        raise BackupError(f"{file} cannot be read: {(error.strerror or str(error)).lower()}.") from error
 
 
 def _read_only(database: Path) -> sqlite3.Connection:

@@ -125,18 +125,23 @@ def postgresql(migrated_postgresql: str, transactional_db: None) -> Iterator[str
         yield migrated_postgresql
 
 
-def restore(file: Path, url: str) -> list[str]:
-    """The lines it said."""
+def restore(file: Path, url: str, *, heard: Callable[[str], object] = str.strip) -> list[str]:
+    """The lines it said; `heard` is told each at once."""
     said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        heard(line)
+
     config = load({"DATABASE_URL": url}, directory=settings.PARLEY.home)
-    assert backup_restore(config=config, file=file, say=said.append) == ()
+    assert backup_restore(config=config, file=file, say=say) == ()
     return said
 
 
-def refusal(file: Path, url: str) -> str:
+def refusal(file: Path, url: str, *, heard: Callable[[str], object] = str.strip) -> str:
     """Why it was refused; nothing may be there then."""
     with pytest.raises(BackupError) as refused:
-        restore(file, url)
+        restore(file, url, heard=heard)
     filled = {"auth_permission", "django_content_type"}
     assert {name: rows for name, rows in every_row().items() if rows and name not in filled} == {}
     assert {name for name, rows in every_row().items() if rows} == filled  # what migrate made is as it was
@@ -289,3 +294,18 @@ def test_transfer__rows_that_arrive_otherwise_than_they_left__are_noticed_and_no
             other.execute("DROP FUNCTION meddle CASCADE")
 
     assert said.startswith("What PostgreSQL has of catalog_resource is not what the backup has: 3 rows with hash ")
+
+
+@pytest.mark.parametrize("last", ["  catalog_change:", "tables were read back"])
+def test_transfer__connection_ends_midway_or_at_the_end__keeps_nothing_and_may_be_run_again(
+    source: Source, postgresql: str, last: str
+) -> None:
+    def cut(line: str) -> None:
+        if last in line:
+            with psycopg.connect(postgresql) as other:
+                other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+
+    said = refusal(source.file, postgresql, heard=cut)
+
+    assert said.startswith("PostgreSQL said")
+    assert restore(source.file, postgresql)[-1].endswith("counts and hashes are those of the backup.")
