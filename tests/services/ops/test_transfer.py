@@ -57,6 +57,12 @@ class Source:
     rows: Rows
     generation: int
 
+    def last(self, table: str) -> int:
+        """The highest number that a row of it ever had."""
+        with closing(sqlite3.connect(self.file)) as database:
+            found = database.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,))
+            return int(found.fetchone()[0])
+
 
 @pytest.fixture(scope="module")
 def source(
@@ -203,7 +209,9 @@ def test_transfer__new_rows__have_numbers_that_no_row_ever_had(source: Source, p
     restore(source.file, postgresql)
     change = publish(cluster("new"))
 
-    assert LoginAttempt.objects.create(key="new").pk == 4  # 2 and 3 were there, and are forgotten
+    last = source.last("accounts_loginattempt")
+    assert max(row[0] for row in source.rows["accounts_loginattempt"]) == last - 2  # two were there, and are forgotten
+    assert LoginAttempt.objects.create(key="new").pk == last + 1
     assert Change.objects.get(public_id=change).pk > max(row[0] for row in source.rows["catalog_change"])
     assert Revision.objects.filter(resource__name="new").count() == 1
 
@@ -216,19 +224,20 @@ def test_transfer__history__stays_guarded(source: Source, postgresql: str) -> No
 
 
 def test_transfer__of_what_postgresql_cannot_keep__names_each_place_and_keeps_nothing(
-    altered: Callable[..., Path], postgresql: str
+    source: Source, altered: Callable[..., Path], postgresql: str
 ) -> None:
+    change, event = source.last("catalog_change"), source.last("journal_auditevent")
     file = altered(
-        "UPDATE catalog_change SET author = printf('%.200c', 'x') WHERE id = 1",
-        "UPDATE journal_auditevent SET subject = 'a' || char(0), detail = '[\"\\u0000\"]' WHERE id = 2",
+        f"UPDATE catalog_change SET author = printf('%.200c', 'x') WHERE id = {change}",  # noqa: S608  numbers
+        f"UPDATE journal_auditevent SET subject = 'a' || char(0), detail = '[\"\\u0000\"]' WHERE id = {event}",  # noqa: S608
     )
 
     said = refusal(file, postgresql)
 
     assert "Change it where it came from, and back up anew:" in said
-    assert "\n  catalog_change, id 1: author has 200 characters, and may have 150." in said
-    assert "\n  journal_auditevent, id 2: subject has a character U+0000" in said
-    assert "\n  journal_auditevent, id 2: detail has a character U+0000" in said
+    assert f"\n  catalog_change, id {change}: author has 200 characters, and may have 150." in said
+    assert f"\n  journal_auditevent, id {event}: subject has a character U+0000" in said
+    assert f"\n  journal_auditevent, id {event}: detail has a character U+0000" in said
 
 
 def test_transfer__of_a_row_that_refers_to_nothing__is_refused_with_its_table(
