@@ -7,13 +7,13 @@ import os
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 from django.core.management import call_command
-from django.db import connections
+from django.db import DatabaseError, connections, transaction
 from psycopg.conninfo import make_conninfo
 
 from controlplane.accounts.principal import SYSTEM
@@ -21,6 +21,7 @@ from controlplane.catalog.services import lineages_renew
 from controlplane.config import Config
 from controlplane.home import FILE_MODE, Home
 from controlplane.ops.supervisor.locks import Held, children_gone, supervisor_absent
+from controlplane.ops.transfer import TransferError, rows_copy, target_prepare
 from controlplane.snapshots.selectors import snapshot_heads
 from controlplane.values import Postgres
 
@@ -57,12 +58,13 @@ def backup_write(*, config: Config, file: Path) -> int:
     return file.stat().st_size
 
 
-def backup_restore(*, config: Config, file: Path) -> tuple[str, ...]:
+def backup_restore(*, config: Config, file: Path, say: Callable[[str], None]) -> tuple[str, ...]:
     """Make the database what the file says, bring its tables up to date, and begin a new lineage in every environment:
     replicas take what is served now whatever its epoch is (resolutions D5b). The environments whose snapshot no
     configured key has signed: what is sealed there cannot be opened.
 
-    Raises BackupError.
+    A backup of SQLite may go into an empty PostgreSQL; `say` hears then, line by line, what was compared. Raises
+    BackupError.
     """
     try:
         there = file.is_file()
@@ -71,14 +73,39 @@ def backup_restore(*, config: Config, file: Path) -> tuple[str, ...]:
     if not there:
         raise BackupError(f"There is no file {file}.")
     connections.close_all()
+    if config.database is not None and _of_sqlite(file):
+        return _sqlite_transfer(file, say)
     if config.database is None:
         _sqlite_restore(Home(config.home), file)
     else:
         _postgresql_restore(config.database, file)
     call_command("migrate", interactive=False, verbosity=0)
+    return _begin_anew(file)
+
+
+def _begin_anew(file: Path) -> tuple[str, ...]:
     foreign = tuple(head.environment for head in snapshot_heads() if not head.genuine)
     lineages_renew(actor=SYSTEM, reason=f"restored from {file.name}")
     return foreign
+
+
+def _sqlite_transfer(file: Path, say: Callable[[str], None]) -> tuple[str, ...]:
+    """From one kind of database to the other, whole or not at all."""
+    try:
+        with closing(_read_only(file)) as source:
+            _check(source, file)
+            target_prepare(source=source)
+            with transaction.atomic():
+                rows_copy(source=source, say=say)
+                return _begin_anew(file)
+    except TransferError as error:
+        raise BackupError(str(error)) from error
+    except sqlite3.Error as error:
+        raise BackupError(f"{file} is damaged: {error}.") from error
+    except DatabaseError as error:
+        # When the last word of a transaction is lost, only the server knows which it was.
+        said = str(error).strip().partition("\n")[0]
+        raise BackupError(f"PostgreSQL said at the end: {said}. Run this again: it tells if all was kept.") from error
 
 
 def _sqlite_write(database: Path, draft: Path) -> None:
@@ -87,6 +114,8 @@ def _sqlite_write(database: Path, draft: Path) -> None:
     try:
         with closing(_read_only(database)) as source, closing(sqlite3.connect(draft)) as target:
             source.backup(target)
+            # A copy of a database that writes ahead could only be read where a file can be made beside it.
+            target.execute("PRAGMA journal_mode=DELETE")
             _check(target, database)
     except sqlite3.Error as error:
         raise BackupError(f"{database} cannot be read: {error}.") from error
@@ -100,7 +129,7 @@ def _sqlite_restore(home: Home, file: Path) -> None:
         raise BackupError(f"{held} Stop it first: with SQLite nothing may run while the file is replaced.") from held
     if not children_gone(home):
         raise BackupError(f"Processes of PARLEY_HOME {home.path} are still running. Stop them first.")
-    if file.open("rb").read(len(_SQLITE_MAGIC)) != _SQLITE_MAGIC:
+    if not _of_sqlite(file):
         raise BackupError(f"{file} is no backup of a SQLite database; those of PostgreSQL need DATABASE_URL.")
     draft = home.database.with_name(f".{home.database.name}.restore")
     draft.unlink(missing_ok=True)
@@ -117,6 +146,14 @@ def _sqlite_restore(home: Home, file: Path) -> None:
         if part.exists():
             part.replace(home.database.with_name(home.database.name + _BEFORE + suffix))
     draft.replace(home.database)
+
+
+def _of_sqlite(file: Path) -> bool:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
+    except OSError as error:
+        raise BackupError(f"{file} cannot be read: {(error.strerror or str(error)).lower()}.") from error
 
 
 def _read_only(database: Path) -> sqlite3.Connection:

@@ -2,9 +2,11 @@
 resolutions D5b). Real processes and databases, real dumps; 200 clients that watch what they are told.
 """
 
+import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +54,17 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 
 def test_backup__of_a_running_installation__is_for_its_owner_only(stopped: Installation) -> None:
     assert stopped.file.stat().st_mode & 0o077 == 0
+
+
+def test_backup__of_sqlite__is_read_without_a_file_beside_it(stopped: Installation) -> None:
+    before = set(stopped.file.parent.iterdir())
+
+    with closing(sqlite3.connect(f"{stopped.file.as_uri()}?mode=ro", uri=True)) as database:
+        (environments,) = database.execute("SELECT count(*) FROM catalog_environment").fetchone()
+        while_open = set(stopped.file.parent.iterdir())
+
+    assert environments == 1
+    assert while_open == before
 
 
 def test_sqlite__restored_while_it_runs__is_refused_and_told_what_to_stop(stopped: Installation) -> None:

@@ -1,5 +1,7 @@
 """Asks ADS what it serves, by a plain gRPC stream."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 import grpc
@@ -9,15 +11,25 @@ from xdscore.resource_types import CLUSTER
 
 _SERVICE = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
 _PATIENCE_S = 3
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 _Request: TypeAlias = discovery_pb2.DiscoveryRequest | discovery_pb2.DeltaDiscoveryRequest
 _Response = TypeVar("_Response", discovery_pb2.DiscoveryResponse, discovery_pb2.DeltaDiscoveryResponse)
 
 
 def served_clusters(ads_port: int) -> list[str]:
     """The names in a fresh wildcard answer for clusters; empty while ADS does not answer."""
-    request = discovery_pb2.DeltaDiscoveryRequest(type_url=CLUSTER.url, resource_names_subscribe=["*"])
+    return list(pushed_clusters(ads_port))
+
+
+def pushed_clusters(ads_port: int, *, having: Mapping[str, str] = _NOTHING) -> dict[str, str]:
+    """Name and version of each cluster in the first wildcard answer to a delta client that comes back with these;
+    empty while ADS does not answer.
+    """
+    request = discovery_pb2.DeltaDiscoveryRequest(
+        type_url=CLUSTER.url, resource_names_subscribe=["*"], initial_resource_versions=having
+    )
     answer = _first(ads_port, "DeltaAggregatedResources", request, discovery_pb2.DeltaDiscoveryResponse)
-    return [resource.name for resource in answer.resources] if answer is not None else []
+    return {resource.name: resource.version for resource in answer.resources} if answer is not None else {}
 
 
 def served_version(ads_port: int) -> str:

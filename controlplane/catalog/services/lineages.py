@@ -28,7 +28,7 @@ def lineage_renew(*, environment: Environment, actor: Principal, reason: str) ->
     )
 
 
-@transaction.atomic(durable=True)
+@transaction.atomic
 def lineages_renew(*, actor: Principal, reason: str) -> tuple[str, ...]:
     """Begin anew in every environment, after a restore; their keys."""
     environments = list(Environment.objects.select_for_update().order_by("pk"))

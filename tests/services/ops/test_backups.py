@@ -18,4 +18,4 @@ def test_backup__to_where_nobody_can_look__is_refused_in_a_sentence(tmp_path: Pa
 
 def test_restore__from_where_nobody_can_look__is_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(BackupError, match=rf"{UNREACHABLE} cannot be read: file name too long\."):
-        backup_restore(config=load({}, directory=tmp_path), file=tmp_path / UNREACHABLE)
+        backup_restore(config=load({}, directory=tmp_path), file=tmp_path / UNREACHABLE, say=print)

@@ -21,6 +21,7 @@ class Command(BaseCommand):
     help = (
         "Make the database what FILE, a backup, says: its tables are brought up to date and everything is published "
         "anew. Stop web and workers first; with SQLite everything. Data planes keep what they have meanwhile. "
+        "A backup of SQLite goes into an empty PostgreSQL, too, and is compared there. "
         "Without FILE: the database was put back by other means; publish everything anew."
     )
     requires_system_checks = []
@@ -37,7 +38,7 @@ class Command(BaseCommand):
                 raise CommandError(sentence)
             return
         try:
-            foreign = backup_restore(config=settings.PARLEY, file=file)
+            foreign = backup_restore(config=settings.PARLEY, file=file, say=self._say)
         except BackupError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"The database is what {file} says. Start everything: each environment is published anew.")
@@ -45,3 +46,8 @@ class Command(BaseCommand):
         if foreign or sentence:
             where = f" of {', '.join(foreign)}" if foreign else ""
             raise CommandError(f"But keys{where} are missing; start nothing before they are there. {sentence}".rstrip())
+
+    def _say(self, line: str) -> None:
+        """At once: a large installation takes minutes."""
+        self.stdout.write(line)
+        self.stdout.flush()
