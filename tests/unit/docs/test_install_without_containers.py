@@ -3,12 +3,15 @@
 import re
 import shlex
 import subprocess
+import tomllib
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 
 from adsserver.identity import spiffe_identity
+from controlplane.clients.bootstraps import NAMED_FILES
 from controlplane.config import load
 from controlplane.variables import MEANINGS
 from tests.support.compose import compose_document
@@ -59,6 +62,31 @@ def test_units__each_service_of_compose__has_its_command(service: str) -> None:
     wanted = {str(word) for word in words[1:]} - OWN_VALUES
 
     assert [command for command in COMMANDS if command[0] == PYTHON and wanted <= set(command)]
+
+
+def test_xdsctl__each_command_the_page_runs__is_of_the_environment_it_was_installed_into() -> None:
+    lines = [shlex.split(line) for block in blocks("sh") for line in block.splitlines() if "xdsctl" in line]
+    installs = [words for words in lines if "install" in words]
+    programs = {word for words in lines if "doctor" in words for word in words if "/bin/" in word}
+
+    # What runs Parley has none of xdsctl's packages.
+    ((python, *_, source),) = installs
+    assert not re.search(r"^(httpx|typer)==", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    assert programs == {str(Path(python).parent / "xdsctl")}
+    assert next(words for words in lines if words[1:3] == ["-m", "venv"])[3] == str(Path(python).parents[1])
+    extra = re.fullmatch(r"/srv/parley/xdsctl\[(\w+)\]", source)
+    assert extra is not None
+    assert extra[1] in tomllib.loads((ROOT / "xdsctl/pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+
+def test_clients_files__installed_as_the_page_says__lie_where_bootstraps_look_for_them() -> None:
+    (script,) = [block for block in blocks("sh") if "openssl req" in block]
+    moves = dict(re.findall(r"^install -D -m \d+ (\S+) (\S+)$", PAGE, re.MULTILINE))
+
+    assert set(moves.values()) == set(asdict(NAMED_FILES).values())
+    assert all(source in script or source == "server-ca.pem" for source in moves)
+    documented = (ROOT / "docs/reference/bootstraps.md").read_text(encoding="utf-8")
+    assert all(f"`{path}`" in documented for path in moves.values())
 
 
 def test_paths__each_program_the_page_runs__exists() -> None:
