@@ -195,11 +195,12 @@ async def test_node_id__of_another_identity_or_environment__refused_and_nothing_
 
 
 async def test_node_id__that_may_not_be_used__is_said_on_one_short_line(run: Running) -> None:
-    subject, node_id = "s" * 100, "ü\u202e" * 200
+    subject, node_id = "s" * 255, "ü" * 500
     run.catalogue.environments = (EnvironmentChoice("prod", (Selector(identity="s*"),), ("{name}-*",)),)
+    token = run.catalogue.issue(subject)
     run.publish(cluster("a"), environment="prod")
 
-    client = connect(run, run.catalogue.issue(subject))
+    client = connect(run, token)
     await client.ask(type_url=CLUSTER.url, node={"id": node_id})
 
     code, text, _ = await client.ended()
