@@ -62,8 +62,8 @@ def doctor(
     failed = [row for row in rows if row["state"] == _BAD]
     if any(row["check"] in {"server", "stream"} for row in failed):
         return Outcome(Exit.NO_ANSWER, "The server does not answer.")
-    if any(row["check"] == "certificate" for row in failed):
-        return Outcome(Exit.NO_ANSWER, "The server is not trusted; nothing was sent to it.")
+    if untrusted := next((row["found"] for row in failed if row["check"] == "certificate"), ""):
+        return Outcome(Exit.NO_ANSWER, f"{untrusted} Nothing was sent.")
     return Outcome(Exit.NO if failed else Exit.DONE, f"{len(failed)} of {len(rows)} checks failed." if failed else "")
 
 

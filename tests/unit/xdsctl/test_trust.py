@@ -150,10 +150,13 @@ def test_contexts__of_the_xdsctl_before__are_read_and_what_is_not_said_is_not_wr
 def test_doctor__server_that_is_not_trusted__fails_at_the_certificate_with_3(xdsctl: Xdsctl, tmp_path: Path) -> None:
     with serving(tmp_path, OURS.issue(common_name="server", dns="localhost", ends=3 * DAY)) as server:
         stranger = xdsctl("doctor", "--server", server, "-o", "json")
+        in_a_table = xdsctl("doctor", "--server", server)
         known = xdsctl("doctor", "--server", server, "--cacert", pem(tmp_path, OURS), "-o", "json")
 
     (row,) = stranger.data
     assert (stranger.status, row["state"], row["check"]) == (NO_ANSWER, "FAIL", "certificate")
     assert "--cacert" in row["fix"]
+    # A cell is too short for whose certificate it is.
+    assert "was signed by 'CN=ours', which this machine does not trust" in in_a_table.err
     soon = next(row for row in known.data if row["check"] == "certificate")
     assert (soon["state"], "signed by 'CN=ours', good for 2 days" in soon["found"]) == ("warn", True)
