@@ -27,7 +27,10 @@ _MAX_SPIFFE_ID_BYTES = 2048
 # Ours have some 130 bytes; nothing longer is worth a hash.
 _MAX_TOKEN_BYTES = 512
 WITHDRAWN = "The authority of the client's certificate is not admitted here any more."
-_HOW = "Send the metadata 'authorization: Bearer TOKEN' with a client token."
+_HOW = (
+    "Send the metadata 'authorization: Bearer TOKEN' with a client token. gRPC needs "
+    "GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS=true for the call_creds of its bootstrap (gRFC A97)."
+)
 
 
 class UnauthenticatedError(Exception):

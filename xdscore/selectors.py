@@ -97,11 +97,14 @@ class EnvironmentChoice:
         """
         if not self.node_ids or not client.verified:
             return True
+        return any_glob_matches(self.node_ids_of(client), client.node_id)
+
+    def node_ids_of(self, client: ClientFacts) -> tuple[str, ...]:
+        """The patterns with the name of the client's identity put in. An identity never holds a star, so that what is
+        put in stands for itself; of one that did, none is left.
+        """
         name = client.identity.rpartition("/")[2]
-        # An identity never holds a star, so that what is put in stands for itself.
-        return "*" not in name and any_glob_matches(
-            (pattern.replace(IDENTITY_NAME, name) for pattern in self.node_ids), client.node_id
-        )
+        return () if "*" in name else tuple(pattern.replace(IDENTITY_NAME, name) for pattern in self.node_ids)
 
 
 def choose_environment(client: ClientFacts, environments: Sequence[EnvironmentChoice]) -> str:

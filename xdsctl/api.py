@@ -12,8 +12,9 @@ from urllib.parse import quote
 import httpx
 
 from xdscore.version import VERSION
-from xdsctl.exits import CommandError, Exit, JsonObject, NoAnswerError, Remark
+from xdsctl.exits import CommandError, DistrustError, Exit, JsonObject, NoAnswerError, Remark
 from xdsctl.settings import Context
+from xdsctl.trust import distrust, trusted_by
 
 _CONNECT_S: Final = 5.0
 _READ_S: Final = 90.0  # longer than the longest wait the server grants
@@ -26,7 +27,7 @@ Parameters = Mapping[str, str | int | bool | Sequence[str] | None]
 
 
 class Api:
-    """One server, one token."""
+    """One server, one token. Raises UsageError where the authorities that it is to trust cannot be read."""
 
     def __init__(self, context: Context, say: Callable[[str], None] = lambda _: None) -> None:
         self.context = context
@@ -39,6 +40,7 @@ class Api:
             headers=headers,
             timeout=httpx.Timeout(_READ_S, connect=_CONNECT_S),
             follow_redirects=False,
+            verify=trusted_by(context),
         )
 
     def get(self, path: str, **parameters: str | int | bool | None) -> Any:
@@ -107,6 +109,8 @@ class Api:
         try:
             return self._http.request(method, path, params=query, json=body, headers=dict(headers))
         except httpx.HTTPError as error:
+            if untrusted := distrust(error, self.context):
+                raise DistrustError(untrusted) from error
             reason = str(error) or type(error).__name__
             raise NoAnswerError(
                 f"{self.context.server} does not answer: {reason}. Is Parley running there? --server, {_HINT}"

@@ -25,7 +25,7 @@ from xdsctl.commands import (
 )
 from xdsctl.output import Format, Printer
 from xdsctl.session import Session
-from xdsctl.settings import ENVIRONMENT_VARIABLE, SERVER_VARIABLE, TOKEN_VARIABLE, Context
+from xdsctl.settings import CACERT_VARIABLE, ENVIRONMENT_VARIABLE, SERVER_VARIABLE, TOKEN_VARIABLE, Context
 
 EPILOG = (
     "To begin: 'xdsctl context set NAME --url URL', 'xdsctl login', 'xdsctl doctor'. In a pipeline the variables "
@@ -40,13 +40,14 @@ EPILOG = (
 
 _ARGUMENTS = "xdsctl.arguments"
 _ENVIRONMENT_HELP = "The environment; the context's, else 'default'."
+_CACERT_HELP = "Who signs the server's certificate, as PEM, where this machine does not trust them."
 _CONTEXT_HELP = "A context of 'xdsctl context list', instead of the one in use."
 
 
 class _GlobalOptions(TyperGroup):
     """Takes the options of every command wherever they stand, as people type them: `xdsctl get cluster -o json`."""
 
-    _WITH_VALUE = frozenset({"--server", "--token", "--context", "--environment", "-e", "--output", "-o"})
+    _WITH_VALUE = frozenset({"--server", "--token", "--cacert", "--context", "--environment", "-e", "--output", "-o"})
     _FLAGS = frozenset({"--no-color", "--quiet", "-q"})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -106,6 +107,9 @@ def root(  # noqa: PLR0913, PLR0917 - each is an option of the command line
             show_default=False,
         ),
     ] = "",
+    cacert: Annotated[
+        str, typer.Option(metavar="FILE", help=_CACERT_HELP, envvar=CACERT_VARIABLE, show_default=False)
+    ] = "",
     context: Annotated[str, typer.Option(help=_CONTEXT_HELP, show_default=False)] = "",
     output: Annotated[Format, typer.Option("--output", "-o", help="How data is written.")] = Format.TABLE,
     no_color: Annotated[bool, typer.Option("--no-color", help="Plain text. NO_COLOR says the same.")] = False,
@@ -119,7 +123,7 @@ def root(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     These options may stand anywhere on the command line.
     """
     printer = Printer(output, color=not no_color, quiet=quiet)
-    ctx.obj = Session(printer, Context(server, token, environment), context, ctx.meta[_ARGUMENTS])
+    ctx.obj = Session(printer, Context(server, token, environment, cacert), context, ctx.meta[_ARGUMENTS])
 
 
 for _module in (

@@ -80,6 +80,10 @@ class NoAnswerError(CommandError):
         super().__init__(Exit.NO_ANSWER, text, document=document)
 
 
+class DistrustError(NoAnswerError):
+    """Somebody answered whose certificate is not accepted: nothing was sent to them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How a command that was carried out ended, with a sentence and `more` lines for standard error."""

@@ -23,7 +23,8 @@ class Session:
         self.printer = printer
         # As they were typed, to say how to do it again.
         self.arguments = arguments
-        self._options = options
+        # What the command line and the variables say, without any context.
+        self.options = options
         self._context_name = context_name
         self._api: Api | None = None
 
@@ -37,7 +38,7 @@ class Session:
     @property
     def context(self) -> Context:
         """Which server, token and environment. Raises UsageError when no server is named."""
-        return context_chosen(self._options, self._context_name)
+        return context_chosen(self.options, self._context_name)
 
 
 def command(work: Callable[Concatenate[typer.Context, P], Outcome | None]) -> Callable[..., None]:

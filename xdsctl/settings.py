@@ -15,6 +15,7 @@ from xdsctl.exits import UsageError
 
 SERVER_VARIABLE = "XDSCTL_SERVER"
 TOKEN_VARIABLE = "XDSCTL_TOKEN"  # noqa: S105 - the name of a variable
+CACERT_VARIABLE = "XDSCTL_CACERT"
 ENVIRONMENT_VARIABLE = "XDSCTL_ENVIRONMENT"
 CONTEXT_VARIABLE = "XDSCTL_CONTEXT"
 FILE_VARIABLE = "XDSCTL_CONFIG"
@@ -23,15 +24,24 @@ DEFAULT_ENVIRONMENT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One server as its user knows it. Empty: not said."""
+    """One server as its user knows it. Empty: not said.
+
+    `cacert` is a file with the authorities that sign the server's certificate, in place of those of the machine.
+    """
 
     server: str = ""
     token: str = field(default="", repr=False)
     environment: str = ""
+    cacert: str = ""
 
     def over(self, other: "Context") -> "Context":
         """The one, completed by the other."""
-        return Context(self.server or other.server, self.token or other.token, self.environment or other.environment)
+        return Context(
+            self.server or other.server,
+            self.token or other.token,
+            self.environment or other.environment,
+            self.cacert or other.cacert,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +106,11 @@ def contexts_write(path: Path, contexts: Contexts) -> None:
     """Replace the file in one step. Raises UsageError."""
     body = {
         "current": contexts.current,
-        "contexts": {name: asdict(context) for name, context in sorted(contexts.by_name.items())},
+        # What is not said is left out: the xdsctl before knows fewer members.
+        "contexts": {
+            name: {key: value for key, value in asdict(context).items() if value}
+            for name, context in sorted(contexts.by_name.items())
+        },
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -114,6 +128,7 @@ def context_chosen(options: Context, name: str, variables: Mapping[str, str] = o
         variables.get(SERVER_VARIABLE, ""),
         variables.get(TOKEN_VARIABLE, ""),
         variables.get(ENVIRONMENT_VARIABLE, ""),
+        variables.get(CACERT_VARIABLE, ""),
     )
     known = contexts_read(contexts_path(variables))
     wanted = name or variables.get(CONTEXT_VARIABLE, "") or known.current

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import grpc
 
+from xdscore.codes import shown
+
 
 @dataclass(frozen=True, slots=True)
 class End:
@@ -24,15 +26,38 @@ DRAINING = End(grpc.StatusCode.UNAVAILABLE, "This server is shutting down; recon
 MOVED = End(
     grpc.StatusCode.UNAVAILABLE, "This client belongs to another environment now, or under another node id; reconnect."
 )
-# Said of the credential and of the node alike, and the same whether or not the environment exists (threat 2).
-NOT_HERE = End(
-    grpc.StatusCode.PERMISSION_DENIED,
-    "This identity may not use this node id, or not in the environment it belongs to; ask whoever runs this server.",
-)
 TOO_OLD = End(grpc.StatusCode.UNAVAILABLE, "This stream reached its greatest age; reconnect.")
 NOTHING_LOADED = End(grpc.StatusCode.UNAVAILABLE, "This server has nothing to serve yet; reconnect.")
 TOO_SLOW = End(grpc.StatusCode.UNAVAILABLE, "The client took too long to read a response.")
 BROKEN = End(grpc.StatusCode.INTERNAL, "This server failed to handle the stream; reconnect.")
+
+
+def not_in(environment: str, identity: str) -> End:
+    """The caller's token is good in this environment only, and is led to another one. The text holds what the token
+    carries and nothing else: it is the same whether or not the environment exists, and wherever else it is led
+    (threat 2).
+    """
+    return End(
+        grpc.StatusCode.PERMISSION_DENIED,
+        f"The environment: this token is good in '{environment}' only, and selectors do not lead its subject "
+        f"'{_brief(identity)}' there; ask whoever runs this server.",
+    )
+
+
+def not_as(node_id: str, identity: str) -> End:
+    """The environment of this identity does not let it use this node id. The text holds what the caller said and proved
+    and nothing else: not which environment that is, nor which node ids it takes (threat 2).
+    """
+    return End(
+        grpc.StatusCode.PERMISSION_DENIED,
+        f"The node id: '{_brief(identity)}' may not use '{_brief(node_id)}' in the environment it belongs to (its "
+        "node_ids say which it may); use another, or ask whoever runs this server.",
+    )
+
+
+def _brief(text: str) -> str:
+    # Two of them and the sentence stay below 300 characters (ux.md section 8).
+    return shown(text, 60)
 
 
 def no_request(limit_ms: int) -> End:

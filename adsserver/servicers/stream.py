@@ -28,7 +28,6 @@ from adsserver.servicers.ends import (
     CLIENT_ENDED,
     DRAINING,
     MOVED,
-    NOT_HERE,
     NOTHING_LOADED,
     TOO_OLD,
     TOO_SLOW,
@@ -36,6 +35,8 @@ from adsserver.servicers.ends import (
     StreamEndError,
     lost,
     no_request,
+    not_as,
+    not_in,
 )
 from adsserver.servicers.reports import Reports
 from adsserver.servicers.shared import Context, Shared, stream_id
@@ -344,8 +345,10 @@ class Stream:
         kind = kind_of(node.user_agent, node.user_agent_version)
         client = ClientFacts(identity, node.id, node.cluster, node.metadata, kind)
         environment = shared.hub.choose(client)
-        if self._caller.environment not in {"", environment} or not shared.hub.takes(client, environment):
-            raise StreamEndError(NOT_HERE)
+        if self._caller.environment not in {"", environment}:
+            raise StreamEndError(not_in(self._caller.environment, identity))
+        if not shared.hub.takes(client, environment):
+            raise StreamEndError(not_as(node.id, identity))
         publication = shared.hub.publication(environment)
         info = StreamInfo(
             id=stream_id(),

@@ -16,6 +16,7 @@ from controlplane.api.pages import DEFAULT_ITEMS, MAX_ITEMS
 from controlplane.api.problems import CONTENT_TYPE, reason_of
 from controlplane.api.shapes.common import DryRunOut, ProblemOut
 from controlplane.api.waiting import Wanted
+from controlplane.clients.bootstraps import NAMED_FILES
 from controlplane.incidents.values import IncidentCause, IncidentState
 from controlplane.status.values import Status
 from xdscore.server_features import CRITERIA, DEFAULT_FEATURES, BootstrapFeature
@@ -110,6 +111,18 @@ BOOTSTRAP_PARAMETERS: Final = [
         "gRPC, of a draft (gRFC A102): the target URIs of side-channel services that resources may name, such as "
         "`dns:///ratelimit.example:443`; repeated. Each is called over TLS and known by the authorities that the "
         "client's machine trusts. C-core 1.85 reads it with `GRPC_EXPERIMENTAL_XDS_EXT_PROC_ON_CLIENT=true` only.",
+    ),
+    *(
+        _query(
+            name,
+            {"type": "string", "minLength": 1, "maxLength": 1_024, "default": getattr(NAMED_FILES, name)},
+            f"Where the client has {what}, absolute or relative. Refused where its bootstrap names no such file.",
+        )
+        for name, what in (
+            ("certificate_file", "its certificate"),
+            ("private_key_file", "the key of its certificate"),
+            ("ca_certificate_file", "the authorities that sign the server's certificate"),
+        )
     ),
 ]
 _ENVIRONMENT: Final = _query("environment", OpenApiTypes.STR, "Only of this environment.")

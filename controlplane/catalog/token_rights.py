@@ -6,6 +6,7 @@ that is good in any environment is for administrators of all: who may choose the
 client of somebody else's environment (resolutions U6).
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -22,7 +23,10 @@ from controlplane.catalog.selectors import environment_list
 from controlplane.catalog.services.environments import environments_stay
 from controlplane.errors import Forbidden, InputInvalid, NotFound
 from controlplane.principal_ids import PrincipalKind
-from xdscore.selectors import ClientFacts, EnvironmentChoice, choose_environment
+from xdscore.codes import shown
+from xdscore.findings import Finding, Severity
+from xdscore.schema.codes import VALUE_REFUSED
+from xdscore.selectors import DEFAULT_ENVIRONMENT, ClientFacts, EnvironmentChoice, choose_environment
 
 _MAX_ID = 2**63
 
@@ -100,11 +104,14 @@ def client_token_of(principal: Principal, token_id: int) -> ClientToken:
 def client_token_issue(
     *, subject: str, environment: str, actor: Principal, expires_at: datetime | None, request_id: str
 ) -> tuple[ClientToken, str]:
-    """A new token of a data plane and its plaintext; `environment` empty: good in any. Raises as `api_token_issue`."""
+    """A new token of a data plane and its plaintext; `environment` empty: good in any. Raises as `api_token_issue`, and
+    InputInvalid where selectors do not lead the subject to the environment: ADS would refuse whoever has the token.
+    """
     client_token_allow(actor, environment)
     _expiry_check(expires_at)
     person_behind_lock(actor)
     environments_stay(keys=[environment] if environment else [])
+    _leads_check(subject, environment)
     return client_token_create(
         subject=subject, environment=environment, actor=actor, expires_at=expires_at, request_id=request_id
     )
@@ -127,6 +134,44 @@ def client_token_usable(token: ClientToken, choices: tuple[EnvironmentChoice, ..
     ended = token.revoked_at is not None or (token.expires_at is not None and token.expires_at <= timezone.now())
     leads_to = choose_environment(ClientFacts(identity=token.subject), choices)
     return not ended and token.environment in {"", leads_to}
+
+
+def client_token_warnings(token: ClientToken, choices: tuple[EnvironmentChoice, ...]) -> tuple[str, ...]:
+    """What whoever has the token must do to be let in, beside showing it; a sentence each. Empty for one that the
+    selectors lead elsewhere: `client_token_usable` says so.
+    """
+    facts = ClientFacts(identity=token.subject)
+    leads_to = choose_environment(facts, choices)
+    node_ids = next((each.node_ids_of(facts) for each in choices if each.key == leads_to), ())
+    if not node_ids or token.environment not in {"", leads_to}:
+        return ()
+    wanted = " or ".join(f"'{pattern}'" for pattern in node_ids)
+    return (f"'{leads_to}' takes it from nodes alone whose id is like {shown(wanted)} (node_ids of the environment).",)
+
+
+def _leads_check(subject: str, environment: str) -> None:
+    """Raises InputInvalid. The subject is the verified identity, which alone selects (resolutions C15), so that this is
+    known without any client.
+    """
+    facts, choices = ClientFacts(identity=subject), environment_choices()
+    if not environment or choose_environment(facts, choices) == environment:
+        return
+    selectors = next((each.selectors for each in choices if each.key == environment), ())
+    if any(selector.matches(facts) for selector in selectors):
+        # Which one that is may be somebody else's affair.
+        why = "an environment that is tried before it takes this subject"
+        hint = "Name another subject."
+    elif environment == DEFAULT_ENVIRONMENT:
+        why = "a selector of another environment takes this subject"
+        hint = "Make the token for that environment, or name another subject."
+    else:
+        why = "none of its selectors takes this identity"
+        if any(selector.declares for selector in selectors):
+            why += "; those that look at node_id, node_cluster or metadata take nobody whose identity is verified"
+        hint = f"Give '{environment}' a selector for it first, such as {json.dumps({'identity': subject})}."
+    detail = f"ADS would refuse a token of '{environment}' for '{subject}': {why}."
+    finding = Finding(VALUE_REFUSED.code, Severity.ERROR, detail, hint, pointer="/environment")
+    raise InputInvalid("A token that lets nobody in is not made. Nothing was changed.", findings=(finding,))
 
 
 def _administers(principal: Principal, token: ApiToken) -> bool:

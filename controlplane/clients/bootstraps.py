@@ -17,10 +17,7 @@ from xdscore.server_features import DEFAULT_FEATURES, BootstrapFeature
 
 Tree = dict[str, object]
 
-# Where the files lie is the client's affair; these are the names the documentation uses.
-_CERTIFICATE = "/etc/parley/tls/client.crt"
-_KEY = "/etc/parley/tls/client.key"
-_AUTHORITY = "/etc/parley/tls/ca.crt"
+_MAX_PATH_CHARS = 1_024
 _TOKEN = "/etc/parley/client.token"  # noqa: S105 - a path
 # Envoy sends a file's content as it is: the word Bearer, a blank and the token.
 _AUTHORIZATION = "/etc/parley/client.authorization"
@@ -75,6 +72,20 @@ class Node:
     metadata: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ClientFiles:
+    """Where the files of a client lie on its machine: its certificate and key, and the authorities that sign the
+    server's. What is not said lies where the documentation puts it. The fields are called as gRPC calls them (A65).
+    """
+
+    certificate_file: str = "/etc/parley/tls/client.crt"
+    private_key_file: str = "/etc/parley/tls/client.key"
+    ca_certificate_file: str = "/etc/parley/tls/ca.crt"
+
+
+NAMED_FILES = ClientFiles()
+
+
 class UnreachableError(ValueError):
     """No node with this id gets into the environment; the text says which one it would get into."""
 
@@ -102,6 +113,7 @@ def grpc_bootstrap(
     config: Config,
     node: Node,
     *,
+    files: ClientFiles = NAMED_FILES,
     features: Collection[BootstrapFeature] = (),
     allowed_services: Collection[str] = (),
 ) -> Tree:
@@ -113,7 +125,7 @@ def grpc_bootstrap(
     """
     server: Tree = {
         "server_uri": str(config.ads_public_address),
-        "channel_creds": [_grpc_credentials(config)],
+        "channel_creds": [_grpc_credentials(config, files)],
         **_grpc_call_credentials(config),
         "server_features": [each.value for each in BootstrapFeature if each in DEFAULT_FEATURES or each in features],
     }
@@ -123,6 +135,23 @@ def grpc_bootstrap(
         # A102: at least one kind of channel credentials; a client stops at the first one that it supports.
         tree["allowed_grpc_services"] = {uri: {"channel_creds": [{"type": "tls"}]} for uri in allowed_services}
     return tree
+
+
+def path_problem(path: str) -> str:
+    """Why no file can have this path, absolute or relative; empty: one can. Follows "the path"."""
+    if not path or path.endswith("/"):
+        return "names no file"
+    if len(path) > _MAX_PATH_CHARS:
+        return f"has {len(path)} characters; at most {_MAX_PATH_CHARS} are allowed"
+    return "" if path.isprintable() else "holds a character that cannot be printed on one line"
+
+
+def files_named(config: Config) -> tuple[str, ...]:
+    """Which of a client's files its bootstrap names: fields of ClientFiles."""
+    if config.ads_tls is None:
+        return ()
+    own = ("certificate_file", "private_key_file") if config.ads_auth is AdsAuth.MTLS else ()
+    return (*own, "ca_certificate_file")
 
 
 def target_problem(uri: str) -> str:
@@ -140,7 +169,7 @@ def grpc_variables(config: Config) -> Mapping[str, str]:
     return needed
 
 
-def envoy_bootstrap(config: Config, node: Node, variant: Variant) -> Tree:
+def envoy_bootstrap(config: Config, node: Node, variant: Variant, *, files: ClientFiles = NAMED_FILES) -> Tree:
     """A configuration that takes everything over one ADS stream."""
     ads = {"resource_api_version": "V3", "ads": {}}
     return {
@@ -156,7 +185,7 @@ def envoy_bootstrap(config: Config, node: Node, variant: Variant) -> Tree:
             "cds_config": ads,
             "lds_config": ads,
         },
-        "static_resources": {"clusters": [_envoy_cluster(config)], **_envoy_secrets(config)},
+        "static_resources": {"clusters": [_envoy_cluster(config, files)], **_envoy_secrets(config)},
     }
 
 
@@ -170,13 +199,11 @@ def _node(node: Node) -> Tree:
     return {**tree, "metadata": dict(node.metadata)} if node.metadata else tree
 
 
-def _grpc_credentials(config: Config) -> Tree:
+def _grpc_credentials(config: Config, files: ClientFiles) -> Tree:
     if config.ads_tls is None:
         return {"type": "insecure"}
-    files = {"ca_certificate_file": _AUTHORITY, "refresh_interval": _TRUST_RELOAD}
-    if config.ads_auth is AdsAuth.MTLS:
-        files |= {"certificate_file": _CERTIFICATE, "private_key_file": _KEY}
-    return {"type": "tls", "config": files}
+    named = {name: getattr(files, name) for name in files_named(config)}
+    return {"type": "tls", "config": {**named, "refresh_interval": _TRUST_RELOAD}}
 
 
 def _grpc_call_credentials(config: Config) -> Tree:
@@ -190,7 +217,7 @@ def _socket(host: str, port: int) -> Tree:
     return {"socket_address": {"address": host, "port_value": port}}
 
 
-def _envoy_cluster(config: Config) -> Tree:
+def _envoy_cluster(config: Config, files: ClientFiles) -> Tree:
     host, port = config.ads_public_address.host, config.ads_public_address.port
     endpoint = {"endpoint": {"address": _socket(host, port)}}
     protocol: Tree = {
@@ -212,7 +239,8 @@ def _envoy_cluster(config: Config) -> Tree:
         "load_assignment": {"cluster_name": _CONTROL_PLANE, "endpoints": [{"lb_endpoints": [endpoint]}]},
     }
     if config.ads_tls is not None:
-        cluster["transport_socket"] = {"name": "envoy.transport_sockets.tls", "typed_config": _envoy_tls(config, host)}
+        tls = _envoy_tls(config, host, files)
+        cluster["transport_socket"] = {"name": "envoy.transport_sockets.tls", "typed_config": tls}
     return cluster
 
 
@@ -222,11 +250,11 @@ def _envoy_secrets(config: Config) -> Tree:
     return {"secrets": [{"name": _TOKEN_SECRET, "generic_secret": {"secret": {"filename": _AUTHORIZATION}}}]}
 
 
-def _envoy_tls(config: Config, host: str) -> Tree:
+def _envoy_tls(config: Config, host: str, files: ClientFiles) -> Tree:
     by_address = _is_address(host)
     common: Tree = {
         "validation_context": {
-            "trusted_ca": {"filename": _AUTHORITY},
+            "trusted_ca": {"filename": files.ca_certificate_file},
             "match_typed_subject_alt_names": [
                 {"san_type": "IP_ADDRESS" if by_address else "DNS", "matcher": {"exact": host}}
             ],
@@ -234,7 +262,10 @@ def _envoy_tls(config: Config, host: str) -> Tree:
     }
     if config.ads_auth is AdsAuth.MTLS:
         common["tls_certificates"] = [
-            {"certificate_chain": {"filename": _CERTIFICATE}, "private_key": {"filename": _KEY}}
+            {
+                "certificate_chain": {"filename": files.certificate_file},
+                "private_key": {"filename": files.private_key_file},
+            }
         ]
     context: Tree = {
         "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",

@@ -10,13 +10,17 @@ from django.http import HttpRequest, HttpResponse
 from controlplane.builder.condition import BUILDS, builder_state
 from controlplane.catalog.selectors import EnvironmentState, counts_by_environment, environment_list
 from controlplane.clients.bootstraps import (
+    NAMED_FILES,
+    ClientFiles,
     Node,
     UnreachableError,
     Variant,
     envoy_bootstrap,
+    files_named,
     grpc_bootstrap,
     grpc_variables,
     node_for,
+    path_problem,
 )
 from controlplane.clients.browsing import Standing, client_page, standing_counts
 from controlplane.clients.selectors import replica_list
@@ -33,6 +37,11 @@ from xdscore.server_features import CRITERIA, BootstrapFeature
 _FAMILIES: Final = {"envoy": "Envoy", "grpc": "gRPC"}
 _DEFAULT_NODE: Final = "my-first-client"
 _NEWEST: Final = 5
+_FILES: Final = {
+    "certificate_file": "Its certificate",
+    "private_key_file": "Its key",
+    "ca_certificate_file": "Who signs the server's certificate",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +67,16 @@ class SetupPage(Page):
         family = family if family in _FAMILIES else "envoy"
         node_id = request.GET.get("node_id", "").strip() or _DEFAULT_NODE
         features = request.GET.getlist("server_features")
-        text, problem = _bootstrap(environment_key, family, node_id, features)
         config: Config = settings.PARLEY
+        paths = {name: request.GET.get(name, "") or getattr(NAMED_FILES, name) for name in files_named(config)}
+        text, problem = _bootstrap(environment_key, family, node_id, features, paths)
         context = {
             **_live(self.here),
             "families": tuple(_FAMILIES.items()),
             "family": family,
             "node_id": node_id,
             "features": tuple((each.value, why, each.value in features) for each, why in CRITERIA.items()),
+            "files": tuple((name, _FILES[name], path) for name, path in paths.items()),
             "variables": grpc_variables(config),
             "bootstrap": text,
             "problem": problem,
@@ -108,14 +119,22 @@ def _ticks(environment: EnvironmentState, troubles: Troubles) -> tuple[Tick, ...
     )
 
 
-def _bootstrap(environment_key: str, family: str, node_id: str, features: list[str]) -> tuple[str, str]:
-    """(the file, what is wrong with the question); one of both is empty. The features are gRPC's alone."""
+def _bootstrap(
+    environment_key: str, family: str, node_id: str, features: list[str], paths: dict[str, str]
+) -> tuple[str, str]:
+    """(the file, what is wrong with the question); one of both is empty. The features are gRPC's alone; `paths` are of
+    the client's files.
+    """
     if problem := name_problem(node_id):
         return "", f"The node id {problem}."
     allowed = [each.value for each in BootstrapFeature]
     if strange := next((each for each in features if each not in allowed), None):
         return "", f"There is no server feature '{shown(strange)}'. There are: {', '.join(allowed)}."
+    for name, path in paths.items():
+        if problem := path_problem(path):
+            return "", f"{_FILES[name]}: the path {problem}."
     config: Config = settings.PARLEY
+    files = ClientFiles(**paths)
     if config.ads_auth is AdsAuth.NONE:
         try:
             node = node_for(node_id, environment_key, tuple(state.choice for state in environment_list()))
@@ -124,9 +143,9 @@ def _bootstrap(environment_key: str, family: str, node_id: str, features: list[s
     else:
         node = Node(node_id, environment_key)
     if family == "envoy":
-        tree = envoy_bootstrap(config, node, Variant.SOTW)
+        tree = envoy_bootstrap(config, node, Variant.SOTW, files=files)
     else:
-        tree = grpc_bootstrap(config, node, features=[BootstrapFeature(each) for each in features])
+        tree = grpc_bootstrap(config, node, files=files, features=[BootstrapFeature(each) for each in features])
     return json.dumps(tree, indent=2), ""
 
 

@@ -23,6 +23,7 @@ from controlplane.catalog.token_rights import (
     client_token_issue,
     client_token_of,
     client_token_usable,
+    client_token_warnings,
     client_tokens_of,
     environment_choices,
 )
@@ -69,10 +70,11 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A token at the only moment when it is told."""
+    """A token at the only moment when it is told, and what there is to know about its use."""
 
     name: str
     text: str
+    warnings: tuple[str, ...] = ()
 
 
 class TokensPage(Page):
@@ -160,14 +162,14 @@ class TokensPage(Page):
         subject = given.get("subject", "").strip()
         if problem := subject_problem(subject):
             raise InputInvalid(f"{problem} Nothing was changed.")
-        text = client_token_issue(
+        token, text = client_token_issue(
             subject=subject,
             environment=given.get("environment", ""),
             actor=self.principal,
             expires_at=_end_of(given),
             request_id=self.request_id,
-        )[1]
-        return Made(subject, text)
+        )
+        return Made(subject, text, client_token_warnings(token, environment_choices()))
 
     def _end_api(self, request: HttpRequest) -> str:
         reason = reason_of(request)

@@ -15,7 +15,7 @@ fi
 folder=$1 owner=$2 message=$3
 : "${TIMEOUT:=5m}" "${FORMAT:=table}" "${ACCEPT_LOSS:=0}"
 
-xdsctl validate -f "$folder" -o "$FORMAT"
+xdsctl validate -f "$folder" --owner "$owner" --prune -o "$FORMAT"
 
 # What is reviewed below is what is applied: if anything moves in between, apply refuses with status 4.
 base=$(xdsctl rollout history -o name | head -n 1)

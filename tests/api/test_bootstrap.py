@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 import yaml
@@ -168,6 +169,71 @@ def test_both__announced_address__is_the_one_they_name(api: Caller, settings: Se
     (endpoint,) = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"]
     assert endpoint["endpoint"]["address"] == {"socket_address": {"address": "ads.example", "port_value": 443}}
     assert cluster["transport_socket"]["typed_config"]["sni"] == "ads.example"
+
+
+PATHS = {
+    "certificate_file": "/run/spiffe/svid.pem",
+    "private_key_file": "keys/own key.pem",
+    "ca_certificate_file": "C:\\tls\\ca.pem",
+}
+PATHS_QUERY = urlencode(PATHS)
+
+
+def paths_in(tree: object) -> set[str]:
+    """Every text of a bootstrap that names a file."""
+    match tree:
+        case dict():
+            here = {value for key, value in tree.items() if key in {*PATHS, "filename"}}
+            return here.union(*map(paths_in, tree.values()))
+        case list():
+            return set().union(*map(paths_in, tree))
+    return set()
+
+
+@pytest.mark.parametrize("family", ["grpc", "envoy"])
+def test_both__paths_of_the_clients_files__stand_in_place_of_the_usual_ones(
+    api: Caller, settings: Settings, family: str
+) -> None:
+    tls = Tls(Path("c"), Path("k"), Path("ca"))
+    config(settings, ads_auth=AdsAuth.MTLS, ads_tls=tls)
+
+    usual = api.get(f"bootstrap/{family}?node_id=pay-1&environment=prod").json
+    asked = api.get(f"bootstrap/{family}?node_id=pay-1&environment=prod&{PATHS_QUERY}").json
+
+    assert paths_in(usual) == {f"/etc/parley/tls/{name}" for name in ("client.crt", "client.key", "ca.crt")}
+    assert paths_in(asked) == set(PATHS.values())
+    if family == "envoy":
+        json_format.ParseDict(asked, new_message("envoy.config.bootstrap.v3.Bootstrap"))
+
+
+@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize("path", ["", "%0A", "a%00b", "a%E2%80%AEb", "/etc/tls/", pytest.param("a" * 1_025, id="long")])
+def test_both__path_that_no_file_can_have__422_that_names_the_parameter(
+    api: Caller, settings: Settings, name: str, path: str
+) -> None:
+    config(settings, ads_auth=AdsAuth.MTLS, ads_tls=Tls(Path("c"), Path("k"), Path("ca")))
+
+    for family in ("grpc", "envoy"):
+        answer = api.get(f"bootstrap/{family}?node_id=pay-1&environment=prod&{name}={path}")
+
+        assert_problem(answer, 422)
+        (finding,) = answer.json["errors"]
+        assert f"'{name}'" in finding["detail"]
+        assert "is not a parameter" not in finding["detail"]
+
+
+def test_both__path_that_the_file_would_not_name__422_with_those_it_names(api: Caller, settings: Settings) -> None:
+    plain = api.get(f"bootstrap/grpc?node_id=pay-1&{PATHS_QUERY}")
+    config(settings, ads_auth=AdsAuth.TOKEN, ads_tls=Tls(Path("c"), Path("k"), None))
+    by_token = api.get(f"bootstrap/envoy?node_id=pay-1&{PATHS_QUERY}")
+
+    for answer, refused, named in (
+        (plain, set(PATHS), "no file"),
+        (by_token, {*PATHS} - {"ca_certificate_file"}, "ca_"),
+    ):
+        assert_problem(answer, 422)
+        assert {finding["detail"].split("'")[1] for finding in answer.json["errors"]} == refused
+        assert all(f"names here: {named}" in finding["hint"] for finding in answer.json["errors"])
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
 from controlplane.accounts.selectors import client_tokens_valid, client_tokens_version
 from controlplane.accounts.token_text import token_digest
+from controlplane.catalog.models import Environment
 from controlplane.journal.models import AuditEvent
 from tests.api.conftest import Caller, assert_problem
 
@@ -16,9 +17,13 @@ SOON = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
 PAY = {"subject": "pay", "environment": "prod"}
 
 
-def test_create__for_one_environment__is_shown_once_and_kept_as_a_hash(api: Caller) -> None:
-    api.patch("environments/prod", {"selectors": [{"identity": "pay"}]})
+@pytest.fixture(autouse=True)
+def led(api: Caller) -> None:
+    """Who is called pay belongs to prod."""
+    assert api.patch("environments/prod", {"selectors": [{"identity": "pay"}]}).status == 200
 
+
+def test_create__for_one_environment__is_shown_once_and_kept_as_a_hash(api: Caller) -> None:
     made = api.post("client-tokens", {**PAY, "expires_at": SOON})
 
     token = made.json["token"]
@@ -36,9 +41,81 @@ def test_create__token_is_none_of_the_api__401(api: Caller) -> None:
     assert_problem(Caller(token).get("environments"), 401)
 
 
-def test_create__subject_that_selectors_lead_elsewhere__is_made_and_said_to_be_unusable(api: Caller) -> None:
-    assert api.post("client-tokens", PAY).json["usable"] is False
-    assert api.post("client-tokens", {**PAY, "environment": None}).json["usable"] is True
+NO_SELECTOR = "none of its selectors takes this identity"
+
+
+@pytest.mark.parametrize(
+    ("selectors", "wanted", "why", "hint"),
+    [
+        ([], {}, NO_SELECTOR, '{"identity": "pay"}'),
+        ([{"identity": "shop-*"}], {}, NO_SELECTOR, '{"identity": "pay"}'),
+        # What a client says of itself selects nothing once its identity is verified.
+        (
+            [{"node_id": "pay-*"}, {"identity": "pay", "metadata": {"zone": "a"}}],
+            {},
+            f"{NO_SELECTOR}; those that look at node_id, node_cluster or metadata take nobody whose identity is",
+            '{"identity": "pay"}',
+        ),
+        (
+            [{"identity": "p*"}],
+            {"environment": "default"},
+            "a selector of another environment takes this",
+            "that environment",
+        ),
+    ],
+)
+def test_create__subject_that_no_selector_leads_there__422_with_why_and_nothing_is_made(
+    api: Caller, selectors: list[object], wanted: dict[str, str], why: str, hint: str
+) -> None:
+    api.patch("environments/prod", {"selectors": selectors})
+
+    refused = api.post("client-tokens", {**PAY, **wanted})
+    anywhere = api.post("client-tokens", {**PAY, "environment": None})
+
+    assert_problem(refused, 422)
+    (finding,) = refused.json["errors"]
+    where = wanted.get("environment", "prod")
+    assert finding["detail"].startswith(f"ADS would refuse a token of '{where}' for 'pay': {why}")
+    assert (finding["pointer"], hint in finding["hint"]) == ("/environment", True)
+    assert (anywhere.status, anywhere.json["usable"]) == (201, True)
+    assert ClientToken.objects.count() == 1
+
+
+def test_create__subject_that_an_environment_tried_before_takes__422_that_does_not_name_it(
+    api: Caller, as_role: ByRole
+) -> None:
+    api.post("environments", {"key": "first", "selectors": [{"identity": "pay"}]})
+    Environment.objects.filter(key="prod").update(position=1_000)
+
+    refused = as_role("admin", "prod").post("client-tokens", PAY)
+
+    assert_problem(refused, 422)
+    assert "an environment that is tried before it takes this subject" in refused.json["errors"][0]["detail"]
+    assert "first" not in str(refused.json)
+
+
+@pytest.mark.parametrize("environment", ["prod", None])
+def test_create__environment_that_takes_some_node_ids__201_with_a_warning_that_says_which(
+    api: Caller, environment: str | None
+) -> None:
+    plain = api.post("client-tokens", {**PAY, "environment": environment})
+    api.patch("environments/prod", {"node_ids": ["{name}-*", "edge"]})
+
+    made = api.post("client-tokens", {**PAY, "environment": environment})
+
+    assert (plain.status, plain.json["warnings"]) == (201, [])
+    assert made.status == 201
+    (warning,) = made.json["warnings"]
+    assert "'prod'" in warning
+    assert "'pay-*' or 'edge'" in warning
+
+
+def test_token__whose_selector_goes_later__is_listed_as_unusable(api: Caller) -> None:
+    api.post("client-tokens", PAY)
+
+    api.patch("environments/prod", {"selectors": []})
+
+    assert [row["usable"] for row in api.get("client-tokens").json["results"]] == [False]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +181,7 @@ def test_delete__token__is_gone_from_what_ads_loads_and_stays_listed(api: Caller
 
 
 def test_delete__token_of_another_environment__404(api: Caller, as_role: ByRole) -> None:
-    made = api.post("client-tokens", {**PAY, "environment": "default"}).json
+    made = api.post("client-tokens", {"subject": "cart", "environment": "default"}).json
 
     assert_problem(as_role("admin", "prod").delete(f"client-tokens/{made['id']}"), 404)
     assert_problem(api.delete("client-tokens/999999"), 404)

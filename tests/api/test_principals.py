@@ -202,6 +202,7 @@ def test_token__made_with_one_that_ends__ends_with_it_at_the_latest(person: Pers
     unsaid = made_by(maker, name="unsaid")
     sooner = made_by(maker, name="sooner", expires_at=later(1))
     beyond = made_by(maker, name="beyond", expires_at=later(3))
+    assert paula.patch("environments/prod", {"selectors": [{"identity": "s"}]}).status == 200
     plane = maker.post("client-tokens", {"subject": "s", "environment": "prod"})
 
     assert end_of(unsaid) == end_of(plane)

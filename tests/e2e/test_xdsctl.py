@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.manifests import cluster, listener, route
+from tests.support.manifests import cluster, endpoints, listener, route, tls_secret
 from tests.support.ports import free_ports
-from tests.support.stack import START_S, Parley
+from tests.support.stack import START_S, Parley, running_up
 from tests.support.waiting import eventually
 from tests.support.xdsctl import CONFLICT, DONE, NO, NO_ANSWER, UNDECIDED, USAGE, Said, Xdsctl, watching, xdsctl_for
 
@@ -131,18 +131,82 @@ def test_diff__something_differs__patch_and_status_1_else_0(xdsctl: Xdsctl) -> N
     assert (same.status, same.out) == (DONE, "")
 
 
-@pytest.mark.parametrize("where", [(), ("--offline",)])
-def test_validate__sound_and_unsound__same_answers_with_and_without_server(
-    xdsctl: Xdsctl, files: Path, where: tuple[str, ...]
+@pytest.mark.parametrize(
+    ("where", "said_of_it"),
+    [
+        ((), "4 resources checked against 'default': valid.\n"),
+        (
+            ("--offline",),
+            "4 resources checked: valid.\nNot judged without a server: whether what they refer to exists;",
+        ),
+    ],
+)
+def test_validate__sound_and_unsound__syntax_is_judged_with_and_without_server(
+    xdsctl: Xdsctl, files: Path, where: tuple[str, ...], said_of_it: str
 ) -> None:
     sound = xdsctl("validate", "-f", str(files), *where)
     (files / "bad.yaml").write_text(yaml.safe_dump({**cluster("x"), "conect_timeout": "1s"}))
     unsound = xdsctl("validate", "-f", str(files), "-o", "json", *where)
 
-    assert (sound.status, sound.err) == (DONE, "4 resources checked: valid.\n")
+    assert (sound.status, sound.err[: len(said_of_it)]) == (DONE, said_of_it)
     assert (unsound.status, unsound.data["valid"]) == (NO, False)
+    assert (unsound.data["environment"] is None, unsound.data["not_judged"] != []) == (bool(where), bool(where))
     assert [(each["line"], each["code"][:3]) for each in unsound.data["findings"]] == [(2, "XDS")]
     assert unsound.data["findings"][0]["file"].endswith("bad.yaml")
+
+
+JUDGED: dict[str, tuple[list[Any], tuple[str, ...], int]] = {
+    "sound": ([cluster("v-sound")], (), DONE),
+    "field": ([{**cluster("v-field"), "conect_timeout": "1s"}, cluster("v-field", lb_policy="X")], (), NO),
+    "twice": ([cluster("v-twice"), cluster("v-twice")], (), NO),
+    "missing reference": ([route("v-route", "never-was")], (), DONE),
+    "missing reference, strictly": ([route("v-route", "never-was")], ("--strict",), NO),
+    "secret nobody may read": ([tls_secret("v-secret", "value")], (), DONE),
+    "owner that moves": ([cluster("v-owned", connect_timeout="9s")], ("--owner", "team-b"), DONE),
+    "link-local": ([endpoints("v-metadata", 80, address="169.254.169.254")], (), NO),
+    "environment that is held": ([cluster("v-held")], ("-e", "v-held"), CONFLICT),
+    "environment that is not there": ([cluster("v")], ("-e", "nowhere"), NO),
+}
+# Of the others something is found.
+NOTHING_FOUND = {
+    "sound",
+    "missing reference",
+    "owner that moves",
+    "environment that is held",
+    "environment that is not there",
+}
+
+
+@pytest.mark.parametrize("case", JUDGED)
+def test_validate__against_an_environment__finds_what_a_dry_run_of_apply_finds_and_ends_as_it_does(
+    xdsctl: Xdsctl, parley: Parley, case: str
+) -> None:
+    resources, options, status = JUDGED[case]
+    if "v-held" in options:
+        parley.call("POST", "/environments", {"key": "v-held"})
+        parley.call("PATCH", "/environments/v-held", {"hold": "a drill"})
+    applied(xdsctl, cluster("v-owned"), more=("--owner", "team-a"))
+    files = ("-f", "-", *options)
+    text = yaml.safe_dump_all(resources)
+
+    judged = xdsctl("validate", *files, "-o", "github", stdin=text)
+    tried = xdsctl("apply", *files, "--dry-run", "server", "-o", "github", stdin=text)
+
+    found = [[line for line in said.out.splitlines() if line.startswith("::")] for said in (judged, tried)]
+    assert (judged.status, tried.status) == (status, status)
+    assert found[0] == found[1]
+    assert bool(found[0]) == (case not in NOTHING_FOUND)
+    assert xdsctl("get", "cluster", "v-sound").status == NO
+
+
+def test_validate__token_that_may_not_apply__3_and_the_way_without_a_server(xdsctl: Xdsctl, parley: Parley) -> None:
+    made = parley.call("POST", "/tokens", {"name": "looks", "scopes": [{"role": "viewer", "environment": "default"}]})
+
+    said = xdsctl("validate", "-f", "-", "--token", made.body["token"], stdin=yaml.safe_dump(cluster("no")))
+
+    assert said.status == NO_ANSWER
+    assert "editor" in said.err
+    assert "validate --offline" in said.err
 
 
 def test_validate__file_that_is_no_yaml__says_the_line(xdsctl: Xdsctl, tmp_path: Path) -> None:
@@ -271,6 +335,14 @@ def test_bootstrap__grpc__is_json_and_names_the_switch(xdsctl: Xdsctl) -> None:
     assert "CALL_CREDS" not in said.err  # no token goes over a connection without TLS
 
 
+def test_bootstrap__paths_that_the_file_would_not_name__are_refused_in_words(xdsctl: Xdsctl) -> None:
+    said = xdsctl("bootstrap", "envoy", "--client", "me", "--cert", "a.pem", "--key", "a.key", "--ca", "ca.pem")
+
+    assert said.status == NO
+    assert [name in said.err for name in ("certificate_file", "private_key_file", "ca_certificate_file")] == [True] * 3
+    assert "without TLS" in said.err
+
+
 def test_bootstrap__features_and_services_that_are_asked_for__stand_in_grpcs_file_and_are_refused_for_envoy(
     xdsctl: Xdsctl,
 ) -> None:
@@ -300,6 +372,34 @@ def test_doctor__all_well_bad_token_no_server__0_1_3(xdsctl: Xdsctl) -> None:
 
     assert (well.status, stranger.status, nobody.status) == (DONE, NO, NO_ANSWER)
     assert "FAIL  token" in stranger.out
+
+
+def test_doctor__token_and_ads__says_what_it_may_do_and_whether_bootstraps_lead_anywhere(
+    xdsctl: Xdsctl, parley: Parley
+) -> None:
+    made = parley.call("POST", "/tokens", {"name": "sees", "scopes": [{"role": "viewer", "environment": "default"}]})
+
+    found = {row["check"]: row for row in xdsctl("doctor", "-o", "json").data}
+    viewer = xdsctl("doctor", "--token", made.body["token"], "-o", "json")
+    lost = {row["check"]: row for row in xdsctl("doctor", "-e", "nowhere", "-o", "json").data}
+
+    assert found["token"]["found"] == "accepted; it may apply in 'default'"
+    assert found["ads"]["found"] == f"127.0.0.1:{parley.ads_port} takes connections"
+    of_viewer = {row["check"]: row for row in viewer.data}
+    assert (viewer.status, of_viewer["token"]["state"]) == (DONE, "ok")
+    assert of_viewer["token"]["found"] == "accepted; it may look, and apply nothing, in 'default'"
+    assert (lost["environment"]["state"], lost["ads"]["state"]) == ("FAIL", "warn")
+
+
+def test_doctor__ads_that_is_away__is_a_warning_that_names_its_address(xdsctl: Xdsctl, tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    with running_up(tmp_path / "home", {"PARLEY_ADS_PUBLIC_ADDRESS": f"127.0.0.1:{port}"}) as other:
+        said = xdsctl_for(other, tmp_path)("doctor", "-o", "json")
+
+    row = next(row for row in said.data if row["check"] == "ads")
+    assert (said.status, row["state"]) == (DONE, "warn")
+    assert f"127.0.0.1:{port} cannot be reached from here" in row["found"]
+    assert "PARLEY_ADS_PUBLIC_ADDRESS" in row["fix"]
 
 
 def test_context__set_use_login_remove__are_kept_in_a_private_file(

@@ -111,7 +111,7 @@ ROWS: Mapping[str, Mapping[int, str]] = {
         LOSS: "{kept} --reason again",
         UNDECIDED: "{unanswered} --reason again --wait --timeout 0ms",
     },
-    "validate": {DONE: "-f {good}", NO: "-f {bad}"},
+    "validate": {DONE: "-f {good}", NO: "-f {bad}", CONFLICT: "-f {good} -e held"},
     "version": {DONE: ""},
     "watch": {
         DONE: "cluster m --ads {ads} --once",

@@ -119,6 +119,23 @@ def test_setup__token_in_the_file__names_the_variable_without_which_grpc_sends_n
     assert ("GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS=true" in shown) == named
 
 
+def test_setup__paths_of_the_clients_files__are_asked_for_where_the_file_names_them(
+    admin: Client, settings: Settings
+) -> None:
+    plain = page(admin, "/e/default/setup?family=envoy&node_id=pay-1")
+    settings.PARLEY = replace(settings.PARLEY, ads_auth=AdsAuth.MTLS, ads_tls=Tls(Path("c"), Path("k"), Path("ca")))
+
+    asked = page(admin, "/e/default/setup?family=envoy&node_id=pay-1&private_key_file=/run/pay.key&certificate_file=")
+    wrong = page(admin, "/e/default/setup?family=grpc&node_id=pay-1&ca_certificate_file=/run/")
+
+    assert 'name="private_key_file"' not in plain
+    assert 'name="private_key_file" value="/run/pay.key"' in asked
+    assert '"filename": "/run/pay.key"' in file_of(asked)
+    assert '"filename": "/etc/parley/tls/client.crt"' in file_of(asked)
+    assert "the path names no file" in wrong
+    assert "Bootstrap file" not in wrong
+
+
 def file_of(shown: str) -> str:
     """The bootstrap file that the guide shows."""
     return html.unescape(shown.partition('aria-label="Bootstrap file">')[2].partition("</pre>")[0])

@@ -11,6 +11,7 @@ from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
 from controlplane.accounts.principal import Role
 from controlplane.accounts.selectors import client_token_is_valid, token_principal
 from controlplane.accounts.services import api_token_create, client_token_create
+from controlplane.catalog.models import Environment
 from controlplane.journal.models import AuditEvent
 from tests.web.conftest import DANA, HOSTILE, USERS, SignIn, assert_harmless, page
 
@@ -93,6 +94,25 @@ def test_client_token__made__ads_would_take_it(sign_in: SignIn) -> None:
 
     assert client_token_is_valid(secret_in(answer.content.decode()))
     assert ClientToken.objects.get().expires_at is None
+
+
+def test_client_token__made__says_what_its_bearer_needs_beside_it(sign_in: SignIn) -> None:
+    environment = Environment.objects.get(key="default")
+    environment.node_ids = ["{name}-*"]
+    environment.save()
+
+    shown = sign_in(None, "").post("/tokens?kind=client", CLIENT_FORM).content.decode()
+
+    assert "GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS=true" in shown
+    assert "whose id is like &#x27;pay-*&#x27;" in shown
+
+
+def test_client_token__that_no_selector_leads_to_its_environment__is_refused_with_why(sign_in: SignIn) -> None:
+    answer = sign_in(None, "").post("/tokens?kind=client", {**CLIENT_FORM, "environment": "prod"})
+
+    assert answer.status_code == 422
+    assert "none of its selectors takes this identity" in answer.content.decode()
+    assert not ClientToken.objects.exists()
 
 
 @pytest.mark.parametrize("kind", ["api", "client"])

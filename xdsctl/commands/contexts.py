@@ -1,5 +1,7 @@
 """`context` and `login`: the servers somebody works with."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +11,7 @@ from xdsctl.exits import JsonObject, Outcome, UsageError
 from xdsctl.output import Column
 from xdsctl.session import command, session_of
 from xdsctl.settings import Context, contexts_path, contexts_read, contexts_write, server_url
+from xdsctl.trust import trusted_by
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="What the context is called.")]
 
@@ -18,6 +21,7 @@ _COLUMNS = (
     Column("SERVER", lambda row: row["server"]),
     Column("ENVIRONMENT", lambda row: row["environment"]),
     Column("TOKEN", lambda row: row["token"]),
+    Column("CACERT", lambda row: row["cacert"], wide=True),
 )
 
 
@@ -43,6 +47,7 @@ def listed(ctx: typer.Context) -> None:
             "server": context.server,
             "environment": context.environment,
             "token": bool(context.token),
+            "cacert": context.cacert,
         }
         for name, context in sorted(known.by_name.items())
     ]
@@ -57,11 +62,17 @@ def put(
     default_environment: Annotated[
         str, typer.Option(help="The environment, where none is named.", show_default=False)
     ] = "",
+    default_cacert: Annotated[
+        str, typer.Option(metavar="FILE", help="Who signs the server's certificate.", show_default=False)
+    ] = "",
 ) -> Outcome:
     """Add a context, or change one. The token is asked for by 'xdsctl login'."""
     del ctx
     known = contexts_read(contexts_path())
-    given = Context(server_url(server) if server else "", "", default_environment)
+    # Wherever xdsctl is run from later.
+    cacert = str(Path(default_cacert).absolute()) if default_cacert else ""
+    given = Context(server_url(server) if server else "", "", default_environment, cacert)
+    trusted_by(given)
     context = given.over(known.by_name.get(name, Context()))
     if not context.server:
         raise UsageError("A new context needs --url, the server's address.")
@@ -90,14 +101,14 @@ def login(
     ctx: typer.Context, name: Annotated[str, typer.Argument(help="The context; the one in use without it.")] = ""
 ) -> Outcome:
     """Ask for a token, try it, and keep it in the context."""
-    del ctx
+    options = session_of(ctx).options
     known = contexts_read(contexts_path())
     chosen = name or known.current
     if not chosen:
         raise UsageError("There is no context yet. Add one with 'xdsctl context set NAME --url URL'.")
     context = known.named(chosen)
     token = typer.prompt("API token", hide_input=True, err=True).strip()
-    tried = Context(context.server, token, context.environment)
-    Api(tried).get("/environments", limit=1)
-    contexts_write(contexts_path(), known.with_context(chosen, tried))
+    kept = replace(context, token=token)
+    Api(Context(cacert=options.cacert).over(kept)).get("/environments", limit=1)
+    contexts_write(contexts_path(), known.with_context(chosen, kept))
     return Outcome(text=f"The token works, and is kept in context '{chosen}'.")

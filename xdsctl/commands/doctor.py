@@ -1,9 +1,11 @@
 """`doctor`: can this machine work with that server, and if not, what to do about it."""
 
+import socket
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Annotated, Final
+from urllib.parse import urlsplit
 
 import httpx
 import typer
@@ -12,14 +14,18 @@ from xdscore.build import BUILD_VERSION
 from xdsctl.api import Api
 from xdsctl.commands.dataplane import Connect, loaded, speaks_xds
 from xdsctl.commands.version import doubt, server_version
-from xdsctl.exits import CommandError, Exit, JsonObject, NoAnswerError, Outcome, UsageError
+from xdsctl.exits import CommandError, DistrustError, Exit, JsonObject, NoAnswerError, Outcome, UsageError
 from xdsctl.output import Column
 from xdsctl.session import Session, command, session_of
+from xdsctl.trust import certificate_of, left_of
 
 _API_VERSION: Final = "1"
 _SKEW_S: Final = 5.0  # more than this and "how long ago" is a lie; certificates start to matter at minutes
 _LATER: Final = "Changes are published all the same, only later; look at this process."
 _UNFIT: Final = "Mend it where that process runs and restart it; its log and the console's front page say which it is."
+_RENEW: Final = timedelta(days=14)
+_CONNECT_S: Final = 3.0
+_NODE_ID: Final = "xdsctl"
 _OK: Final = "ok"
 _BAD: Final = "FAIL"
 _ODD: Final = "warn"
@@ -48,9 +54,9 @@ def doctor(
         list[str] | None, typer.Option("--resource", metavar="TYPE/NAME", help="With --as-client: ask for it, too.")
     ] = None,
 ) -> Outcome:
-    """Check server, token, clocks and health.
+    """Check server, certificate, clocks, health, token and its rights, environment, and the way to ADS.
 
-    Exit status 1 when one fails, 3 when the server does not answer.
+    Exit status 1 when one fails, 3 when the server does not answer or is not trusted.
 
     With --as-client: the bootstrap, the identity, the stream, and what a client would be told of resources.
     """
@@ -60,6 +66,8 @@ def doctor(
     failed = [row for row in rows if row["state"] == _BAD]
     if any(row["check"] in {"server", "stream"} for row in failed):
         return Outcome(Exit.NO_ANSWER, "The server does not answer.")
+    if untrusted := next((row["found"] for row in failed if row["check"] == "certificate"), ""):
+        return Outcome(Exit.NO_ANSWER, f"{untrusted} Nothing was sent.")
     return Outcome(Exit.NO if failed else Exit.DONE, f"{len(failed)} of {len(rows)} checks failed." if failed else "")
 
 
@@ -80,16 +88,43 @@ def _checks(session: Session) -> Iterator[JsonObject]:
     api = session.api
     try:
         alive = api.probe("/healthz")
+    except DistrustError as error:
+        yield _row(_BAD, "certificate", error.text, "Name who signed it with --cacert, or renew it.")
+        return
     except NoAnswerError as error:
         yield _row(_BAD, "server", error.text, "Start it, or name another with --server.")
         return
-    yield _row(_OK, "server", f"{context.server} answers", "")
+    found = f"{context.server} answers"
+    if alive.status_code == httpx.codes.OK:
+        yield _row(_OK, "server", found, "")
+    else:
+        # A proxy may keep the path to itself; the rest shows whether a Parley is behind it.
+        away = alive.is_server_error or alive.status_code == httpx.codes.BAD_REQUEST
+        found = f"{found} {alive.status_code} {alive.reason_phrase} to /healthz"
+        fix = "Look whether a Parley is there, under the name of its PARLEY_PUBLIC_URL."
+        yield _row(_BAD if away else _ODD, "server", found, fix)
+        if away:
+            return
+    if urlsplit(context.server).scheme == "https":
+        yield _certificate(context.server)
     yield _clocks(alive)
     yield _api_version(alive)
     yield _version(server_version(api))
     yield from _health(api)
     yield _token(api)
     yield _environment(api)
+    yield _ads(api)
+
+
+def _certificate(server: str) -> JsonObject:
+    certificate = certificate_of(server)
+    if certificate is None:
+        return _row(_OK, "certificate", "trusted", "")
+    left = left_of(certificate)
+    found = f"trusted, signed by '{certificate.issuer.rfc4514_string()}', good for {left.days} days"
+    if left < _RENEW:
+        return _row(_ODD, "certificate", found, "Renew it before nobody trusts it any more.")
+    return _row(_OK, "certificate", found, "")
 
 
 def _clocks(response: httpx.Response) -> JsonObject:
@@ -140,7 +175,20 @@ def _token(api: Api) -> JsonObject:
         api.get("/environments", limit=1)
     except CommandError as error:
         return _row(_BAD, "token", error.text, "Make one in the console, or ask an administrator.")
-    return _row(_OK, "token", "accepted", "")
+    return _row(_OK, "token", f"accepted; {_rights(api)}", "")
+
+
+def _rights(api: Api) -> str:
+    """What the token may do in the environment, by a dry run of nothing."""
+    where = f"in '{api.context.environment}'"
+    try:
+        api.post(api.environment("/apply"), {"resources": []}, dry_run=True)
+    except CommandError as error:
+        if (error.document or {}).get("status") == httpx.codes.FORBIDDEN:
+            return f"it may look, and apply nothing, {where}"
+        if error.exit_status is not Exit.CONFLICT:  # held, or frozen: who may not is told so first
+            return f"it is not known what it may do {where}"
+    return f"it may apply {where}"
 
 
 def _environment(api: Api) -> JsonObject:
@@ -153,6 +201,23 @@ def _environment(api: Api) -> JsonObject:
     behind = found["generation"] - found["built_generation"]
     told = f"'{found['key']}' at epoch {found['epoch']}" + (f", {behind} changes to build" if behind else "")
     return _row(_OK, "environment", told, "")
+
+
+def _ads(api: Api) -> JsonObject:
+    """Whether the address that bootstraps name can be reached from here, where perhaps no client will ever be."""
+    fix = "Data planes must reach it from where they are: PARLEY_ADS_PUBLIC_ADDRESS names it."
+    try:
+        parameters = {"environment": api.context.environment, "node_id": _NODE_ID}
+        tree = api.request("GET", "/bootstrap/grpc", parameters=parameters).json()
+        address = urlsplit(f"//{tree['xds_servers'][0]['server_uri']}")
+        place = (address.hostname or "", address.port or 0)
+    except (CommandError, ValueError, LookupError, TypeError) as error:
+        return _row(_ODD, "ads", f"its address is not known: {error}", "'xdsctl doctor --as-client' takes it from you.")
+    try:
+        with socket.create_connection(place, timeout=_CONNECT_S):
+            return _row(_OK, "ads", f"{address.netloc} takes connections", "")
+    except OSError as error:
+        return _row(_ODD, "ads", f"{address.netloc} cannot be reached from here: {error.strerror or error}", fix)
 
 
 def _row(state: str, check: str, found: str, fix: str) -> JsonObject:

@@ -7,7 +7,7 @@ import typer
 
 from xdscore.codes import CATALOGUE
 from xdscore.schema import Refused, parse
-from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, Remark
+from xdsctl.exits import CommandError, Exit, JsonObject, NoAnswerError, Outcome, Remark
 from xdsctl.files import Manifests, manifests_read, remark_in
 from xdsctl.follow import Tolerance, follow
 from xdsctl.losses import AcceptLoss, accepting, dry_run_lines
@@ -19,6 +19,7 @@ Files = Annotated[
 ]
 Owner = Annotated[str, typer.Option(help="Whose resources these are; what --prune goes by.", show_default=False)]
 Prune = Annotated[bool, typer.Option("--prune", help="Delete what the owner has and the files do not name.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse references to what does not exist.")]
 BaseEpoch = Annotated[
     int,
     typer.Option(
@@ -29,6 +30,12 @@ BaseEpoch = Annotated[
 ]
 
 _DRY_RUN_HELP: Final = "'server': say what would change, and for which clients, and do nothing."
+_ONLY_THERE: Final = (
+    "whether what they refer to exists",
+    "whose resources they are",
+    "limits, hold and rules of the environment",
+    "what clients would lose",
+)
 _ORDER: Final = ("note", "warning", "error")
 _EDIT_COLUMNS: Final = (
     Column("ACTION", lambda row: row["action"]),
@@ -64,23 +71,37 @@ def register(app: typer.Typer) -> None:
 def validate(
     ctx: typer.Context,
     filename: Files,
-    offline: Annotated[bool, typer.Option("--offline", help="Ask no server: the same rules run here.")] = False,
+    owner: Owner = "",
+    prune: Prune = False,
+    strict: Strict = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Ask no server: judge what the files say alone.")] = False,
     fail_level: Annotated[FailLevel, typer.Option(help="From which severity on the answer is no.")] = FailLevel.ERROR,
 ) -> Outcome:
     """Check manifests: every finding, with its place.
 
-    Exit status 1 when something is wrong. With --offline no server is needed.
+    What 'apply --dry-run server' with the same options would say of them in that environment, with the same exit
+    status: 1 when something is wrong. With --offline no server is needed, and it is said what was not judged.
     """
     session = session_of(ctx)
     manifests = manifests_read(filename)
-    remarks = [*manifests.notes, *(_checked_here(manifests) if offline else _checked_there(session, manifests))]
+    if offline:
+        environment, found = None, _checked_here(manifests)
+    else:
+        body = _body(manifests, owner=owner, prune=prune)
+        environment, found = session.context.environment, _checked_there(session, manifests, body, strict=strict)
+    remarks = [*manifests.notes, *found]
     refused = any(_ORDER.index(each.severity) >= _ORDER.index(fail_level.value) for each in remarks)
+    not_judged = _ONLY_THERE if offline else ()
     if session.printer.form in {Format.JSON, Format.YAML}:
-        session.printer.data({"valid": not refused, "findings": [remark_json(each) for each in remarks]})
+        findings = [remark_json(each) for each in remarks]
+        session.printer.data(
+            {"valid": not refused, "environment": environment, "not_judged": not_judged, "findings": findings}
+        )
         remarks = []
-    count = len(manifests.items)
-    text = f"{_resources(count)} checked: {'refused' if refused else 'valid'}."
-    return Outcome(Exit.NO if refused else Exit.DONE, text, tuple(remarks))
+    against = "" if environment is None else f" against '{environment}'"
+    text = f"{_resources(len(manifests.items))} checked{against}: {'refused' if refused else 'valid'}."
+    more = (f"Not judged without a server: {'; '.join(not_judged)}.",) if not_judged else ()
+    return Outcome(Exit.NO if refused else Exit.DONE, text, tuple(remarks), more)
 
 
 @command
@@ -113,7 +134,7 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     owner: Owner = "",
     prune: Prune = False,
     base_epoch: BaseEpoch = 0,
-    strict: Annotated[bool, typer.Option("--strict", help="Refuse references to what does not exist.")] = False,
+    strict: Strict = False,
     dry_run: Annotated[DryRun, typer.Option(help=_DRY_RUN_HELP)] = DryRun.NONE,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the fleet has taken it, or has not.")] = False,
     timeout: Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.")] = "5m",
@@ -195,9 +216,18 @@ def _planned(session: Session, manifests: Manifests, body: JsonObject, **paramet
     return _sent(session, manifests, body, dry_run=True, **parameters)
 
 
-def _checked_there(session: Session, manifests: Manifests) -> list[Remark]:
-    answer = session.api.post("/validate", {"resources": manifests.trees})
-    return [manifests.remark(each) for each in answer["findings"]]
+def _checked_there(session: Session, manifests: Manifests, body: JsonObject, *, strict: bool) -> list[Remark]:
+    """What a dry run finds; findings that refuse it are the answer, everything else that does is an error as there."""
+    try:
+        found = _planned(session, manifests, body, strict=strict or None)["findings"]
+    except CommandError as error:
+        if error.exit_status is Exit.NO and error.remarks:
+            return list(error.remarks)
+        if error.exit_status is Exit.NO_ANSWER:
+            text = f"{error.text} 'xdsctl validate --offline' judges what the files say alone."
+            raise NoAnswerError(text, document=error.document) from error
+        raise
+    return [manifests.remark(each) for each in found]
 
 
 def _checked_here(manifests: Manifests) -> list[Remark]:

@@ -11,6 +11,7 @@ from xdsctl.session import command, session_of
 
 _SWITCH = "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=true"
 _TOKEN_SWITCH = "GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS=true"  # noqa: S105 - a variable's name
+_USUAL = "Without it below /etc/parley/tls, as the documentation has it."
 _FEATURE_HELP = (
     f"A server feature beside {' and '.join(each.value for each in BootstrapFeature if each in DEFAULT_FEATURES)}; may "
     "be repeated. " + " ".join(f"{feature.value}: {criterion}" for feature, criterion in CRITERIA.items())
@@ -59,6 +60,11 @@ def bootstrap(
             "dns:///ratelimit.example:443; may be repeated.",
         ),
     ] = None,
+    cert: Annotated[str, typer.Option(metavar="PATH", help=f"Where the client has its certificate. {_USUAL}")] = "",
+    key: Annotated[str, typer.Option(metavar="PATH", help="Where the client has the key of its certificate.")] = "",
+    ca: Annotated[
+        str, typer.Option(metavar="PATH", help="Where the client has the authorities that sign the server's.")
+    ] = "",
 ) -> Outcome:
     """Print a bootstrap file for a client. One of gRPC keeps what it had when it refuses a change."""
     session = session_of(ctx)
@@ -70,6 +76,9 @@ def bootstrap(
             "node_id": client,
             "server_features": [each.value for each in server_feature or ()],
             "allowed_grpc_services": allowed_grpc_service or [],
+            "certificate_file": cert,
+            "private_key_file": key,
+            "ca_certificate_file": ca,
         },
     )
     session.printer.text(response.text.rstrip("\n"))

@@ -130,6 +130,9 @@ class ClientTokenMadeOut(ClientTokenOut):
     """A token of data planes at the only moment when it is told."""
 
     token = serializers.CharField(help_text="Shown once; only its hash is stored.")
+    warnings = serializers.ListField(
+        child=serializers.CharField(), help_text="What ADS will ask for beside the token, in sentences."
+    )
 
 
 class AuditEventOut(serializers.Serializer[Any]):

@@ -1,5 +1,7 @@
 """Bootstrap files: what a client is started with to take its configuration from here."""
 
+from dataclasses import fields
+
 from django.conf import settings
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
@@ -12,12 +14,16 @@ from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.selectors import environment_list
 from controlplane.clients.bootstraps import (
+    NAMED_FILES,
+    ClientFiles,
     Node,
     UnreachableError,
     Variant,
     envoy_bootstrap,
+    files_named,
     grpc_bootstrap,
     node_for,
+    path_problem,
     target_problem,
 )
 from controlplane.config import Config
@@ -29,7 +35,8 @@ from xdscore.selectors import DEFAULT_ENVIRONMENT
 from xdscore.server_features import BootstrapFeature
 
 _FAMILIES = ("grpc", "envoy")
-_FOR_ALL = ("environment", "node_id", "variant")
+_FILES = tuple(field.name for field in fields(ClientFiles))
+_FOR_ALL = ("environment", "node_id", "variant", *_FILES)
 _FOR_GRPC = ("server_features", "allowed_grpc_services")
 
 
@@ -46,7 +53,8 @@ class BootstrapView(ApiView):
             "with the environment variable `GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=true`; without it they report "
             "that the resource does not exist, after about 15 s. Where clients are known by tokens, they also need "
             "`GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS=true` and TLS, and their token in `/etc/parley/client.token`; "
-            "Envoy's is in `/etc/parley/client.authorization`, behind the word `Bearer` and a blank. "
+            "Envoy's is in `/etc/parley/client.authorization`, behind the word `Bearer` and a blank. Their certificate "
+            "files lie in `/etc/parley/tls` unless the parameters say where else. "
             "A client with this file keeps what it had when it refuses a change, unless `server_features` asks for "
             "something else."
         ),
@@ -70,14 +78,32 @@ class BootstrapView(ApiView):
             query.refuse("variant", "cannot be 'delta'", hint="gRPC clients speak the SotW form only.")
         features = query.words("server_features", [each.value for each in BootstrapFeature])
         services = _services(query)
+        config: Config = settings.PARLEY
+        files = _client_files(query, config)
         query.done()
         environment_visible(principal_of(request), environment)
-        config: Config = settings.PARLEY
         node = _node(config, node_id, environment)
         if family == "grpc":
             chosen = frozenset(BootstrapFeature(word) for word in features)
-            return rendered(request, grpc_bootstrap(config, node, features=chosen, allowed_services=services))
-        return rendered(request, envoy_bootstrap(config, node, Variant(variant)))
+            tree = grpc_bootstrap(config, node, files=files, features=chosen, allowed_services=services)
+            return rendered(request, tree)
+        return rendered(request, envoy_bootstrap(config, node, Variant(variant), files=files))
+
+
+def _client_files(query: Query, config: Config) -> ClientFiles:
+    """Where the client's files lie; what is wrong with a path, or of no use, is noted."""
+    named = files_named(config)
+    given: dict[str, str] = {}
+    for name in _FILES:
+        usual = getattr(NAMED_FILES, name)
+        given[name] = query.text(name, usual)
+        if problem := path_problem(given[name]):
+            query.refuse(name, f"cannot be '{shown(given[name])}': the path {problem}", hint=f"E.g. {usual}.")
+        elif given[name] != usual and name not in named:
+            without = "without TLS" if config.ads_tls is None else "without certificates of their own"
+            hint = f"A bootstrap names here: {', '.join(named) or 'no file'}."
+            query.refuse(name, f"is of no use: ADS takes clients {without}", hint=hint)
+    return ClientFiles(**given)
 
 
 def _services(query: Query) -> tuple[str, ...]:

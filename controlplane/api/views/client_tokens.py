@@ -20,6 +20,7 @@ from controlplane.catalog.token_rights import (
     client_token_issue,
     client_token_of,
     client_token_usable,
+    client_token_warnings,
     client_tokens_of,
     environment_choices,
 )
@@ -54,7 +55,10 @@ class ClientTokenListView(ApiView):
         summary="Make a token for data planes; it is shown once",
         description=(
             "Needs the role admin in the environment, or in all of them for a token without one. The token has the "
-            "outer form of a JWT, so that gRPC clients can send it (`call_creds` of type `jwt_token_file`). Made with "
+            "outer form of a JWT, so that gRPC clients can send it (`call_creds` of type `jwt_token_file`, which gRPC "
+            "reads with `GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS=true` in its environment only; gRFC A97). One for "
+            "an environment to which selectors do not lead the subject is refused, for ADS would refuse it, too; "
+            "`warnings` say what ADS will ask for beside it. Made with "
             "a token of the API that ends, it ends no later. It stays when its maker is revoked or turned off: data "
             "planes have it."
         ),
@@ -73,7 +77,12 @@ class ClientTokenListView(ApiView):
             expires_at=values["expires_at"],
             request_id=request_id(),
         )
-        body = {**_token_json(token, environment_choices()), "token": plaintext}
+        choices = environment_choices()
+        body = {
+            **_token_json(token, choices),
+            "token": plaintext,
+            "warnings": list(client_token_warnings(token, choices)),
+        }
         return json_answer(body, status=201, headers={"Location": path_to("client-tokens", str(token.pk))})
 
 

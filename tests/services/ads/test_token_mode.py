@@ -151,20 +151,34 @@ async def test_token__revoked_while_watching_health__ends_the_watch(run: Running
     assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
+NOT_AS_NODE = (
+    "The node id: 'pay' may not use 'shop-1' in the environment it belongs to (its node_ids say which it may); use "
+    "another, or ask whoever runs this server."
+)
+NOT_IN = (
+    "The environment: this token is good in '{}' only, and selectors do not lead its subject 'pay' there; ask whoever "
+    "runs this server."
+)
+
+
 @pytest.mark.parametrize("method", ["StreamAggregatedResources", "DeltaAggregatedResources"])
 @pytest.mark.parametrize(
-    ("subject", "environment", "node_id", "code"),
+    ("subject", "environment", "node_id", "refusal"),
     [
         ("pay", "", "pay-1", None),
         ("pay", "prod", "pay-1", None),
         ("pay", "prod", "edge", None),
-        ("pay", "prod", "shop-1", grpc.StatusCode.PERMISSION_DENIED),
-        ("pay", "other", "pay-1", grpc.StatusCode.PERMISSION_DENIED),
-        ("pay", "default", "pay-1", grpc.StatusCode.PERMISSION_DENIED),
+        ("pay", "prod", "shop-1", NOT_AS_NODE),
+        ("pay", "", "shop-1", NOT_AS_NODE),
+        ("pay", "other", "pay-1", NOT_IN.format("other")),
+        # Whose environment the token is not for says nothing of its node ids.
+        ("pay", "other", "shop-1", NOT_IN.format("other")),
+        ("pay", "default", "pay-1", NOT_IN.format("default")),
+        ("pay", "never-was", "pay-1", NOT_IN.format("never-was")),
     ],
 )
 async def test_node_id__of_another_identity_or_environment__refused_and_nothing_sent(
-    run: Running, method: str, subject: str, environment: str, node_id: str, code: grpc.StatusCode | None
+    run: Running, method: str, subject: str, environment: str, node_id: str, refusal: str | None
 ) -> None:
     run.catalogue.environments = (EnvironmentChoice("prod", (Selector(identity="p*"),), ("{name}-*", "edge")),)
     token = run.catalogue.issue(subject, environment=environment)
@@ -173,12 +187,39 @@ async def test_node_id__of_another_identity_or_environment__refused_and_nothing_
     client = connect(run, token, ADS + method)
     await client.ask(type_url=CLUSTER.url, node={"id": node_id})
 
-    if code is None:
+    if refusal is None:
         assert len((await client.answer()).resources) == 1
     else:
-        ended = await client.ended()
-        assert (ended[0], ended[2]) == (code, 0)
+        assert await client.ended() == (grpc.StatusCode.PERMISSION_DENIED, refusal, 0)
         assert not run.facts.opened_streams
+
+
+async def test_node_id__that_may_not_be_used__is_said_on_one_short_line(run: Running) -> None:
+    subject, node_id = "s" * 255, "ü" * 500
+    run.catalogue.environments = (EnvironmentChoice("prod", (Selector(identity="s*"),), ("{name}-*",)),)
+    token = run.catalogue.issue(subject)
+    run.publish(cluster("a"), environment="prod")
+
+    client = connect(run, token)
+    await client.ask(type_url=CLUSTER.url, node={"id": node_id})
+
+    code, text, _ = await client.ended()
+    assert code is grpc.StatusCode.PERMISSION_DENIED
+    assert len(text) <= 300  # ux.md section 8
+    assert text.isprintable()
+
+
+async def test_token__not_sent__is_told_which_variable_grpc_needs(run: Running) -> None:
+    run.publish(cluster("a"))
+    channel = grpc.aio.insecure_channel(run.address, options=[("grpc.use_local_subchannel_pool", 1)])
+    client = Client(raw_call(channel, ADS + "StreamAggregatedResources", metadata=[]), channel, False)
+
+    code, text, _ = await client.ended()
+
+    # gRFC A97: without the variable gRPC ignores the call_creds of its bootstrap, and says nothing.
+    assert code is grpc.StatusCode.UNAUTHENTICATED
+    assert "with a client token. gRPC needs GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS=true" in text
+    assert len(text) <= 300
 
 
 async def test_node_id__pattern_narrows_while_the_stream_is_open__ends_it(

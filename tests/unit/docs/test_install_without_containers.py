@@ -2,6 +2,8 @@
 
 import re
 import subprocess
+import tomllib
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import yaml
 from cryptography import x509
 
 from adsserver.identity import spiffe_identity
+from controlplane.clients.bootstraps import NAMED_FILES
 from controlplane.config import load
 from controlplane.variables import MEANINGS
 from tests.support.systemd import FOLDER, unit_names, variables_of
@@ -91,6 +94,28 @@ def test_environment_file__filled_in_as_the_page_says__is_a_sound_configuration(
     assert len(config.encryption_keys) == 1
     assert config.secret_key != "SESSION_SECRET"
     assert set(variables) == set(variables_of((FOLDER / "parley.env").read_text()))
+
+
+def test_xdsctl__each_command_the_page_runs__is_of_the_environment_it_was_installed_into() -> None:
+    script = containing("xdsctl[")
+    environment = re.search(r"^/usr/bin/python3 -m venv (\S+)$", script, re.MULTILINE)
+    extra = re.search(r"^(\S+)/bin/python -m pip install '\./xdsctl\[(\w+)\]'$", script, re.MULTILINE)
+
+    # What runs Parley has none of xdsctl's packages.
+    assert not re.search(r"^(httpx|typer)==", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    assert environment is not None
+    assert extra is not None
+    assert environment[1] == extra[1]
+    assert f"ln -sfn {extra[1]}/bin/xdsctl /usr/local/bin/xdsctl\n" in script
+    assert extra[2] in tomllib.loads((ROOT / "xdsctl/pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+
+def test_clients_files__installed_as_the_page_says__lie_where_bootstraps_look_for_them() -> None:
+    moves = re.findall(r"^install -m \d+ \S+ (/etc/parley/tls/\S+)", PAGE, re.MULTILINE)
+
+    assert set(moves) == set(asdict(NAMED_FILES).values())
+    documented = (ROOT / "docs/reference/bootstraps.md").read_text(encoding="utf-8")
+    assert all(f"`{path}`" in documented for path in moves)
 
 
 def test_prometheus__of_the_page__asks_web_and_each_replica_by_the_shipped_rules_names() -> None:
