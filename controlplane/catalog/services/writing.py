@@ -15,6 +15,8 @@ from controlplane.errors import NotFound
 from controlplane.hints import hint_build
 from controlplane.journal.services import audit_record
 
+_MAX_MESSAGE_CHARS = 1_000  # the column
+
 
 def environment_lock(*, key: str) -> Environment:
     """The environment's row, locked: always the first lock a write takes, so that writes never deadlock. Raises
@@ -34,6 +36,7 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
     kind: ChangeKind,
     actor: Principal,
     message: str,
+    reason: str = "",
     owner: str = "",
     back_to: int | None = None,
     undo: Mapping[str, object] | None = None,
@@ -44,7 +47,8 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
     """The change that what follows belongs to, at the environment's next generation; hints the builder once it is
     committed. `back_to`: the generation that a rollback goes back to. `undo`: what takes it back, where its revisions
     and access edits do not tell (`catalog.undoing`). `undoes`: the change that it takes back, which its message names.
-    `loss`: what connected clients lose by it.
+    `loss`: what connected clients lose by it. `reason`: why, in the words of whoever writes; it stands behind
+    `message`, which says what was written and gives way where both are too long.
     """
     environment.generation += 1
     environment.save(update_fields=["generation"])
@@ -56,7 +60,7 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
         kind=kind.value,
         author=actor.name,
         principal=str(actor.id),
-        message=undoes.message if undoes is not None else message,
+        message=undoes.message if undoes is not None else _told(message, reason),
         owner=owner,
         back_to=back_to,
         undo=dict(undo) if undo else None,
@@ -74,3 +78,11 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
             detail={"by": str(change.public_id), "reason": undoes.reason},
         )
     return change
+
+
+def _told(message: str, reason: str) -> str:
+    """What was written and why, as lists of changes tell it."""
+    if not reason:
+        return message
+    room = max(_MAX_MESSAGE_CHARS - len(reason) - 2, 0)
+    return f"{message[:room]}: {reason}"[-_MAX_MESSAGE_CHARS:]
