@@ -230,6 +230,7 @@ def world(xdsctl_server: Parley, tmp_path_factory: pytest.TempPathFactory) -> It
             **files,
         }
         yield World(xdsctl, {**members, **_governed(parley)}, reader)
+        _ungoverned(parley)
 
 
 def _governed(parley: Parley) -> dict[str, str]:
@@ -251,6 +252,13 @@ def _governed(parley: Parley) -> dict[str, str]:
         "token_id": made("/tokens", {"name": "m-taken", "scopes": [{"role": "viewer", "environment": "default"}]}),
         "client_token": made("/client-tokens", {"subject": "m-reader", "environment": "default"}),
     }
+
+
+def _ungoverned(parley: Parley) -> None:
+    """No rule of these tests is left: other modules use the same server."""
+    for rule in parley.call("GET", "/environments/default/rules?limit=1000").body["results"]:
+        if rule["pattern"].startswith("m"):
+            assert parley.call("DELETE", f"/environments/default/rules/{rule['id']}").status == 200
 
 
 @contextmanager
