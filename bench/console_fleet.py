@@ -10,7 +10,8 @@ from typing import Final, TypeVar
 
 from bench.filled import put
 from bench.resources import cluster, cluster_name, fleet, route_name
-from controlplane.access.services import case_create, group_create, rule_create
+from controlplane.access.cases import case_create
+from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import Case, GroupDraft, RuleDraft
 from controlplane.accounts.people import person_create, role_give
 from controlplane.accounts.principal import SYSTEM, Role, Scope

@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 from xdscore.build import BUILD_VERSION
 from xdsctl.commands import (
     access,
+    audit,
     clients,
     contexts,
     dataplane,
@@ -16,13 +17,17 @@ from xdsctl.commands import (
     explain,
     incidents,
     inspect,
+    kinds_read,
+    kinds_write,
     manifests,
     resources,
     rollout,
     snapshots,
+    tokens,
     undo,
     version,
 )
+from xdsctl.kinds import command_words
 from xdsctl.output import Format, Printer
 from xdsctl.session import Session
 from xdsctl.settings import CACERT_VARIABLE, ENVIRONMENT_VARIABLE, SERVER_VARIABLE, TOKEN_VARIABLE, Context
@@ -30,7 +35,7 @@ from xdsctl.settings import CACERT_VARIABLE, ENVIRONMENT_VARIABLE, SERVER_VARIAB
 EPILOG = (
     "To begin: 'xdsctl context set NAME --url URL', 'xdsctl login', 'xdsctl doctor'. In a pipeline the variables "
     "XDSCTL_SERVER and XDSCTL_TOKEN are enough. A server's first token is in the file admin.token of its home; "
-    "'Tokens' in its console makes others.\n\n"
+    "'xdsctl create token', or 'Tokens' in its console, makes others.\n\n"
     "A change, from file to fleet: 'xdsctl validate -f DIR', 'xdsctl diff -f DIR', 'xdsctl apply -f DIR -m WHY "
     "--wait', and back: 'xdsctl undo CHANGE --reason WHY' for that change alone, 'xdsctl rollout history' and 'xdsctl "
     "rollout undo --to EPOCH --reason WHY' for all resources.\n\n"
@@ -49,6 +54,19 @@ class _GlobalOptions(TyperGroup):
 
     _WITH_VALUE = frozenset({"--server", "--token", "--cacert", "--context", "--environment", "-e", "--output", "-o"})
     _FLAGS = frozenset({"--no-color", "--quiet", "-q"})
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command, of which the second word may be part: `get audit`."""
+        kinds = [name.partition(" ")[2] for name in self.commands if name.startswith(f"{args[0]} ")]
+        words = command_words(args, self.commands)
+        if kinds and words[0] not in self.commands:
+            ctx.fail(f"'{args[0]}' needs a kind: {', '.join(kinds)}. 'xdsctl {args[0]} {kinds[0]} --help' says more.")
+        return super().resolve_command(ctx, words)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All of them; a shell that completes wants one word at a time."""
+        names = super().list_commands(ctx)
+        return [name for name in names if " " not in name] if ctx.resilient_parsing else names
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Move them to the front."""
@@ -136,6 +154,10 @@ for _module in (
     incidents,
     access,
     environments,
+    kinds_read,
+    kinds_write,
+    tokens,
+    audit,
     snapshots,
     dataplane,
     inspect,

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from xdscore.findings import Finding
 from xdscore.schema import Manifest, Media, Tree, read_manifests, read_text
-from xdscore.schema.positions import path_of
+from xdscore.schema.positions import NO_POSITIONS, Positions, path_of
+from xdscore.schema.text import Document
 from xdsctl.api import remark_of
 from xdsctl.exits import CommandError, Exit, JsonObject, Remark, UsageError
 
@@ -75,15 +76,46 @@ def manifests_read(paths: Iterable[str]) -> Manifests:
     return Manifests(tuple(items), tuple(notes))
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One document that is no manifest, and the file it stands in; `file` is empty of one that no file holds."""
+
+    tree: JsonObject
+    file: str = ""
+    positions: Positions = NO_POSITIONS
+
+    def located(self, error: CommandError) -> CommandError:
+        """A refusal of a body that was made of this, with its findings placed: in the file, or by the member's name."""
+        remarks = []
+        for each in (error.document or {}).get("errors", ()):
+            remark, pointer = remark_of(each), each.get("pointer", "")
+            line, column = self.positions.at(path_of(pointer, self.tree))
+            placed = replace(remark, file=self.file, line=line, column=column)
+            remarks.append(placed if self.file else replace(remark, resource=remark.resource or pointer.lstrip("/")))
+        return CommandError(error.exit_status, error.text, more=error.more, remarks=remarks, document=error.document)
+
+
+def draft_read(path: str) -> Draft:
+    """The one object of a file, such as a rule. Raises CommandError with every problem of its text."""
+    document = _one_document(path)
+    if not isinstance(document.tree, dict):
+        raise UsageError(f"'{path}' must hold one object, with members such as those that 'get -o yaml' prints.")
+    return Draft(document.tree, _STDIN_NAME if path == STDIN else path, document.positions)
+
+
 def document_read(path: str) -> Tree:
     """The one document of a file. Raises CommandError with every problem of its text."""
+    return _one_document(path).tree
+
+
+def _one_document(path: str) -> Document:
     for name, media, body in _bodies([path]):
         read = read_text(body, media)
         if read.findings:
             remarks = [remark_in(name, finding) for finding in read.findings]
             raise CommandError(Exit.NO, f"'{name}' cannot be read.", remarks=remarks)
         if len(read.documents) == 1:
-            return read.documents[0].tree
+            return read.documents[0]
     raise UsageError(f"'{path}' must be one file with one document.")
 
 

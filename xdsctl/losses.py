@@ -80,12 +80,12 @@ def foreseen_lines(loss: JsonObject) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def dry_run_lines(loss: JsonObject | None) -> tuple[str, ...]:
-    """The same for an apply that was only asked for; a server of the version before does not say (None)."""
+def dry_run_lines(loss: JsonObject | None, command: str = "apply") -> tuple[str, ...]:
+    """The same for a command that was only tried; a server of the version before does not say (None)."""
     if loss is None:
         return ()
     lines = foreseen_lines(loss)
-    return (*lines, f"'xdsctl apply' will ask for {_OPTION} {loss['clients']}.") if loss["asks"] else lines
+    return (*lines, f"'xdsctl {command}' will ask for {_OPTION} {loss['clients']}.") if loss["asks"] else lines
 
 
 def _first(shown: Sequence[str], total: int, *, unknown: bool = False) -> str:

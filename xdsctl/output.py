@@ -17,7 +17,7 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
-from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, Remark
+from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, Remark, UsageError
 
 _MAX_CELL_CHARS: Final = 80
 _STYLES: Final = {
@@ -146,6 +146,16 @@ class Printer:
             self._write(self._err, line)
         self._err.print(Text(harmless(question)), end=" ")
         return sys.stdin.readline().strip()
+
+    def confirm(self, told: Iterable[str], question: str, *, meant: bool) -> None:
+        """Go on only if that is meant, by an option or by the person at the terminal. Raises CommandError."""
+        if meant:
+            return
+        typed = self.ask(told, f"{question} Type yes to go on:")
+        if typed is None:
+            raise UsageError("Nobody sits at a terminal to be asked; --yes says that it is meant. Nothing was changed.")
+        if typed.lower() not in {"y", "yes"}:
+            raise CommandError(Exit.NO, "Nothing was changed.")
 
     def remarks(self, remarks: Iterable[Remark]) -> None:
         """Findings: a line each on standard error, or annotations on standard output."""

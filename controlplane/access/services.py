@@ -1,4 +1,4 @@
-"""Writes client groups, access rules and the cases they are tried against.
+"""Writes client groups and access rules; `cases` writes what they are tried against.
 
 Each write of a group or a rule is a change: it locks the environment, counts its generation and leads to a build
 (resolutions U3, D6). Before it is committed, the saved cases are tried against the rules as they would be.
@@ -12,7 +12,7 @@ from django.db import models, transaction
 
 from controlplane.access.checks import group_findings, rule_findings
 from controlplane.access.choices import EditAction, EditSubject
-from controlplane.access.models import AccessCase, AccessEdit, AccessRule, AccessRuleGroup, ClientGroup
+from controlplane.access.models import AccessEdit, AccessRule, AccessRuleGroup, ClientGroup
 from controlplane.access.review import cases_broken, rules_shadowed
 from controlplane.access.selectors import (
     access_table,
@@ -20,7 +20,6 @@ from controlplane.access.selectors import (
     access_undo_way,
     case_list,
     case_state,
-    client_json,
     edits_of_change,
     group_get,
     rule_get,
@@ -28,14 +27,14 @@ from controlplane.access.selectors import (
     rule_state,
 )
 from controlplane.access.undoing import Restored, action_of, restored_by
-from controlplane.access.values import AccessWritten, Case, GroupDraft, GroupState, RuleDraft, RuleState, SavedCase
+from controlplane.access.values import AccessWritten, GroupDraft, GroupState, RuleDraft, RuleState
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.guarding import NO_CONSENT, OF_ITSELF, Consent, Prospect
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import change_start, environment_lock, loss_accept
 from controlplane.catalog.undoing import Undoes
-from controlplane.errors import Conflict, InputInvalid, NotFound
+from controlplane.errors import Conflict, InputInvalid
 from controlplane.journal.services import audit_record
 from xdscore.access import AccessTable, Effect
 from xdscore.findings import Finding, has_errors
@@ -45,8 +44,6 @@ from xdscore.limits import Limits
 _POSITION_STEP = 10
 # Further than any position is from another (the API takes 1,000,000,000 at most), and within the column.
 _FAR = 1_000_000_001
-# More would be tried at every change of a rule, under the environment's lock.
-_MAX_CASES = 1_000
 
 Shift = tuple[int, Mapping[str, object] | None, Mapping[str, object] | None]
 """What changed together with another one of its kind: its id, its state before and after, None where there is none."""
@@ -54,12 +51,18 @@ Shift = tuple[int, Mapping[str, object] | None, Mapping[str, object] | None]
 
 @transaction.atomic(durable=True)
 def group_create(
-    *, environment_key: str, draft: GroupDraft, actor: Principal, request_id: str = "", dry_run: bool = False
+    *,
+    environment_key: str,
+    draft: GroupDraft,
+    actor: Principal,
+    reason: str = "",
+    request_id: str = "",
+    dry_run: bool = False,
 ) -> AccessWritten:
     """A new client group. No rule speaks of it yet, so nobody loses anything. Raises NotFound, Conflict (the key is
     taken, or there are too many) and InputInvalid.
     """
-    writing = _Writing(environment_key, actor, request_id, NO_CONSENT, dry_run=dry_run)
+    writing = _Writing(environment_key, actor, request_id, NO_CONSENT, dry_run=dry_run, reason=reason)
     _refuse_if(group_findings(draft, _limits()))
     existing = ClientGroup.objects.filter(environment=writing.environment)
     if existing.filter(key=draft.key).exists():
@@ -77,6 +80,7 @@ def group_update(
     key: str,
     draft: GroupDraft,
     actor: Principal,
+    reason: str = "",
     request_id: str = "",
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
@@ -84,7 +88,7 @@ def group_update(
     """Make a group this; one that it already is makes no change. Raises NotFound, Conflict, LossRefused and
     InputInvalid.
     """
-    writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run)
+    writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run, reason=reason)
     before = group_get(environment_key=environment_key, key=key)
     _refuse_if(group_findings(draft, _limits()))
     if before.draft == draft:
@@ -98,10 +102,16 @@ def group_update(
 
 @transaction.atomic(durable=True)
 def group_delete(
-    *, environment_key: str, key: str, actor: Principal, request_id: str = "", dry_run: bool = False
+    *,
+    environment_key: str,
+    key: str,
+    actor: Principal,
+    reason: str = "",
+    request_id: str = "",
+    dry_run: bool = False,
 ) -> AccessWritten:
     """Remove a group. Raises NotFound, and Conflict while a rule speaks of it; so nobody loses anything."""
-    writing = _Writing(environment_key, actor, request_id, NO_CONSENT, dry_run=dry_run)
+    writing = _Writing(environment_key, actor, request_id, NO_CONSENT, dry_run=dry_run, reason=reason)
     group: GroupState = group_get(environment_key=environment_key, key=key)
     rules = AccessRuleGroup.objects.filter(group_id=group.id).order_by("rule").values_list("rule_id", flat=True)
     if rules:
@@ -117,6 +127,7 @@ def rule_create(
     environment_key: str,
     draft: RuleDraft,
     actor: Principal,
+    reason: str = "",
     request_id: str = "",
     first: bool = False,
     consent: Consent = NO_CONSENT,
@@ -126,7 +137,7 @@ def rule_create(
     would be, and leave nothing. Raises NotFound, Conflict (the position is taken, there are too many rules, a blocking
     case would break), LossRefused and InputInvalid.
     """
-    writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run)
+    writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run, reason=reason)
     draft = _normal(draft)
     _refuse_if(_rule_problems(writing, draft))
     rules = AccessRule.objects.filter(environment=writing.environment)
@@ -152,12 +163,13 @@ def rule_update(
     rule_id: int,
     draft: RuleDraft,
     actor: Principal,
+    reason: str = "",
     request_id: str = "",
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> AccessWritten:
     """Make a rule this; one that it already is makes no change. Raises what `rule_create` raises."""
-    writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run)
+    writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run, reason=reason)
     before: RuleState = rule_get(environment_key=environment_key, rule_id=rule_id)
     draft = replace(draft, position=before.draft.position if draft.position is None else draft.position)
     draft = _normal(draft)
@@ -177,12 +189,13 @@ def rule_delete(
     environment_key: str,
     rule_id: int,
     actor: Principal,
+    reason: str = "",
     request_id: str = "",
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> AccessWritten:
     """Remove a rule. Raises NotFound, LossRefused, and Conflict when a blocking case would break."""
-    writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run)
+    writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run, reason=reason)
     rule = rule_get(environment_key=environment_key, rule_id=rule_id)
     AccessRule.objects.filter(pk=rule.id).delete()
     return writing.finish(EditSubject.RULE, rule.id, EditAction.DELETED, rule.draft.as_json(), None)
@@ -258,48 +271,23 @@ def default_effect_check(*, environment_key: str, default: Effect) -> None:
     _refuse_broken(before, replace(before, default=default), environment_key)
 
 
-@transaction.atomic(durable=True)
-def case_create(
-    *, environment_key: str, case: Case, blocking: bool, actor: Principal, request_id: str = ""
-) -> SavedCase:
-    """Keep a case, to be tried at every change of the rules. Raises NotFound, and Conflict when there are too many."""
-    environment = environment_lock(key=environment_key)
-    if case_list(environment_key=environment_key).count() >= _MAX_CASES:
-        raise Conflict(f"'{environment_key}' has {_MAX_CASES} access cases, as many as are allowed.")
-    row = AccessCase.objects.create(
-        environment=environment,
-        client=client_json(case.client),
-        type=case.type,
-        name=case.name,
-        expect=case.expect.value,
-        blocking=blocking,
-    )
-    _audit_case("access_case.created", row.pk, case, environment_key, actor, request_id)
-    return SavedCase(row.pk, case, blocking)
-
-
-@transaction.atomic(durable=True)
-def case_delete(*, environment_key: str, case_id: int, actor: Principal, request_id: str = "") -> SavedCase:
-    """Forget a case. Raises NotFound."""
-    environment_lock(key=environment_key)
-    row = case_list(environment_key=environment_key).filter(pk=case_id).first()
-    if row is None:
-        raise NotFound(f"There is no access case {case_id} in '{environment_key}'.")
-    saved = case_state(row)
-    row.delete()
-    _audit_case("access_case.deleted", case_id, saved.case, environment_key, actor, request_id)
-    return saved
-
-
 class _Writing:
     """One write: the environment's lock first, the rules as they were, and at the end what makes it a change."""
 
     def __init__(
-        self, environment_key: str, actor: Principal, request_id: str, consent: Consent, *, dry_run: bool
+        self,
+        environment_key: str,
+        actor: Principal,
+        request_id: str,
+        consent: Consent,
+        *,
+        dry_run: bool,
+        reason: str = "",
     ) -> None:
         self.environment = environment_lock(key=environment_key)
         self._actor = actor
         self._request_id = request_id
+        self._reason = reason
         self._consent = OF_ITSELF if dry_run else consent
         self._dry_run = dry_run
         self._before = _table(self.environment)
@@ -335,6 +323,7 @@ class _Writing:
             kind=ChangeKind.ACCESS,
             actor=self._actor,
             message=_words(subject, subject_id, action, after if after is not None else before or {}),
+            reason=self._reason,
             undoes=undoes,
             request_id=self._request_id,
             loss=loss,
@@ -362,7 +351,7 @@ class _Writing:
             subject=f"{subject.value}/{subject_id}",
             environment=self.environment.key,
             request_id=self._request_id,
-            detail={"before": before, "after": after},
+            detail={"before": before, "after": after, **({"message": self._reason} if self._reason else {})},
         )
         row = after if after is not None else before or {}
         findings = (*warnings, *(said for _, said in rules_shadowed(table)))
@@ -472,22 +461,6 @@ def _group_columns(draft: GroupDraft) -> dict[str, object]:
 
 def _rule_columns(draft: RuleDraft) -> dict[str, object]:
     return {column: value for column, value in draft.as_json().items() if column != "client_groups"}
-
-
-def _audit_case(verb: str, case_id: int, case: Case, environment_key: str, actor: Principal, request_id: str) -> None:
-    audit_record(
-        actor=actor,
-        verb=verb,
-        subject=f"case/{case_id}",
-        environment=environment_key,
-        request_id=request_id,
-        detail={
-            "client": client_json(case.client),
-            "type": case.type,
-            "name": case.name,
-            "expect": case.expect.value,
-        },
-    )
 
 
 def _limits() -> Limits:

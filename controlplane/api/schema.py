@@ -69,7 +69,7 @@ ACCEPT_LOSS: Final = _query(
     "Of how many connected clients it is accepted that they lose something: at least `loss.clients` of the refusal.",
 )
 DRY_RUN: Final = _query("dry_run", OpenApiTypes.BOOL, "Say what clients would lose, and leave nothing behind.")
-GUARDED: Final = [DRY_RUN, ACCEPT_LOSS]
+GUARDED: Final = [DRY_RUN, ACCEPT_LOSS, MESSAGE]
 PRECONDITIONS: Final = [
     _header("If-Match", 'Only if it is at this revision: `"r17"`, several of them, or `*`.'),
     _header("If-None-Match", "`*`: only if it does not exist."),
@@ -129,6 +129,7 @@ _ENVIRONMENT: Final = _query("environment", OpenApiTypes.STR, "Only of this envi
 CLIENT_FILTERS: Final = [
     _ENVIRONMENT,
     _query("node_id", OpenApiTypes.STR, "Exactly this node id."),
+    _query("identity", OpenApiTypes.STR, "Exactly this identity, as it was verified."),
     _query("connected", OpenApiTypes.BOOL, "Only those with an open stream."),
 ]
 INCIDENT_FILTERS: Final = (
@@ -160,6 +161,11 @@ AUDIT_FILTERS: Final = [
     _query("actor_id", OpenApiTypes.STR, "Exactly this actor, by id, e.g. `token:34`."),
     _query("verb", OpenApiTypes.STR, "Exactly this verb, e.g. `change.saved`."),
     _query("request_id", OpenApiTypes.STR, "Exactly this request."),
+    _query(
+        "since",
+        OpenApiTypes.STR,
+        "Only what was done since: a time such as `2026-07-01T12:00:00Z`, or an age such as `24h`.",
+    ),
 ]
 DIFF_PARAMETERS: Final = [
     _query("from", OpenApiTypes.STR, "An epoch, or `live`: what is written now.", required=True),

@@ -120,14 +120,20 @@ def client_list(
     *,
     environment_keys: Collection[str],
     node_id: str = "",
+    identity: str = "",
     connected_only: bool = False,
     after: str = "",
     limit: int = 100,
 ) -> tuple[ClientSummary, ...]:
-    """Clients of these environments by id, from the one behind `after` on; `node_id` asks for exactly that node."""
+    """Clients of these environments by id, from the one behind `after` on.
+
+    `node_id` and `identity` ask for exactly those.
+    """
     rows = client_rows().filter(environment__key__in=list(environment_keys), pk__gt=after)
     if node_id:
         rows = rows.filter(node_id=node_id)
+    if identity:
+        rows = rows.filter(identity=identity)
     if connected_only:
         rows = rows.filter(Exists(Stream.objects.filter(_OPEN, client=OuterRef("pk"))))
     return client_summaries(rows.order_by("pk")[:limit])

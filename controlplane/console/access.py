@@ -11,6 +11,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from controlplane.access.cases import case_create, case_delete
 from controlplane.access.checks import key_problem
 from controlplane.access.models import AccessRule
 from controlplane.access.selectors import (
@@ -24,8 +25,6 @@ from controlplane.access.selectors import (
     rule_state,
 )
 from controlplane.access.services import (
-    case_create,
-    case_delete,
     group_create,
     group_delete,
     group_update,

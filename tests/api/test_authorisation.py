@@ -13,7 +13,8 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import URLPattern
 
-from controlplane.access.services import case_create, group_create, rule_create
+from controlplane.access.cases import case_create
+from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import Case, GroupDraft, RuleDraft
 from controlplane.accounts.principal import SYSTEM, Role, Scope
 from controlplane.accounts.services import api_token_create, api_token_revoke

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 
+import controlplane.access.cases as access_cases
 import controlplane.access.services as access_services
 import controlplane.catalog.services as catalog_services
 from controlplane.accounts.principal import Role, Scope
@@ -450,7 +451,7 @@ _ROOMS: Final = ("controlplane.catalog.", "controlplane.access.")
 def test_table__has_every_service_by_which_somebody_writes() -> None:
     takes = {
         name: inspect.signature(service).parameters
-        for services in (catalog_services, access_services)
+        for services in (catalog_services, access_services, access_cases)
         for name, service in vars(services).items()
         if inspect.isfunction(service)
         and service.__module__.startswith(("controlplane.catalog.", "controlplane.access."))

@@ -62,8 +62,34 @@ ROWS: Mapping[str, Mapping[int, str]] = {
     "context remove": {DONE: "spare", USAGE: "elsewhere"},
     "context set": {DONE: "spare --url http://127.0.0.1:1"},
     "context use": {DONE: "there", USAGE: "elsewhere"},
+    "create client-token": {DONE: "m-subject", NO: "m-subject -e nowhere"},
+    "create environment": {DONE: "m-made --default-effect allow", NO: "M_made", CONFLICT: "held"},
+    "create group": {
+        DONE: "m-group --matcher identity=m-*",
+        NO: "m-group2 --matcher colour=blue",
+        CONFLICT: "m-crowd --matcher identity=m-*",
+    },
+    "create rule": {
+        DONE: "--effect allow --pattern m-nothing*",
+        NO: "--effect maybe --pattern m-nothing*",
+        CONFLICT: "--effect allow --pattern m-nothing* --position 5000",
+        LOSS: "--effect deny --pattern m --position 1",
+    },
+    "create token": {
+        DONE: "m-pipeline --scope viewer",
+        NO: "m-pipeline2 --scope king",
+        CONFLICT: "m-taken --scope viewer",
+    },
     "delete": {DONE: "cluster m-doomed", NO: "cluster nobody", CONFLICT: "cluster m -e held", LOSS: "cluster m"},
+    "delete client-token": {DONE: "{client_token} --yes", NO: "999999 --yes"},
+    "delete environment": {DONE: "m-env --yes", NO: "nowhere --yes", CONFLICT: "default --yes"},
+    "delete group": {DONE: "m-unused --yes", NO: "nobody --yes", CONFLICT: "m-crowd --yes"},
+    "delete rule": {DONE: "{spare_rule} --yes", NO: "999999 --yes"},
+    "delete token": {DONE: "{token_id} --yes", NO: "999999 --yes"},
     "describe": {DONE: "cluster m", NO: "cluster nobody"},
+    "describe environment": {DONE: "default", NO: "nowhere"},
+    "describe group": {DONE: "m-crowd", NO: "nobody"},
+    "describe rule": {DONE: "{rule}", NO: "999999"},
     "diff": {DONE: "-f {good}", NO: "-f {changed}"},
     "doctor": {DONE: "", NO: "--token nonsense"},
     "edit": {
@@ -71,9 +97,23 @@ ROWS: Mapping[str, Mapping[int, str]] = {
         NO: "EDITOR={clumsy} cluster m-edited",
         CONFLICT: "EDITOR={editor} cluster m -e held",
     },
+    "edit environment": {DONE: "shut -f {policy}", NO: "shut -f {colour}", LOSS: "default -f {shutting}"},
+    "edit group": {DONE: "m-crowd -f {matchers}", NO: "m-crowd -f {colour}"},
+    "edit rule": {
+        DONE: "{rule} -f {disabled}",
+        NO: "{rule} -f {colour}",
+        CONFLICT: "{other_rule} -f {moved}",
+        LOSS: "{rule} -f {denying}",
+    },
     "environments": {DONE: ""},
     "explain": {DONE: "m-reader cluster m", NO: "m-reader cluster m-refused", UNDECIDED: "m-gone cluster m"},
     "get": {DONE: "cluster", NO: "cluster nobody"},
+    "get audit": {DONE: "", NO: "-e nowhere"},
+    "get client-token": {DONE: "", NO: "999999"},
+    "get environment": {DONE: "", NO: "nowhere"},
+    "get group": {DONE: "", NO: "nobody"},
+    "get rule": {DONE: "", NO: "999999"},
+    "get token": {DONE: "", NO: "999999"},
     "history": {DONE: "cluster m", NO: "cluster m -e nowhere"},
     "incidents acknowledge": {DONE: "{incident}", NO: "nothing"},
     "incidents list": {DONE: "", NO: "-e nowhere"},
@@ -190,7 +230,36 @@ def world(xdsctl_server: Parley, tmp_path_factory: pytest.TempPathFactory) -> It
             "token": parley.token,
             **files,
         }
-        yield World(xdsctl, members, reader)
+        yield World(xdsctl, {**members, **_governed(parley)}, reader)
+        _ungoverned(parley)
+
+
+def _governed(parley: Parley) -> dict[str, str]:
+    """Groups, rules, tokens and an environment to look at and to delete, and the ids of those that have one."""
+
+    def made(path: str, body: dict[str, object]) -> str:
+        answer = parley.call("POST", path, body)
+        assert answer.status == 201, answer
+        return str(answer.body.get("id", ""))
+
+    here, rule = "/environments/default", {"effect": "allow", "pattern": "m"}
+    made("/environments", {"key": "m-env"})
+    for key in ("m-crowd", "m-unused"):
+        made(f"{here}/client-groups", {"key": key, "matchers": [{"identity": "m-*"}], "trust": "verified"})
+    return {
+        "rule": made(f"{here}/rules", {**rule, "position": 5000}),
+        "other_rule": made(f"{here}/rules", {**rule, "position": 6000, "client_groups": ["m-crowd"]}),
+        "spare_rule": made(f"{here}/rules", {**rule, "position": 7000}),
+        "token_id": made("/tokens", {"name": "m-taken", "scopes": [{"role": "viewer", "environment": "default"}]}),
+        "client_token": made("/client-tokens", {"subject": "m-reader", "environment": "default"}),
+    }
+
+
+def _ungoverned(parley: Parley) -> None:
+    """No rule of these tests is left: other modules use the same server."""
+    for rule in parley.call("GET", "/environments/default/rules?limit=1000").body["results"]:
+        if rule["pattern"].startswith("m"):
+            assert parley.call("DELETE", f"/environments/default/rules/{rule['id']}").status == 200
 
 
 @contextmanager
@@ -222,6 +291,13 @@ def _files(folder: Path) -> dict[str, str]:
         "bad": yaml.safe_dump({**cluster("m"), "conect_timeout": "1s"}),
         "alone": yaml.safe_dump(cluster("m-alone")),
         "cases": yaml.safe_dump({"cases": [case]}),
+        "colour": "colour: blue",
+        "policy": "quarantine: suggest",
+        "shutting": "default_effect: deny",
+        "matchers": yaml.safe_dump({"matchers": [{"identity": "m-*"}, {"identity": "n-*"}]}),
+        "disabled": "enabled: false",
+        "moved": "position: 5000",
+        "denying": "effect: deny\nenabled: true",
         # Each time something else.
         "editor": '#!/bin/sh\nsed -i "s/connect_timeout: .*/connect_timeout: $(date +%s)s/" "$1"\n',
         "clumsy": '#!/bin/sh\necho "conect_timeout: 2s" >> "$1"\n',

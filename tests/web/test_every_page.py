@@ -10,7 +10,8 @@ import pytest
 from django.test import Client
 from playwright.sync_api import Page, expect
 
-from controlplane.access.services import case_create, group_create, rule_create
+from controlplane.access.cases import case_create
+from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import Case, GroupDraft, RuleDraft
 from controlplane.builder.services import builds_sweep
 from controlplane.catalog.services import change_apply

@@ -9,7 +9,7 @@ from xdsctl.files import document_read
 from xdsctl.output import Column
 from xdsctl.session import command, session_of
 
-_RULE_COLUMNS: Final = (
+RULE_COLUMNS: Final = (
     Column("POSITION", lambda row: row["position"]),
     Column("EFFECT", lambda row: row["effect"]),
     Column("GROUPS", lambda row: ",".join(row["client_groups"]) or "anybody"),
@@ -42,7 +42,7 @@ def rules(ctx: typer.Context) -> None:
     """List the access rules in the order in which they are asked."""
     session = session_of(ctx)
     found = session.api.pages(session.api.environment("/rules"))
-    session.printer.rows(found, _RULE_COLUMNS, lambda row: str(row["id"]))
+    session.printer.rows(found, RULE_COLUMNS, lambda row: str(row["id"]))
 
 
 @command

@@ -7,7 +7,7 @@ import typer
 from xdsctl.output import Column
 from xdsctl.session import command, session_of
 
-_COLUMNS: Final = (
+ENVIRONMENT_COLUMNS: Final = (
     Column("ENVIRONMENT", lambda row: row["key"]),
     Column("STATUS", lambda row: row["status"]),
     Column("RESOURCES", lambda row: sum(row["statuses"].values())),
@@ -27,4 +27,4 @@ def register(app: typer.Typer) -> None:
 def environments(ctx: typer.Context) -> None:
     """List environments and how they stand, in the order in which clients try them."""
     session = session_of(ctx)
-    session.printer.rows(session.api.pages("/environments"), _COLUMNS, lambda row: str(row["key"]))
+    session.printer.rows(session.api.pages("/environments"), ENVIRONMENT_COLUMNS, lambda row: str(row["key"]))

@@ -1,18 +1,15 @@
 """`get`, `describe`, `history`, `edit`, `delete`: one resource, or a list of them."""
 
-import os
-import shlex
-import subprocess
-import tempfile
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 import yaml
 
-from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, UsageError
+from xdsctl.editing import draft_edited, draft_written
+from xdsctl.exits import CommandError, JsonObject, Outcome, UsageError
 from xdsctl.files import manifests_read
 from xdsctl.follow import is_loss
+from xdsctl.kinds import words_beginning
 from xdsctl.losses import AcceptLoss, accepting
 from xdsctl.output import Column, Format, ago
 from xdsctl.session import command, session_of
@@ -20,8 +17,6 @@ from xdsctl.session import command, session_of
 Type = Annotated[str, typer.Argument(metavar="TYPE", help="cluster, listener, route, endpoint, …")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The resource's name, as clients ask for it.")]
 Message = Annotated[str, typer.Option("--message", "-m", help="Why; kept with the change.")]
-
-_EDITOR: Final = "vi"
 
 
 def _revision_state(row: JsonObject) -> str:
@@ -67,7 +62,12 @@ def register(app: typer.Typer) -> None:
 def get(
     ctx: typer.Context,
     type: Annotated[  # noqa: A002
-        str, typer.Argument(metavar="TYPE", help="cluster, listener, route, endpoint, …; all types without it.")
+        str,
+        typer.Argument(
+            metavar="TYPE",
+            help="cluster, listener, route, endpoint, …; all types without it.",
+            autocompletion=words_beginning,
+        ),
     ] = "",
     name: Annotated[str, typer.Argument(metavar="NAME", help="One resource.", show_default=False)] = "",
     owner: Annotated[str, typer.Option(help="Only what this owner has.", show_default=False)] = "",
@@ -85,6 +85,9 @@ def get(
 
     With -o json a list holds what the API says of each, with its manifest. With -o yaml it holds the manifests alone:
     'xdsctl get -o yaml | xdsctl -e other apply -f -' copies them.
+
+    In place of TYPE: environments, groups, rules, tokens, client-tokens or audit, which have options of their own
+    ('xdsctl get audit --help').
     """
     session = session_of(ctx)
     if name:
@@ -140,8 +143,8 @@ def edit(ctx: typer.Context, type: Type, name: Name, message: Message = "") -> O
     path = session.api.resource(type, name)
     response = session.api.request("GET", path)
     before = _yaml(response.json())
-    file = _draft(before)
-    _edited(file)
+    file = draft_written(before)
+    draft_edited(file)
     if file.read_text("utf-8") == before:
         file.unlink()
         return Outcome(text="Nothing was changed.")
@@ -228,20 +231,3 @@ def _description(content: JsonObject) -> str:
         *(f"  {line}" for line in _yaml(content["manifest"]).split("\n")),
     ]
     return "\n".join(lines)
-
-
-def _draft(text: str) -> Path:
-    with tempfile.NamedTemporaryFile("w", prefix="xdsctl-", suffix=".yaml", delete=False, encoding="utf-8") as file:
-        file.write(text)
-    return Path(file.name)
-
-
-def _edited(file: Path) -> None:
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _EDITOR
-    try:
-        ended = subprocess.run([*shlex.split(editor), str(file)], check=False)  # noqa: S603 - the user's own editor
-    except OSError as error:
-        file.unlink()
-        raise UsageError(f"The editor '{editor}' cannot be started: {error.strerror}. Set EDITOR.") from error
-    if ended.returncode:
-        raise CommandError(Exit.NO, f"The editor ended with status {ended.returncode}; nothing was sent.")

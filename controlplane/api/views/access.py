@@ -67,17 +67,18 @@ class ClientGroupListView(ApiView):
     )
     def post(self, request: Request, environment_key: str) -> HttpResponse:
         """Make one."""
-        dry_run, _ = guarded(request)
+        asked = guarded(request)
         draft = _group_draft(values_of(document_of(request), ClientGroupIn))
         made = group_create(
             environment_key=environment_key,
             draft=draft,
             actor=principal_of(request),
             request_id=request_id(),
-            dry_run=dry_run,
+            reason=asked.reason,
+            dry_run=asked.dry_run,
         )
         location = path_to("environments", environment_key, "client-groups", draft.key)
-        return _written(request, made, dry_run=dry_run, status=201, headers={"Location": location})
+        return _written(request, made, dry_run=asked.dry_run, status=201, headers={"Location": location})
 
 
 class ClientGroupView(ApiView):
@@ -130,18 +131,19 @@ class ClientGroupView(ApiView):
     )
     def delete(self, request: Request, environment_key: str, group_key: str) -> HttpResponse:
         """Delete it; the answer is what it was."""
-        dry_run, _ = guarded(request)
+        asked = guarded(request)
         gone = group_delete(
             environment_key=environment_key,
             key=group_key,
             actor=principal_of(request),
             request_id=request_id(),
-            dry_run=dry_run,
+            reason=asked.reason,
+            dry_run=asked.dry_run,
         )
-        return _written(request, gone, dry_run=dry_run)
+        return _written(request, gone, dry_run=asked.dry_run)
 
     def _write(self, request: Request, environment_key: str, group_key: str, *, partial: bool) -> HttpResponse:
-        dry_run, consent = guarded(request)
+        asked = guarded(request)
         values = values_of(document_of(request), ClientGroupIn, partial=partial)
         if partial:
             values = {**group_get(environment_key=environment_key, key=group_key).draft.as_json(), **values}
@@ -151,10 +153,11 @@ class ClientGroupView(ApiView):
             draft=_group_draft(values),
             actor=principal_of(request),
             request_id=request_id(),
-            consent=consent,
-            dry_run=dry_run,
+            reason=asked.reason,
+            consent=asked.consent,
+            dry_run=asked.dry_run,
         )
-        return _written(request, made, dry_run=dry_run)
+        return _written(request, made, dry_run=asked.dry_run)
 
 
 class RuleListView(ApiView):
@@ -183,18 +186,19 @@ class RuleListView(ApiView):
     )
     def post(self, request: Request, environment_key: str) -> HttpResponse:
         """Make one."""
-        dry_run, consent = guarded(request)
+        asked = guarded(request)
         draft = _rule_draft(values_of(document_of(request), RuleIn))
         made = rule_create(
             environment_key=environment_key,
             draft=draft,
             actor=principal_of(request),
             request_id=request_id(),
-            consent=consent,
-            dry_run=dry_run,
+            reason=asked.reason,
+            consent=asked.consent,
+            dry_run=asked.dry_run,
         )
         location = path_to("environments", environment_key, "rules", str(made.id))
-        return _written(request, made, dry_run=dry_run, status=201, headers={"Location": location})
+        return _written(request, made, dry_run=asked.dry_run, status=201, headers={"Location": location})
 
 
 class RuleView(ApiView):
@@ -247,19 +251,20 @@ class RuleView(ApiView):
     )
     def delete(self, request: Request, environment_key: str, rule_id: int) -> HttpResponse:
         """Delete it; the answer is what it was."""
-        dry_run, consent = guarded(request)
+        asked = guarded(request)
         gone = rule_delete(
             environment_key=environment_key,
             rule_id=rule_id,
             actor=principal_of(request),
             request_id=request_id(),
-            consent=consent,
-            dry_run=dry_run,
+            reason=asked.reason,
+            consent=asked.consent,
+            dry_run=asked.dry_run,
         )
-        return _written(request, gone, dry_run=dry_run)
+        return _written(request, gone, dry_run=asked.dry_run)
 
     def _write(self, request: Request, environment_key: str, rule_id: int, *, partial: bool) -> HttpResponse:
-        dry_run, consent = guarded(request)
+        asked = guarded(request)
         values = values_of(document_of(request), RuleIn, partial=partial)
         if partial:
             values = {**rule_get(environment_key=environment_key, rule_id=rule_id).draft.as_json(), **values}
@@ -269,10 +274,11 @@ class RuleView(ApiView):
             draft=_rule_draft(values),
             actor=principal_of(request),
             request_id=request_id(),
-            consent=consent,
-            dry_run=dry_run,
+            reason=asked.reason,
+            consent=asked.consent,
+            dry_run=asked.dry_run,
         )
-        return _written(request, made, dry_run=dry_run)
+        return _written(request, made, dry_run=asked.dry_run)
 
 
 def _written(

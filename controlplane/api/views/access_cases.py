@@ -6,9 +6,9 @@ from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
+from controlplane.access.cases import case_create, case_delete
 from controlplane.access.choices import EditSubject
 from controlplane.access.selectors import case_list, case_state, cases_try, client_json, edit_done, edit_list
-from controlplane.access.services import case_create, case_delete
 from controlplane.access.values import Case, CaseResult, EditDone, SavedCase
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import empty_answer, json_answer, moment

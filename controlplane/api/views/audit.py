@@ -11,10 +11,11 @@ from controlplane.api.query import Query
 from controlplane.api.schema import AUDIT_FILTERS, CURSOR, described, page_of
 from controlplane.api.shapes.people import AuditEventOut
 from controlplane.api.views.base import ApiView, Needs, principal_of, seen_environments
+from controlplane.clients.clock import database_now
 from controlplane.journal.models import AuditEvent
 from controlplane.journal.selectors import audit_list
 
-_PARAMETERS = (*CURSOR_PARAMETERS, "environment", "actor", "actor_id", "verb", "request_id")
+_PARAMETERS = (*CURSOR_PARAMETERS, "environment", "actor", "actor_id", "verb", "request_id", "since")
 
 
 class AuditView(ApiView):
@@ -36,6 +37,7 @@ class AuditView(ApiView):
         environment = query.text("environment", at_most=63)
         actor, principal = (query.text(name, at_most=150) for name in ("actor", "actor_id"))
         verb, asked_by = (query.text(name, at_most=150) for name in ("verb", "request_id"))
+        since = query.since("since", database_now)
         query.done()
         environments = list(seen_environments(request, environment))
         if not environment and principal_of(request).may(Role.ADMIN, None):
@@ -47,6 +49,7 @@ class AuditView(ApiView):
             principal=principal,
             verb=verb,
             request_id=asked_by,
+            since=since,
             limit=limit + 1,
         )
         last = str(found[limit - 1].pk) if len(found) > limit else ""

@@ -37,11 +37,12 @@ class ClientListView(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """A page, by id."""
-        query = Query(request, (*CURSOR_PARAMETERS, "environment", "node_id", "connected"))
+        query = Query(request, (*CURSOR_PARAMETERS, "environment", "node_id", "identity", "connected"))
         limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
-        after, node_id, environment = (
+        after, node_id, identity, environment = (
             query.text("after", at_most=64),
             query.text("node_id"),
+            query.text("identity", at_most=2_048),
             query.text("environment", at_most=63),
         )
         connected = query.flag("connected")
@@ -49,6 +50,7 @@ class ClientListView(ApiView):
         found = client_list(
             environment_keys=seen_environments(request, environment),
             node_id=node_id,
+            identity=identity,
             connected_only=connected,
             after=after,
             limit=limit + 1,

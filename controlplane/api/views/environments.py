@@ -64,7 +64,7 @@ class EnvironmentListView(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Create one."""
-        dry_run, consent = guarded(request)
+        asked = guarded(request)
         values = values_of(document_of(request), EnvironmentIn)
         key = values.pop("key")
         policy = _policy(EnvironmentPolicy(quarantine=quarantine_default()), values)
@@ -73,10 +73,11 @@ class EnvironmentListView(ApiView):
             policy=policy,
             actor=principal_of(request),
             request_id=request_id(),
-            consent=consent,
-            dry_run=dry_run,
+            reason=asked.reason,
+            consent=asked.consent,
+            dry_run=asked.dry_run,
         )
-        if dry_run:
+        if asked.dry_run:
             return dry_run_answer(request, made.loss)
         return _written(made, status=201, headers={"Location": path_to("environments", key)})
 
@@ -110,7 +111,7 @@ class EnvironmentView(ApiView):
     )
     def patch(self, request: Request, environment_key: str) -> HttpResponse:
         """Change what the body names."""
-        dry_run, consent = guarded(request)
+        asked = guarded(request)
         principal = principal_of(request)
         if not any(principal.may(role, environment_key) for role in POLICY_ROLES.values()):
             require(principal, Role.OPERATOR, environment_key)
@@ -131,10 +132,11 @@ class EnvironmentView(ApiView):
             before=before,
             actor=principal,
             request_id=request_id(),
-            consent=consent,
-            dry_run=dry_run,
+            reason=asked.reason,
+            consent=asked.consent,
+            dry_run=asked.dry_run,
         )
-        return dry_run_answer(request, made.loss) if dry_run else _written(made)
+        return dry_run_answer(request, made.loss) if asked.dry_run else _written(made)
 
     @extend_schema(
         operation_id="environment_delete",
@@ -144,15 +146,16 @@ class EnvironmentView(ApiView):
     )
     def delete(self, request: Request, environment_key: str) -> HttpResponse:
         """Delete it."""
-        dry_run, consent = guarded(request)
+        asked = guarded(request)
         loss = environment_delete(
             key=environment_key,
             actor=principal_of(request),
             request_id=request_id(),
-            consent=consent,
-            dry_run=dry_run,
+            reason=asked.reason,
+            consent=asked.consent,
+            dry_run=asked.dry_run,
         )
-        return dry_run_answer(request, loss) if dry_run else empty_answer(204)
+        return dry_run_answer(request, loss) if asked.dry_run else empty_answer(204)
 
 
 def _environment_now(key: str) -> dict[str, object]:

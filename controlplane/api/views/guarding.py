@@ -1,6 +1,7 @@
 """What the API takes and answers where a write is judged by what connected clients would lose."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from django.http import HttpResponse
 from rest_framework.request import Request
@@ -13,12 +14,21 @@ from controlplane.catalog.guarding import Consent, Loss
 from xdscore.findings import Finding
 
 
-def guarded(request: Request) -> tuple[bool, Consent]:
-    """Whether it is a dry run, and how much loss the request says is meant; it takes no other parameters."""
-    query = Query(request, ("accept_loss", "dry_run"))
-    dry_run, consent = query.flag("dry_run"), query.consent()
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """How a write that is judged by its loss is asked for: whether it is a dry run, the loss that is meant, and why."""
+
+    dry_run: bool
+    consent: Consent
+    reason: str
+
+
+def guarded(request: Request) -> Guarded:
+    """As the request says it; it takes no other parameters. Raises InputInvalid."""
+    query = Query(request, ("accept_loss", "dry_run", "message"))
+    found = Guarded(query.flag("dry_run"), query.consent(), query.message())
     query.done()
-    return dry_run, consent
+    return found
 
 
 def dry_run_answer(request: Request, loss: Loss, findings: Sequence[Finding] = ()) -> HttpResponse:

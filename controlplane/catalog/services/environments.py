@@ -31,6 +31,7 @@ def environment_create(
     key: str,
     policy: EnvironmentPolicy,
     actor: Principal,
+    reason: str = "",
     request_id: str = "",
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
@@ -52,6 +53,7 @@ def environment_create(
         actor,
         request_id,
         message="environment created",
+        reason=reason,
         undo=CREATED,
         loss=loss,
         dry_run=dry_run,
@@ -59,13 +61,14 @@ def environment_create(
 
 
 @transaction.atomic(durable=True)
-def environment_update(
+def environment_update(  # noqa: PLR0913 - what a change says of itself
     *,
     key: str,
     policy: EnvironmentPolicy,
     actor: Principal,
     before: EnvironmentPolicy | None = None,
     undoes: Undoes | None = None,
+    reason: str = "",
     request_id: str = "",
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
@@ -98,6 +101,7 @@ def environment_update(
         actor,
         request_id,
         message=", ".join(_words(column, was[column], value) for column, value in changed.items()),
+        reason=reason,
         detail={"before": was, "after": changed},
         loss=loss,
         dry_run=dry_run,
@@ -108,7 +112,13 @@ def environment_update(
 
 @transaction.atomic(durable=True)
 def environment_delete(
-    *, key: str, actor: Principal, request_id: str = "", consent: Consent = NO_CONSENT, dry_run: bool = False
+    *,
+    key: str,
+    actor: Principal,
+    reason: str = "",
+    request_id: str = "",
+    consent: Consent = NO_CONSENT,
+    dry_run: bool = False,
 ) -> Loss:
     """Remove an environment with everything in it; what connected clients lose by it. `dry_run`: only say that. Raises
     NotFound, LossRefused, and Conflict for the default one, which must exist.
@@ -130,7 +140,10 @@ def environment_delete(
         subject=key,
         environment=key,
         request_id=request_id,
-        detail={"loss": loss.as_json()} if loss.clients else {},
+        detail={
+            **({"loss": loss.as_json()} if loss.clients else {}),
+            **({"message": reason} if reason else {}),
+        },
     )
     return loss
 
@@ -204,6 +217,7 @@ def _policy_change(  # noqa: PLR0913 - what becomes of one change
     request_id: str,
     *,
     message: str,
+    reason: str,
     undo: Mapping[str, object],
     detail: Mapping[str, object] | None = None,
     loss: Loss,
@@ -216,6 +230,7 @@ def _policy_change(  # noqa: PLR0913 - what becomes of one change
         kind=ChangeKind.POLICY,
         actor=actor,
         message=message[:1000],
+        reason=reason,
         undo=undo,
         undoes=undoes,
         request_id=request_id,
@@ -227,7 +242,7 @@ def _policy_change(  # noqa: PLR0913 - what becomes of one change
         subject=environment.key,
         environment=environment.key,
         request_id=request_id,
-        detail=detail or {},
+        detail={**(detail or {}), **({"message": reason} if reason else {})},
     )
     if dry_run:
         transaction.set_rollback(True)

@@ -18,6 +18,8 @@ from controlplane.journal.services import audit_record
 
 log = structlog.get_logger(__name__)
 
+_MAX_MESSAGE_CHARS = 1_000  # the column
+
 
 def environment_lock(*, key: str) -> Environment:
     """The environment's row, locked: always the first lock a write takes, so that writes never deadlock. Raises
@@ -37,6 +39,7 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
     kind: ChangeKind,
     actor: Principal,
     message: str,
+    reason: str = "",
     owner: str = "",
     back_to: int | None = None,
     undo: Mapping[str, object] | None = None,
@@ -47,7 +50,8 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
     """The change that what follows belongs to, at the environment's next generation; once it is committed it is in the
     log, and the builder is hinted. `back_to`: the generation that a rollback goes back to. `undo`: what takes it back,
     where its revisions and access edits do not tell (`catalog.undoing`). `undoes`: the change that it takes back, which
-    its message names. `loss`: what connected clients lose by it.
+    its message names. `loss`: what connected clients lose by it. `reason`: why, in the words of whoever writes; it
+    stands behind `message`, which says what was written and gives way where both are too long.
     """
     environment.generation += 1
     environment.save(update_fields=["generation"])
@@ -59,7 +63,7 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
         kind=kind.value,
         author=actor.name,
         principal=str(actor.id),
-        message=undoes.message if undoes is not None else message,
+        message=undoes.message if undoes is not None else _message(message, reason),
         owner=owner,
         back_to=back_to,
         undo=dict(undo) if undo else None,
@@ -67,7 +71,7 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
         request_id=request_id,
         loss=(loss.own or loss).as_json() if loss.clients else None,
     )
-    transaction.on_commit(lambda: _told(change, environment.key))
+    transaction.on_commit(lambda: _tell(change, environment.key))
     if undoes is not None:
         audit_record(
             actor=actor,
@@ -80,7 +84,15 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
     return change
 
 
-def _told(change: Change, environment_key: str) -> None:
+def _message(what: str, why: str) -> str:
+    """What was written and why, as lists of changes tell it."""
+    if not why:
+        return what
+    room = max(_MAX_MESSAGE_CHARS - len(why) - 2, 0)
+    return f"{what[:room]}: {why}"[-_MAX_MESSAGE_CHARS:]
+
+
+def _tell(change: Change, environment_key: str) -> None:
     """With what its way is followed by from here on."""
     log.info(
         "change.saved",

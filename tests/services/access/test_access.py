@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from django.db import IntegrityError, transaction
 
+from controlplane.access.cases import case_create
 from controlplane.access.choices import EditAction, EditSubject
 from controlplane.access.models import AccessRule
 from controlplane.access.selectors import cases_try, edit_done, edit_list, group_get, rule_get, rule_list
 from controlplane.access.services import (
-    case_create,
     default_effect_check,
     group_create,
     group_delete,

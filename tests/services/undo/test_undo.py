@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from controlplane.access.services import (
-    case_create,
-)
+from controlplane.access.cases import case_create
 from controlplane.access.values import Case
 from controlplane.accounts.principal import Role, Scope
 from controlplane.catalog.choices import ChangeKind, QuarantinePolicy

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from controlplane.access.cases import case_create
 from controlplane.access.models import AccessEdit
 from controlplane.access.selectors import group_get
 from controlplane.access.services import (
-    case_create,
     group_create,
     group_delete,
     group_update,
