@@ -58,7 +58,6 @@ log = structlog.get_logger(__name__)
 
 _JITTER = 0.2  # replicas that started together must not ask together (reliability (e): poll ± 20 %)
 _WRITE_PAUSE_S = 0.1  # between two slices of writing to disk
-
 _REREAD_S = 10.0  # what could not be opened is read again this often: somebody may have mended it
 _SWEEP_S = 60.0  # twice the time a slow stream may take for one write
 
