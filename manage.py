@@ -9,7 +9,7 @@ import sys
 
 from controlplane.config import ConfigError
 from controlplane.home import HomeError
-from controlplane.log_capture import capture_begin
+from controlplane.log_capture import capture_begin, say_last
 
 EXIT_CANNOT_START = 2
 
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", settings)
         execute_from_command_line(arguments)
     except (ConfigError, HomeError) as error:
-        sys.stderr.write(f"{error}\n")
+        say_last(str(error))
         return EXIT_CANNOT_START
     return 0
 

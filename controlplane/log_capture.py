@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -45,6 +46,15 @@ def capture_begin(environment: Mapping[str, str] = os.environ) -> None:
 def log_stream() -> TextIO | None:
     """Where our own lines go; None: to standard error."""
     return _stream
+
+
+def say_last(reason: str) -> None:
+    """Say why this process ends before it has a log: one line, in the form that its log would have."""
+    if _stream is None:
+        sys.stderr.write(f"{reason}\n")
+        return
+    said = {"timestamp": datetime.now(UTC).isoformat(), "level": "critical", "logger": __name__, "event": reason}
+    _stream.write(f"{json.dumps(said | origin())}\n")
 
 
 def _captured() -> TextIO | None:

@@ -3,13 +3,13 @@
 uvicorn and Celery would show a traceback of what their application raises.
 """
 
-import sys
 from typing import Final, NoReturn
 
 from django.conf import settings
 
 from controlplane.config import Config, ConfigError
 from controlplane.home import HomeError, home_create
+from controlplane.log_capture import say_last
 
 EXIT_CANNOT_START: Final = 2
 
@@ -35,5 +35,5 @@ def config_ready() -> Config:
 
 def cannot_start(reason: str) -> NoReturn:
     """End the process and say why."""
-    sys.stderr.write(f"{reason}\n")
+    say_last(reason)
     raise SystemExit(EXIT_CANNOT_START)

@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from controlplane.api.handlers import bad_request
+from controlplane.api.request_log import TOLD
 
 log = structlog.get_logger(__name__)
 
@@ -50,10 +51,10 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
         log.warning(
             "host.refused",
             host=request.META.get("HTTP_HOST", ""),
-            path=request.path,
             detail="People and pipelines use the name in PARLEY_PUBLIC_URL; probes and Prometheus ask "
             "PARLEY_WEB_METRICS_ADDRESS.",
         )
+        request.META[TOLD] = True
         # As Django marks what it has logged: it adds a line to every other refusal.
         response._has_been_logged = True  # type: ignore[attr-defined]  # noqa: SLF001
         return response

@@ -15,14 +15,19 @@ from controlplane.principal_ids import PrincipalId, PrincipalKind
 
 log = structlog.get_logger(__name__)
 
+TOLD: Final = "parley.told"
+"""In `META` of a request whose refusal has a line of its own that says more."""
+
 _EVENT: Final = "request.answered"
 # Asked every few seconds, or by the dozen for each page: of these only what goes wrong is told.
-_QUIET: Final = frozenset({"healthz", "readyz", "metrics"})
+_QUIET: Final = frozenset({"healthz", "readyz"})
 _STATIC: Final = "/static/"
 
 
 def request_told(request: HttpRequest, status: int, seconds: float) -> None:
     """Say that this request was answered, so long after it came; an answer that is streamed begins then."""
+    if request.META.get(TOLD):
+        return
     match = request.resolver_match
     route = match.route if match is not None else None
     quiet = route in _QUIET or (route is None and request.path.startswith(_STATIC))

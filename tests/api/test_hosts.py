@@ -10,15 +10,15 @@ from pytest_django.fixtures import Settings
 HOSTS = ("web:8000", "10.244.3.7:8000", "evil.example", "a b", "", "x" * 300)
 
 
-def told(caplog: pytest.LogCaptureFixture) -> tuple[str, object]:
-    """Name and path of the one line that was logged."""
+def told(caplog: pytest.LogCaptureFixture) -> str:
+    """The name in the one line that was logged."""
     (record,) = caplog.records
     assert isinstance(record.msg, dict)
     assert record.exc_info is None
     assert (record.msg["event"], record.levelno) == ("host.refused", logging.WARNING)
     assert "PARLEY_PUBLIC_URL" in record.msg["detail"]
     assert "PARLEY_WEB_METRICS_ADDRESS" in record.msg["detail"]
-    return record.msg["host"], record.msg["path"]
+    return str(record.msg["host"])
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -29,14 +29,14 @@ def test_page__under_a_foreign_name__400_and_one_line_without_a_traceback(
     answer = Client().get(path, headers={"Host": host})
 
     assert answer.status_code == 400
-    assert told(caplog) == (host, path)
+    assert told(caplog) == host
 
 
 def test_api__under_a_foreign_name__problem_document_and_one_line(caplog: pytest.LogCaptureFixture) -> None:
     answer = Client().get("/api/v1/environments", headers={"Host": "evil.example"})
 
     assert (answer.status_code, json.loads(answer.content)["code"]) == (400, "XDS1001")
-    assert told(caplog) == ("evil.example", "/api/v1/environments")
+    assert told(caplog) == "evil.example"
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/api/v1/environments"])
@@ -48,7 +48,7 @@ async def test_asynchronous_chain__as_in_the_real_server__says_the_same(
     answer = await AsyncClient().get(path)
 
     assert answer.status_code == 400
-    assert told(caplog) == ("testserver", path)
+    assert told(caplog) == "testserver"
 
 
 def test_page__under_our_own_name__is_served(settings: Settings) -> None:

@@ -10,8 +10,8 @@ import pytest
 from controlplane.accounts.models import ApiToken
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.accounts.services import api_token_create
-from controlplane.asgi import application
 from controlplane.catalog.services import environment_default_ensure
+from controlplane.web import application
 from tests.support.manifests import cluster
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -77,7 +77,7 @@ async def test_request__whatever_it_holds__neither_path_nor_query_nor_token_is_i
     assert "principal" not in told[2]
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/metrics", "/static/console/editor.js"])
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/static/console/editor.js"])
 async def test_request__of_a_probe_or_a_file__is_told_only_where_somebody_looks_closely(
     http: httpx.AsyncClient, said: pytest.LogCaptureFixture, path: str
 ) -> None:

@@ -35,8 +35,9 @@ PORT_OF = {"web": "9101", "ads": "9102", "worker": "9103", "beat": "9104"}
 PORTS = ("8000", "18000", *PORT_OF.values())
 SUFFIX = re.compile(r"_(total|bucket|sum|count)$")
 # Labels whose values are closed sets, and those of Python's own metrics.
-CLOSED = {"surface", "class", "limit", "status", "state", "kind", "code", "type", "variant", "le"}
+CLOSED = {"surface", "class", "limit", "status", "state", "kind", "code", "type", "variant", "le", "role"}
 OF_PYTHON = {"generation", "implementation", "major", "minor", "patchlevel", "version"}
+OF_BUILD = {"commit", "python"}
 CLUSTER = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 
 
@@ -266,7 +267,7 @@ def _scraped(port: int, host: str, rehearsal: Rehearsal) -> set[str]:
         series = (sample.name, frozenset(sample.labels.items()))
         assert series not in samples, "Prometheus refuses a page that tells one series twice"
         samples.add(series)
-        assert sample.labels.keys() <= CLOSED | OF_PYTHON, sample
+        assert sample.labels.keys() <= CLOSED | OF_PYTHON | OF_BUILD, sample
     variables = env_file((rehearsal.folder / ".env").read_text(encoding="utf-8"))
     tokens = [(rehearsal.folder / "migrate" / name).read_text().strip() for name in ("admin.token", "client.token")]
     secrets = [value for name, value in variables.items() if "PASSWORD" in name or "KEY" in name]

@@ -110,6 +110,9 @@ def _broker() -> Iterator[str]:
             process.wait(10)
 
 
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     found = Machine(tmp_path_factory.mktemp("machine"))
@@ -120,7 +123,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     places = {"/etc/parley": f"{found.root}/etc/parley", "/var/lib/parley": f"{found.root}/var/lib/parley"}
     release_make(
         found.root / "opt/parley/current",
-        {**places, "user=parley": f"user={me}", "PATH=/usr/local/sbin:": f"PATH={client_programs()}:/usr/local/sbin:"},
+        {**places, "user=parley": f"user={me}", f"PATH={_PATH}": f"'PATH={client_programs()}:{_PATH}'"},
     )
     with postgresql() as superuser, _broker() as broker:
         text = (FOLDER / "parley.env").read_text(encoding="utf-8")

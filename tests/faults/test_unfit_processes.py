@@ -2,6 +2,7 @@
 process that was killed and started again.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -42,7 +43,7 @@ class Place:
     """A home of its own beside a running Parley, and what each role is started with there."""
 
     def __init__(self, home: Path, variables: dict[str, str]) -> None:
-        web, ads, metrics = free_ports(3)
+        web, ads, metrics, *others = free_ports(6)
         self.home, self.web, self.metrics = home, web, metrics
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("PARLEY_", "DJANGO_"))}
         self.environment = clean | {
@@ -50,6 +51,10 @@ class Place:
             "PARLEY_WEB_ADDRESS": f"127.0.0.1:{web}",
             "PARLEY_ADS_ADDRESS": f"127.0.0.1:{ads}",
             "PARLEY_ADS_METRICS_ADDRESS": f"127.0.0.1:{metrics}",
+            **{
+                f"PARLEY_{each}_METRICS_ADDRESS": f"127.0.0.1:{port}"
+                for each, port in zip(("WEB", "WORKER", "BEAT"), others, strict=True)
+            },
             **variables,
         }
 
@@ -86,7 +91,7 @@ def where(servers: tuple[Parley, Postgres, dict[str, str]]) -> dict[str, str]:
 
 def silent_and_reporting(parley: Parley) -> tuple[float, float]:
     """ADS processes, as the alert reads them from web."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{parley.web_port}/metrics", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{parley.status_ports['web']}/metrics", timeout=5) as answer:
         lines = answer.read().decode().splitlines()
     found = dict(line.rsplit(" ", 1) for line in lines if line.startswith("parley_replicas{"))
     return float(found['parley_replicas{state="silent"}']), float(found['parley_replicas{state="reporting"}'])
@@ -115,10 +120,13 @@ def test_start__server_database_and_no_keys__is_refused_in_one_sentence_and_make
     refused = place.ends(role)
 
     assert refused.returncode == 2, refused.stderr
-    assert refused.stderr.startswith("DATABASE_URL names a server, ")
-    assert "PARLEY_ENCRYPTION_KEYS is not set" in refused.stderr
-    assert str(place.home / "encryption.keys") in refused.stderr
-    assert refused.stderr.count("\n") == 1
+    (line,) = refused.stderr.splitlines()
+    # What serves says it in a line of its log.
+    said = {"event": line} if role == "prepare" else json.loads(line)
+    assert said["event"].startswith("DATABASE_URL names a server, ")
+    assert "PARLEY_ENCRYPTION_KEYS is not set" in said["event"]
+    assert str(place.home / "encryption.keys") in said["event"]
+    assert (said.get("role"), said.get("level")) in {(role, "critical"), (None, None)}
     assert not place.home.exists()
 
 

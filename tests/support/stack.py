@@ -203,7 +203,7 @@ def running_apart(
         for name in first:
             parley.start(name)
         for name in first:
-            if not name.startswith("worker"):
+            if name.startswith(("web", "ads")):
                 parley.ready(name)
         yield parley
 
