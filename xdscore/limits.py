@@ -1,12 +1,12 @@
 """Every limit of Parley, in one table.
 
 `Limits` is the table: a field is one limit, and from it come the variable `PARLEY_LIMIT_<FIELD>`, its check, its
-reference page and its boundary tests (resolutions.md U26). `controlplane.config` reads the variables; whoever enforces
+reference page and its boundary tests (decisions U26). `controlplane.config` reads the variables; whoever enforces
 a limit is given the value. Defaults and reasons are those of reliability.md part (e), unless a row says otherwise.
 
 Some rows of part (e) have no variable. Protocol rules and not numbers: one outstanding push per stream and type (I3),
 and rejected content that is never sent again on its stream (N3). Fixed, because replicas and pages must say the same:
-the 300 characters of an error text (architecture.md decision 4). What benchmarks and alerts hold the product to: the
+the 300 characters of an error text (decisions A4). What benchmarks and alerts hold the product to: the
 time in which a name is answered (T1). Connections from one source address: behind a balancer, all of them have one.
 What a connection without a call costs is bounded by its handshake and its idle time instead, what a caller costs by the
 budgets of its identity or address (`adsserver.budgets`); a firewall or a balancer can count connections.
@@ -206,10 +206,10 @@ class Limits:
         1,
         10_000,
         "Messages of an environment to channels: so many of what data planes cause, as many of the rest.",
-        "ux.md 6",
+        "texts.md 6",
     )
     messages_per_identity_h: int = _limit(
-        20, "messages/h", 1, 10_000, "Those of them that one identity, else one address, caused.", "ux.md 6"
+        20, "messages/h", 1, 10_000, "Those of them that one identity, else one address, caused.", "texts.md 6"
     )
     replica_forget_s: int = _limit(
         3_600, "s", 60, 86_400, "How long an ADS process that ended without a goodbye counts as silent.", "U15"
@@ -222,7 +222,7 @@ class Limits:
         1,
         100,
         "Share of an environment's clients that may leave in a minute before people are told.",
-        "ux.md 6",
+        "texts.md 6",
     )
     denied_names_per_h: int = _limit(
         100, "names/h", 1, _MANY, "Distinct denied names of an identity that alarm.", "(e)"

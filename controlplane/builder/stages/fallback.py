@@ -34,7 +34,7 @@ class Cause(Enum):
 class Held:
     """A name whose head is not served: it runs an older revision (`served`), or nothing.
 
-    `reason` ends the sentence clients read: "Cluster 'pay' is withheld: rejected by clients." (ux.md section 8,
+    `reason` ends the sentence clients read: "Cluster 'pay' is withheld: rejected by clients." (texts.md section 8,
     XDS2106). It names no other resource, because the client may not know of it. `kinds`: its head is served after all,
     but to clients of these kinds.
     """

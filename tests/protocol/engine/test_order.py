@@ -118,7 +118,7 @@ def test_compose__client_owes_an_answer__newer_states_coalesce_behind_it(world: 
     (push,) = wire.publish()
     for version in ("r3", "r4"):
         world.serve(ROUTE, "r", version)
-        assert wire.publish() == []  # I3, resolutions C5
+        assert wire.publish() == []  # I3, decisions C5
 
     assert [versions_of(r) for r in wire.delta(ROUTE, nonce=push.nonce)] == [{"r": "r4"}]
 
