@@ -149,19 +149,32 @@ class Limits:
     name_bytes: int = _limit(1_024, "bytes", 16, 1_024, "Length of a resource name; the database's limit too.", "(e)")
 
     # Answers
-    first_snapshot_wait_ms: int = _limit(10_000, "ms", 0, 14_999, "Silence kept while there is no snapshot.", "C4, P9")
-    fan_out_slice_ms: int = _limit(5, "ms", 1, 1_000, "Event loop time of one slice of a fan-out.", "(e), C11")
+    first_snapshot_wait_ms: int = _limit(
+        10_000, "ms", 0, 14_999, "Silence kept while there is no snapshot.", "decisions C4, P9"
+    )
+    fan_out_slice_ms: int = _limit(
+        5, "ms", 1, 1_000, "Event loop time of one slice of a fan-out.", "(e), decisions C11"
+    )
     sotw_state_warning_bytes: int = _limit(2 * _MIB, "bytes", 1, 2048 * _MIB, "SotW state of a type: warn.", "(e)")
     sotw_state_bytes: int = _limit(3_670_016, "bytes", 1, 2048 * _MIB, "SotW state of a type: refuse.", "(e), D17")
     delta_response_bytes: int = _limit(
         _MIB, "bytes", _KIB, 4 * _MIB, "Responses that may be split are split here.", "(e), F23"
     )
     names_per_step: int = _limit(
-        1_000, "names", 1, 1_000_000, "Names of a stream that are looked at before others have a turn.", "(e), C11"
+        1_000,
+        "names",
+        1,
+        1_000_000,
+        "Names of a stream that are looked at before others have a turn.",
+        "(e), decisions C11",
     )
     errors_per_response: int = _limit(1_000, "errors", 1, 1_000_000, "Resource errors of one response.", "(e)")
-    unanswered_responses: int = _limit(8, "responses", 1, 1_000, "Outstanding nonces of one stream and type.", "C5, I3")
-    silent_client_s: int = _limit(30, "s", 1, 3_600, "Silence after which a push may pass a client.", "C5, I3")
+    unanswered_responses: int = _limit(
+        8, "responses", 1, 1_000, "Outstanding nonces of one stream and type.", "decisions C5, I3"
+    )
+    silent_client_s: int = _limit(
+        30, "s", 1, 3_600, "Silence after which a push may pass a client.", "decisions C5, I3"
+    )
     unacknowledged_alarm_s: int = _limit(60, "s", 1, 86_400, "Age of an unanswered response that alarms.", "(e)")
     write_timeout_s: int = _limit(30, "s", 1, 3_600, "Time without progress that ends a slow stream.", "(e)")
 
@@ -172,7 +185,7 @@ class Limits:
 
     # NACKs and facts
     isolation_resends: int = _limit(
-        16, "responses", 0, 1_000, "Re-sends that isolate the suspects of a NACK.", "C8, N3"
+        16, "responses", 0, 1_000, "Re-sends that isolate the suspects of a NACK.", "decisions C8, N3"
     )
     nack_text_bytes: int = _limit(4 * _KIB, "bytes", 256, 64 * _KIB, "Stored length of a NACK's text.", "(e)")
     nacks_per_type: int = _limit(20, "rows", 1, 10_000, "Stored NACKs of one client and type.", "(e)")
@@ -297,7 +310,9 @@ class Limits:
     # Builds, queues and stores
     # The worker's sweep and the replicas' poll come one after the other, and a change must arrive in 3 s without Redis
     # (P11, F1): 1 s each, where part (e) has 2 s.
-    reconcile_poll_ms: int = _limit(1_000, "ms", 100, 60_000, "Poll of the database when no hint comes.", "(e), D7")
+    reconcile_poll_ms: int = _limit(
+        1_000, "ms", 100, 60_000, "Poll of the database when no hint comes.", "(e), decisions D7"
+    )
     deep_validation_ms: int = _limit(
         10_000, "ms", 100, 25_000, "Time of a build in which Envoy may read what is new.", "threat 20"
     )

@@ -1,4 +1,4 @@
-"""Which content of each name is served: its head, what it falls back to, or nothing (architecture.md law 1, D1, D12).
+"""Which content of each name is served: its head, what it falls back to, or nothing (law 1, decisions D1, D12).
 
 A head gives way when it is in quarantine, when it needs what does not exist, when it wants what another resource has,
 or when Envoy, where it is asked (`builder.deep`), refuses it. It gives way to the last revision that a client has

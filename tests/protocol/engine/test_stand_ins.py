@@ -1,4 +1,6 @@
-"""What stands in for refused content, and what must not get lost while suspects are told apart (B7, B12, F17; C8)."""
+"""What stands in for refused content, and what must not get lost while suspects are told apart (B7, B12, F17;
+decisions C8).
+"""
 
 from math import inf
 
