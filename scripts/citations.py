@@ -86,7 +86,7 @@ _EVIDENCE = re.compile(r"\b(?P<kind>code|tests?):\s+(?P<names>`[^`]+`(?:,\s+`[^`
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """What is cited. `document`: empty for a bare id. `key`: empty for the document as a whole. `listed`: it stands behind
+    """What is cited. `document`: empty for a bare id. `key`: empty for the document as a whole. `listed`: stands behind
     another one, where an id may be of this document or a bare one.
     """
 
