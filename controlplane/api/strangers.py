@@ -11,11 +11,9 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Final, cast
+from typing import Final
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -24,6 +22,7 @@ from controlplane.accounts.browsers import stranger_of
 from controlplane.api.problems import problem
 from controlplane.api.rates import REFUSED, STRANGERS, Rate
 from controlplane.callers import Callers
+from controlplane.gates import Gate
 from xdscore.limits import Limits
 
 KEPT_S: Final = 300.0
@@ -34,8 +33,6 @@ _COUNTED: Final = "parley.stranger-counted"
 _KNOWN: Final = "parley.known"
 _MAX_CHARS: Final = 300  # what is longer is no credential of ours and not worth a hash
 _MAX_KNOWN: Final = 10_000
-
-Respond = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]
 
 
 class KnownLately:
@@ -71,29 +68,19 @@ _known = KnownLately()
 _clock = time.monotonic
 
 
-class StrangerRate:
-    """A middleware for both kinds of chain, before what somebody could keep busy: it neither waits nor reads."""
+class StrangerRate(Gate):
+    """Before what somebody could keep busy: it neither waits nor reads."""
 
-    sync_capable = True
-    async_capable = True
+    def refusal(self, request: HttpRequest) -> HttpResponse | None:
+        """That there were too many from this address."""
+        return _refusal(request) if request.path.startswith(_API) else None
 
-    def __init__(self, get_response: Respond) -> None:
-        self._respond = get_response
-        self._asynchronous = iscoroutinefunction(get_response)
-        if self._asynchronous:
-            markcoroutinefunction(self)
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        """The answer, or that there were too many."""
-        if not request.path.startswith(_API):
-            return self._respond(request)
-        if self._asynchronous:
-            return self._asynchronously(request)
-        return _refusal(request) or _answered(request, cast(HttpResponseBase, self._respond(request)))
-
-    async def _asynchronously(self, request: HttpRequest) -> HttpResponseBase:
-        refusal = _refusal(request)
-        return refusal or _answered(request, await cast(Awaitable[HttpResponseBase], self._respond(request)))
+    def answered(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        """What was good and is no more costs its address from the next request on."""
+        unknown = response.status_code == HTTPStatus.UNAUTHORIZED and request.path.startswith(_API)
+        if unknown and (credential := _credential(request)):
+            _known.forget(credential)
+        return response
 
 
 def caller_known(request: HttpRequest) -> None:
@@ -125,13 +112,6 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
         return problem(rate.refusal(wait_s))
     request.META[_COUNTED] = caller
     return None
-
-
-def _answered(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """What was good and is no more costs its address from the next request on."""
-    if response.status_code == HTTPStatus.UNAUTHORIZED and (credential := _credential(request)):
-        _known.forget(credential)
-    return response
 
 
 def _credential(request: HttpRequest) -> bytes | None:

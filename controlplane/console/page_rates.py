@@ -12,19 +12,18 @@ counted before it takes a thread, a connection or a turn; the rest when it is kn
 
 import math
 import time
-from collections.abc import Awaitable, Callable
-from typing import Final, cast
+from typing import Final
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from prometheus_client import Counter
 
 from controlplane.accounts.browsers import stranger_of
 from controlplane.accounts.selectors import id_of_user
 from controlplane.callers import Callers
+from controlplane.gates import Gate
 from controlplane.principal_ids import PrincipalId
 from xdscore.limits import Limits
 
@@ -40,63 +39,47 @@ REFUSED: Final = Counter(
 for _limit in (_PEOPLE, _ADDRESSES):
     REFUSED.labels(_limit)  # 0 is told, too
 
-Respond = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]
 _callers: Callers[PrincipalId | str] = Callers()
 _clock = time.monotonic
 
 
-class _Rate:
-    """A middleware for both kinds of chain; `_refusal` is what a kind of caller is counted by."""
-
-    sync_capable = True
-    async_capable = True
-
-    def __init__(self, get_response: Respond) -> None:
-        self._respond = get_response
-        self._asynchronous = iscoroutinefunction(get_response)
-        if self._asynchronous:
-            markcoroutinefunction(self)
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        """The page, or that there were too many."""
-        if request.path.startswith(_API) or request.path in _PROBES or request.META.get(_COUNTED):
-            return self._respond(request)
-        return self._asynchronously(request) if self._asynchronous else self._refusal(request) or self._respond(request)
-
-    async def _asynchronously(self, request: HttpRequest) -> HttpResponseBase:
-        refusal = await self._refusal_soon(request)
-        return refusal or await cast(Awaitable[HttpResponseBase], self._respond(request))
-
-    async def _refusal_soon(self, request: HttpRequest) -> HttpResponse | None:
-        return self._refusal(request)
-
-    def _refusal(self, request: HttpRequest) -> HttpResponse | None:
-        raise NotImplementedError
-
-
-class AddressRate(_Rate):
+class AddressRate(Gate):
     """The first step, before anything that takes a thread: neither waits nor reads."""
 
-    def _refusal(self, request: HttpRequest) -> HttpResponse | None:
-        if request.path.startswith(settings.STATIC_URL):  # a page has a dozen; what is no file meets the second step
+    def refusal(self, request: HttpRequest) -> HttpResponse | None:
+        """That there were too many where nobody is signed in."""
+        # A page has a dozen files; what is no file meets the second step.
+        if not _is_page(request) or request.path.startswith(settings.STATIC_URL):
             return None
         session = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
         signs_in = request.path == settings.LOGIN_URL
         return None if session and not signs_in else _of_nobody(request)
 
 
-class PersonRate(_Rate):
+class PersonRate(Gate):
     """The second step, once sessions are known. A session that is nobody's counts as none does."""
 
-    async def _refusal_soon(self, request: HttpRequest) -> HttpResponse | None:
-        return await sync_to_async(self._refusal, thread_sensitive=True)(request)  # reads whose session it is
+    async def refusal_soon(self, request: HttpRequest) -> HttpResponse | None:
+        """In a thread, for it reads whose session it is."""
+        if not _is_page(request):
+            return None
+        return await sync_to_async(self.refusal, thread_sensitive=True)(request)
 
-    def _refusal(self, request: HttpRequest) -> HttpResponse | None:
+    def refusal(self, request: HttpRequest) -> HttpResponse | None:
+        """That there were too many of this person."""
+        if not _is_page(request):
+            return None
         user = request.user
         if not user.is_authenticated:
             return _of_nobody(request)
         limits = _limits()
         return _counted(request, id_of_user(user), _PEOPLE, limits.page_requests_per_s)
+
+
+def _is_page(request: HttpRequest) -> bool:
+    """Whether this is to be counted here, and was not counted yet."""
+    elsewhere = request.path.startswith(_API) or request.path in _PROBES
+    return not elsewhere and not request.META.get(_COUNTED)
 
 
 def _of_nobody(request: HttpRequest) -> HttpResponse | None:

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -160,8 +161,9 @@ def test_edit__in_an_editor__stores_what_changed_and_keeps_the_text_where_it_can
     stored = xdsctl("edit", "group", "edge", **editing('sed -i "s/a[*]/b*/" "$1"'))
     refused = xdsctl("edit", "group", "edge", **editing('sed -i "s/verified/perhaps/" "$1"'))
     # Somebody else is quicker while the text is open.
-    variables = " ".join(f"{key}={value}" for key, value in xdsctl.variables.items())
-    quicker = f'echo "trust: declared" | env {variables} {sys.executable} -m xdsctl -q edit group edge -f - >/dev/null'
+    variables = [f"{key}={value}" for key, value in xdsctl.variables.items()]
+    again = shlex.join(["env", *variables, sys.executable, "-m", "xdsctl", "-q", "edit", "group", "edge", "-f", "-"])
+    quicker = f'echo "trust: declared" | {again} >/dev/null'
     late = xdsctl("edit", "group", "edge", **editing(f'{quicker}\nsed -i "s/b[*]/c*/" "$1"'))
 
     assert nothing.err == "Nothing was changed.\n"

@@ -177,13 +177,15 @@ def test_environment_file__every_line__is_one_that_the_wrapper_and_systemd_read_
 
 
 def _installed(folder: Path, *, deep: bool = False) -> Path:
-    """The units as a machine has them, whose release is this checkout."""
+    """The units as a machine has them, whose release is this checkout (by a link: its own path may have a blank)."""
     folder.mkdir()
+    release = folder.with_name("release")
+    release.symlink_to(ROOT)
     for file in FOLDER.glob("parley[-.]*"):
         if file.is_dir():
             shutil.copytree(file, folder / file.name)
         elif file.suffix in {".service", ".target", ".timer"}:
-            text = file.read_text(encoding="utf-8").replace(RELEASE, str(ROOT))
+            text = file.read_text(encoding="utf-8").replace(RELEASE, str(release))
             (folder / file.name).write_text(text, encoding="utf-8")
     if deep:
         (folder / "parley-worker.service.d").mkdir()
