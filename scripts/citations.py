@@ -38,6 +38,8 @@ SOURCES: Final[Mapping[str, tuple[str, ...]]] = {
     "dependencies": ("docs/design/dependencies.md",),
     "performance": ("docs/design/performance.md", "docs/performance.md"),
     "architecture": ("docs/architecture.md",),
+    "rollouts": ("docs/design/rollouts.md",),
+    "truth": ("docs/design/truth.md",),
 }
 _ALIASES: Final = {"invariants": "reliability", "threats": "threat"}
 # Whose ids may be cited without the document; the first that has one is meant.
@@ -60,6 +62,7 @@ _WORD = r"(?P<word>[Ll]aws?|[Tt]hreats?|parts?|sections?|facts?|findings?|decisi
 _DOCUMENT = re.compile(
     r"(?<![\w/.-])(?:(?:docs/)?(?:design/|reference/)?(?P<file>[a-z]+)\.md\b(?!#)|(?P<name>[Rr]eliability|decisions)(?=\s))"
 )
+_NAMED_IN_CODE = re.compile(r"`(?:decisions|reliability|laws?|threats?|[a-z]+\.md) ")
 _PATH = re.compile(r"(?<![\w/.-])[\w./-]+\.md\b")
 _KIND = re.compile(rf"(?<![\w-]){_WORD}\s+(?=[\d(])")
 _BARE_ID = re.compile(rf"(?<![\w$.%&#/+-]){_ID}")
@@ -77,7 +80,7 @@ _RULE = re.compile(r"^(?:[*-]|\d+\.) +\*\*(?P<id>[^*]{1,40}?)[.:]?\*\*")
 _ROW = re.compile(r"^\| \*{0,2}(?P<ids>[\w, ]{1,30}?)\*{0,2} \|")
 # Words that are part of a key; "section 4" and "fact 4" are 4.
 _NAMED: Final = {"law", "part", "finding", "decision"}
-_KEY = re.compile(r"(?:(?:law|part|finding) )?(?:\d+(?:\.\d+)?|[A-Z]\d{0,2}[a-z]?|\([a-e]\))")
+_KEY = re.compile(r"(?:(?:law|part|finding) )?(?:\d+(?:\.\d+)?|[A-Z](?:\d{1,2}[a-z]?)?|\([a-e]\))")
 
 MUST_NAME: Final = "<!-- every entry names its code or its test -->"
 EXEMPT: Final = "— none:"
@@ -152,8 +155,10 @@ def problems_of(root: Path) -> Iterator[Problem]:
     entries = entries_of(root)
     for path in files_of(root):
         text, name = path.read_text(encoding="utf-8"), path.relative_to(root)
-        for offset, cited in citations_of(text, path.suffix, design=DESIGN in name.parents):
-            if not entries.holds(cited):
+        design = DESIGN in name.parents
+        own = set(keys_of(text)) if design else set()
+        for offset, cited in citations_of(text, path.suffix, design=design):
+            if not entries.holds(cited) and (cited.document or cited.key not in own):
                 where = cited.document or f"(bare) {cited.key[:1]}"
                 yield Problem(f"{name}:{_line(text, offset)}", f"{cited} leads nowhere.", where)
         if path.suffix == ".py":
@@ -205,8 +210,8 @@ def entries_of(root: Path) -> Entries:
 
 def keys_of(text: str, *, numbers: bool = False) -> Iterator[str]:
     """The keys that a document defines: of sections, entries and rows of tables. `numbers`: a row's may be one."""
-    for _, line in _starts(text):
-        yield from (key for key in _keys_at(line) if numbers or not (line.startswith("|") and key.isdigit()))
+    for _, line in _starts(text, numbers=numbers):
+        yield from _keys_at(line, numbers=numbers)
 
 
 def rule_problems(text: str, name: str, root: Path) -> Iterator[Problem]:
@@ -231,24 +236,24 @@ def rule_problems(text: str, name: str, root: Path) -> Iterator[Problem]:
                 yield Problem(place, f"{label or 'A text'} names {each}, which does not exist.", name)
 
 
-def _starts(text: str) -> Iterator[tuple[int, str]]:
+def _starts(text: str, *, numbers: bool = False) -> Iterator[tuple[int, str]]:
     # By number the lines that begin an entry or a section; inside of fences there are none.
     fenced = False
     for number, line in enumerate(text.splitlines()):
         if line.startswith("```"):
             fenced = not fenced
-        elif not fenced and (line.startswith("#") or next(_keys_at(line), "")):
+        elif not fenced and (line.startswith("#") or next(_keys_at(line, numbers=numbers), "")):
             yield number, line
 
 
-def _keys_at(line: str) -> Iterator[str]:
+def _keys_at(line: str, *, numbers: bool = False) -> Iterator[str]:
     if part := _PART.match(line):
         yield part["id"].lower()
     elif found := _SECTION.match(line) or _RULE.match(line):
         yield from _plain(found["id"])
     elif row := _ROW.match(line):
         for each in row["ids"].split(","):
-            yield from _plain(each.strip())
+            yield from (key for key in _plain(each.strip()) if numbers or not key.isdigit())
 
 
 def _plain(key: str) -> Iterator[str]:
@@ -387,9 +392,9 @@ def _strings(tree: ast.Module) -> Iterator[ast.Constant]:
 
 
 def _without_code(text: str) -> str:
-    # What is in backticks is code, and no citation; it keeps its room.
+    # What is in backticks is code, but for a citation that names its document; it keeps its room.
     text = re.sub(r"^```.*?^```", _blank, text, flags=re.MULTILINE | re.DOTALL)
-    return re.sub(r"`[^`\n]+`", _blank, text)
+    return re.sub(r"`[^`\n]+`", lambda match: match[0] if _NAMED_IN_CODE.match(match[0]) else _blank(match), text)
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -401,9 +406,9 @@ def _quoted(names: str) -> list[str]:
 
 
 def _exists(root: Path, name: str, kind: str) -> bool:
-    if kind != "code":
+    if "::" in name or (kind != "code" and "/" not in name):
         return is_test(root, name)
-    return (root / name).exists() if "/" in name or (root / name).is_file() else is_code(root, name)
+    return (root / name).exists() or ("/" not in name and is_code(root, name))
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ def cited(text: str, suffix: str = ".py") -> list[tuple[str, str]]:
         ("threats 2, 5, 6 and 7", [("threat", "2"), ("threat", "5"), ("threat", "6"), ("threat", "7")]),
         ("C6, I5 (F32)", [("", "C6"), ("", "I5"), ("", "F32")]),
         ("gRFC A88, XDS1021, C-core, v1.2, P-256 and `C4`", []),
+        ("is cited as `decisions D6`", [("decisions", "D6")]),
         ("half of it (reliability\n# P2).", [("reliability", "P2")]),
     ],
 )
