@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The entry point of every command.
 
-`up` and `demo` need nothing of Django and start sooner without it; `ads` runs with the slim settings (resolutions D5a).
+`up` and `demo` need nothing of Django and start sooner without it; `ads` runs with the slim settings (decisions D5a).
 """
 
 import os

@@ -32,7 +32,7 @@ class TlsFiles:
 class AdsConfig:
     """One ADS process. Addresses are `host:port`; port 0 takes a free one.
 
-    `repeat_errors` is PARLEY_REPEAT_ERRORS=full_state (architecture.md decision 3); `public_url` starts Explain links;
+    `repeat_errors` is PARLEY_REPEAT_ERRORS=full_state (decisions A3); `public_url` starts Explain links;
     `home` is where several workers keep the files that their metrics are merged from.
     """
 

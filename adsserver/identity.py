@@ -240,7 +240,7 @@ def first_node(node: NodeFacts | None) -> NodeFacts:
 
 
 def same_node(first: NodeFacts, later: NodeFacts | None) -> None:
-    """Later requests may leave the node out, or change what does not name the client (protocol.md A3, resolutions C16).
+    """Later requests may leave the node out, or change what does not name the client (protocol.md A3, decisions C16).
 
     Raises NodeError when id or cluster differ: identity is fixed at the start of a stream (reliability S2).
     """

@@ -83,7 +83,7 @@ def resident_bytes() -> int:
 
 
 class Admission:
-    """Lets new streams in at a pace the loop can follow, up to the number a process may hold (resolutions C12).
+    """Lets new streams in at a pace the loop can follow, up to the number a process may hold (decisions C12).
 
     Who waits does so in the line of its caller, and each caller has its turn: however long one line is, the others are
     as short as they were. Whose budget is spent waits until it is not.

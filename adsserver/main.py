@@ -1,6 +1,6 @@
 """The only place where the ADS server is put together; `manage.py ads` calls `serve`.
 
-grpc is imported by the processes that serve, not here: with several workers the parent only watches (resolutions 7).
+grpc is imported by the processes that serve, not here: with several workers the parent only watches (decisions part 7).
 """
 
 import asyncio

@@ -154,7 +154,7 @@ class FleetUnavailableError(Exception):
 
 
 class FleetStatus(Protocol):
-    """What the clients of all servers were sent, at most two seconds old (resolutions U16).
+    """What the clients of all servers were sent, at most two seconds old (decisions U16).
 
     Calls but `knows` wait for the database: they are made from a thread, never on the event loop, and one at a time.
     Each raises FleetUnavailableError.

@@ -141,7 +141,7 @@ class AdsServer:
             ) from error
 
     async def start(self) -> None:
-        """Accept streams. Until the first directory they are kept silent (resolutions C4)."""
+        """Accept streams. Until the first directory they are kept silent (decisions C4)."""
         await self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._server.start()
         self._watchdog.start()

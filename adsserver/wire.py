@@ -367,7 +367,7 @@ class Encoder:
         if not resources:
             return b""
         if response.kind.secret:
-            # Decrypted at send time and never kept (architecture.md decision 8).
+            # Decrypted at send time and never kept (decisions A8).
             return self._join(layout, resources)
         key = (id(resources), layout)
         shared = self._bodies.get(key)
@@ -400,7 +400,7 @@ def _layout(variant: Variant, *, wrapped: bool) -> Layout:
 
 
 def _head(resource: NamedContent, data: bytes) -> bytes:
-    """What a Resource holds before the bytes of its content. Never a ttl (protocol.md G1, resolutions U20)."""
+    """What a Resource holds before the bytes of its content. Never a ttl (protocol.md G1, decisions U20)."""
     return b"".join(
         (
             _text_field(_RESOURCE_NAME, resource.name),

@@ -1,4 +1,4 @@
-"""Several ADS processes on one port: starts them, restarts them, tells of them as one (resolutions U17, part 7).
+"""Several ADS processes on one port: starts them, restarts them, tells of them as one (decisions U17, part 7).
 
 The kernel spreads connections over the workers (SO_REUSEPORT). Each has its own store and its own loop; they share
 nothing but the port. A pipe ties each to this process: a worker whose parent is gone drains and ends.
@@ -218,7 +218,7 @@ async def _ended(process: SpawnProcess) -> int:
 
 def _work(config: AdsConfig, open_store: StoreOpener, pipe: Connection) -> None:
     """A worker's whole life, in its own interpreter."""
-    # Not at the top: only here may grpc be loaded; the parent imports this module, too (resolutions part 7).
+    # Not at the top: only here may grpc be loaded; the parent imports this module, too (decisions part 7).
     from adsserver.process import AdsProcess  # noqa: PLC0415
 
     # Ctrl-C reaches the whole group; the parent drains its workers by their pipes.

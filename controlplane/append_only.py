@@ -3,7 +3,7 @@
 A model that inherits `AppendOnly` is guarded: `manage.py migrate` puts the triggers in place each time, because a
 migration that rebuilds a table on SQLite loses them. What must remove rows all the same (an environment that is
 deleted, retention, tests that empty tables) says so with `maintenance`, for its own transaction and no other
-(resolutions D23).
+(decisions D23).
 """
 
 from collections.abc import Iterator

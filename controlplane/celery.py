@@ -1,7 +1,7 @@
 """The Celery application: wiring only. Tasks live in the rooms' `tasks` modules and belong to this app.
 
 Imported by the worker (`celery -A controlplane.celery`), by the web process (so that shared tasks find this broker) and
-by whatever sends a task. The slim ADS settings never import it (resolutions D5a).
+by whatever sends a task. The slim ADS settings never import it (decisions D5a).
 """
 
 import os

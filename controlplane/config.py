@@ -222,7 +222,7 @@ def _combinations(config: Config, *, insecure: bool) -> list[str]:
             "set it to mtls or token, or PARLEY_INSECURE=1 to accept that."
         )
     if config.ads_auth is AdsAuth.TOKEN and config.ads_tls is None and exposed:
-        # resolutions U6: a bearer token on a plain connection is a token given away.
+        # decisions U6: a bearer token on a plain connection is a token given away.
         problems.append(f"PARLEY_ADS_AUTH is token and {where}: set PARLEY_ADS_TLS_CERT and PARLEY_ADS_TLS_KEY.")
     if config.ads_auth is AdsAuth.MTLS:
         if config.ads_tls is None or config.ads_tls.client_ca is None:

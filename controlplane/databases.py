@@ -1,4 +1,4 @@
-"""The two database aliases, in Django's words (resolutions D6a, C30; reliability.md part (e), "DB").
+"""The two database aliases, in Django's words (decisions D6a, C30; reliability.md part (e), "DB").
 
 `default` writes. `snapshot_reader` is the same database for one purpose: reading many rows as of one moment, which the
 builder does. With SQLite that is a deferred transaction, because an immediate one takes the only writer lock; with

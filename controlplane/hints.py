@@ -1,7 +1,7 @@
 """Hints over Redis: "look now". Losing one costs latency, never a change (architecture.md law 4).
 
 Whoever hints returns at once: one background thread sends, from a bounded queue that merges equal hints; while the
-broker does not answer, hints are dropped for ten seconds at a time (resolutions D8, dependencies.md 16). The builder's
+broker does not answer, hints are dropped for ten seconds at a time (decisions D8, dependencies.md 16). The builder's
 sweeper and the replicas' poll find what a lost hint would have told.
 """
 
@@ -72,7 +72,7 @@ class HintSender:
 def _deliver(hint: Hint) -> None:
     kind, subject = hint
     if kind == "build":
-        # Late import: the ADS process publishes nothing and must not load Celery (resolutions D5a).
+        # Late import: the ADS process publishes nothing and must not load Celery (decisions D5a).
         from controlplane.celery import app  # noqa: PLC0415
 
         app.send_task(BUILD_TASK, args=[subject], retry=False)

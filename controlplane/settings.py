@@ -165,7 +165,7 @@ if PARLEY.mail is not None:
     EMAIL_USE_TLS = PARLEY.mail.security is MailSecurity.STARTTLS
     DEFAULT_FROM_EMAIL = SERVER_EMAIL = PARLEY.mail.sender
 
-# --- Celery (reliability.md part (e); resolutions D8, dependencies.md fact 16) ----------------------------------------
+# --- Celery (reliability.md part (e); decisions D8, dependencies.md fact 16) ----------------------------------------
 
 CELERY_BROKER_URL = BROKER_URL
 CELERY_TASK_SERIALIZER = "json"

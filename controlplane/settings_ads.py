@@ -1,4 +1,4 @@
-"""The slim settings of the ADS process: no DRF, no Celery, no web (resolutions D5a)."""
+"""The slim settings of the ADS process: no DRF, no Celery, no web (decisions D5a)."""
 
 from controlplane.databases import databases
 from controlplane.settings_base import *  # noqa: F403  a settings module is a namespace

@@ -1,4 +1,4 @@
-"""What the settings of every process share. Loads neither DRF nor Celery (resolutions D5a)."""
+"""What the settings of every process share. Loads neither DRF nor Celery (decisions D5a)."""
 
 import os
 from pathlib import Path

@@ -34,7 +34,7 @@ class AdsAuth(StrEnum):
 
 
 class RepeatErrors(StrEnum):
-    """When outstanding resource errors are sent again (architecture.md decision 3)."""
+    """When outstanding resource errors are sent again (decisions A3)."""
 
     FULL_STATE = "full_state"
     NEVER = "never"
@@ -101,7 +101,7 @@ class Mail:
 
 @dataclass(frozen=True, slots=True)
 class WebhookAllow:
-    """Private targets that webhooks may reach all the same (resolutions U22)."""
+    """Private targets that webhooks may reach all the same (decisions U22)."""
 
     networks: tuple[Network, ...] = ()
     hosts: tuple[str, ...] = ()

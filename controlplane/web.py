@@ -14,7 +14,7 @@ from controlplane.ops.web_status import WebStatus  # noqa: E402  needs Django, w
 
 # A body over its limit ends here, before Django would write it to a file.
 _limited = BodyLimit(_django, settings.PARLEY.limits)  # type: ignore[arg-type]  # as below
-# The scheme and address of a caller, as a proxy reports them, but only one we were told of (resolutions U23).
+# The scheme and address of a caller, as a proxy reports them, but only one we were told of (decisions U23).
 _proxied = ProxyHeadersMiddleware(
     _limited,  # type: ignore[arg-type]  # the same protocol, which uvicorn describes with types of its own
     [str(each) for each in settings.PARLEY.trusted_proxies],

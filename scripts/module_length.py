@@ -1,4 +1,4 @@
-"""Refuse modules over 500 lines (style guide 4): `module_length.py FOLDER...`. 300 lines make you think."""
+"""Refuse modules over 500 lines (CONTRIBUTING.md): `module_length.py FOLDER...`. 300 lines make you think."""
 
 import sys
 from pathlib import Path

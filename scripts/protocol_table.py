@@ -43,7 +43,7 @@ def problems_of(text: str, root: Path) -> Iterator[str]:
 
 
 def is_code(root: Path, dotted: str) -> bool:
-    """Whether this module, class, function or method is in the tree."""
+    """Whether this module, class, function, method or constant is in the tree."""
     parts = dotted.split(".")
     for length in range(len(parts), 0, -1):
         module = root.joinpath(*parts[:length])
@@ -62,15 +62,18 @@ def is_test(root: Path, named: str) -> bool:
 def _defines(file: Path, names: list[str]) -> bool:
     body: list[ast.stmt] = ast.parse(file.read_text(encoding="utf-8")).body
     for name in names:
-        found = [
-            node
-            for node in body
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == name
-        ]
-        if not found:
+        found = next((node for node in body if name in _names(node)), None)
+        if found is None:
             return False
-        body = found[0].body
+        body = found.body if isinstance(found, ast.ClassDef) else []
     return True
+
+
+def _names(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 if __name__ == "__main__":

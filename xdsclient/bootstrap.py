@@ -23,7 +23,7 @@ _FILE_VARIABLE = "GRPC_XDS_BOOTSTRAP"
 _TEXT_VARIABLE = "GRPC_XDS_BOOTSTRAP_CONFIG"
 _GUARD_VARIABLE = "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING"
 
-# resolutions C38: A88 once spells the timer's feature this way, and no implementation reads it.
+# decisions C38: A88 once spells the timer's feature this way, and no implementation reads it.
 _MISSPELT = {"resource_timer_is_transient_failure": ServerFeature.RESOURCE_TIMER_IS_TRANSIENT_ERROR.value}
 # Features of other gRFCs that mean nothing to this client: it speaks v3 only.
 _KNOWN_ELSEWHERE = frozenset({"xds_v3"})

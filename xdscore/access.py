@@ -51,7 +51,7 @@ class Audience:
     """The client groups a stream belongs to, as far as rules mention them. Streams of one audience share every view and
     its bytes.
 
-    `verified`: declared groups do not let this audience read secrets, because it could prove who it is (resolutions
+    `verified`: declared groups do not let this audience read secrets, because it could prove who it is (decisions
     C15). Groups are keys, so that an audience stays the same whatever becomes of the rules. `kind` is that of its
     clients where something is withheld from it, else empty; `probes` are the (type word, name, version) that it is let
     have although they are withheld from everybody, to find out whether it takes them. Neither concerns access.
@@ -140,7 +140,7 @@ class AccessTable:
         object.__setattr__(self, "_compiled", _Compiled(self.groups, self.rules))
 
     def audience(self, environment: str, client: ClientFacts) -> Audience:
-        """The audience of a client: the groups that some rule mentions and that have this client (resolutions D16)."""
+        """The audience of a client: the groups that some rule mentions and that have this client (decisions D16)."""
         compiled = self._compiled
         groups = frozenset(group.key for group in compiled.mentioned if group.has(client))
         return Audience(environment, groups, client.verified and compiled.secrets_by_declared_groups)
@@ -322,7 +322,7 @@ class _Compiled:
     def heard_by(self, audience: Audience, kind: ResourceType) -> dict[int, Verdict]:
         rules = [rule for rule in self.spoken_to(audience) if rule.covers(kind)]
         if kind.secret and audience.verified:
-            # Whoever could prove who they are does not get a secret for what they merely say (resolutions C15).
+            # Whoever could prove who they are does not get a secret for what they merely say (decisions C15).
             proven = audience.groups - self._declared
             rules = [
                 rule

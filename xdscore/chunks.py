@@ -1,4 +1,4 @@
-"""Snapshot entries as bytes: 256 chunks under one root (resolutions D9).
+"""Snapshot entries as bytes: 256 chunks under one root (decisions D9).
 
 A name's chunk is decided by its hash, so that a change of one name changes one chunk, and comparing two snapshots
 compares 256 addresses. Each blob starts with a format byte, so that an older process refuses what it cannot read

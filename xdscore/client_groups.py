@@ -1,4 +1,4 @@
-"""Client groups: which clients an access rule speaks of (architecture.md section 5)."""
+"""Client groups: which clients an access rule speaks of (decisions A10)."""
 
 from dataclasses import dataclass
 from enum import Enum

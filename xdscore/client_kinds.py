@@ -42,7 +42,7 @@ _MAY_DROP_REFUSED = frozenset(
 
 @dataclass(frozen=True, slots=True, order=True)
 class ClientKind:
-    """Family and version of a client's software; NACKs differ by it (rollouts.md, "kind of client").
+    """Family and version of a client's software; NACKs differ by it (decisions A12).
 
     `version` is "major.minor", or "?" where the client names none.
     """

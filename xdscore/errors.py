@@ -1,4 +1,4 @@
-"""The texts clients read: one decision, one line (ux.md section 8, architecture.md decision 4).
+"""The texts clients read: one decision, one line (texts.md section 8, decisions A4).
 
 A text is a function of (code, type, name, environment, rule message) and nothing else: no snapshot, change or client
 in it, so that streams share it and nothing is sent again without cause (interfaces.md section 5).
@@ -68,7 +68,7 @@ class _Sentence:
 
     def about(self, name: str) -> str:
         """The sentence with this name, in at most 300 characters: the name gives way in its middle, then the link goes;
-        code word and XDS code stay (resolutions C22).
+        code word and XDS code stay (decisions C22).
         """
         room = MAX_TEXT_CHARS - len(self.head) - len(self.tail)
         least = min(len(name), _LEAST_NAME_CHARS)
@@ -110,7 +110,7 @@ class _Wording:
 
 def _wording(decision: Missing | Denied | Withheld | Undecided, kind: ResourceType) -> _Wording:
     match decision:
-        # A hidden name reads as one that never was, also when it was removed (resolutions C37).
+        # A hidden name reads as one that never was, also when it was removed (decisions C37).
         case Missing(removed=True, hidden=False):
             return _Wording(CATALOGUE["XDS2102"])
         case Missing():

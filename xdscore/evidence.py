@@ -1,6 +1,6 @@
 """What a server knows about a NACK besides its text: on which ground the suspects of a `Rejected` fact stand.
 
-Said by the engine, kept with the NACK, read by attribution. In the order of ux.md 9.4, surest first.
+Said by the engine, kept with the NACK, read by attribution. In the order of texts.md 9.4, surest first.
 """
 
 from enum import StrEnum

@@ -1,12 +1,12 @@
 """Every limit of Parley, in one table.
 
 `Limits` is the table: a field is one limit, and from it come the variable `PARLEY_LIMIT_<FIELD>`, its check, its
-reference page and its boundary tests (resolutions.md U26). `controlplane.config` reads the variables; whoever enforces
+reference page and its boundary tests (decisions U26). `controlplane.config` reads the variables; whoever enforces
 a limit is given the value. Defaults and reasons are those of reliability.md part (e), unless a row says otherwise.
 
 Some rows of part (e) have no variable. Protocol rules and not numbers: one outstanding push per stream and type (I3),
 and rejected content that is never sent again on its stream (N3). Fixed, because replicas and pages must say the same:
-the 300 characters of an error text (architecture.md decision 4). What benchmarks and alerts hold the product to: the
+the 300 characters of an error text (decisions A4). What benchmarks and alerts hold the product to: the
 time in which a name is answered (T1). Connections from one source address: behind a balancer, all of them have one.
 What a connection without a call costs is bounded by its handshake and its idle time instead, what a caller costs by the
 budgets of its identity or address (`adsserver.budgets`); a firewall or a balancer can count connections.
@@ -149,19 +149,32 @@ class Limits:
     name_bytes: int = _limit(1_024, "bytes", 16, 1_024, "Length of a resource name; the database's limit too.", "(e)")
 
     # Answers
-    first_snapshot_wait_ms: int = _limit(10_000, "ms", 0, 14_999, "Silence kept while there is no snapshot.", "C4, P9")
-    fan_out_slice_ms: int = _limit(5, "ms", 1, 1_000, "Event loop time of one slice of a fan-out.", "(e), C11")
+    first_snapshot_wait_ms: int = _limit(
+        10_000, "ms", 0, 14_999, "Silence kept while there is no snapshot.", "decisions C4, P9"
+    )
+    fan_out_slice_ms: int = _limit(
+        5, "ms", 1, 1_000, "Event loop time of one slice of a fan-out.", "(e), decisions C11"
+    )
     sotw_state_warning_bytes: int = _limit(2 * _MIB, "bytes", 1, 2048 * _MIB, "SotW state of a type: warn.", "(e)")
     sotw_state_bytes: int = _limit(3_670_016, "bytes", 1, 2048 * _MIB, "SotW state of a type: refuse.", "(e), D17")
     delta_response_bytes: int = _limit(
         _MIB, "bytes", _KIB, 4 * _MIB, "Responses that may be split are split here.", "(e), F23"
     )
     names_per_step: int = _limit(
-        1_000, "names", 1, 1_000_000, "Names of a stream that are looked at before others have a turn.", "(e), C11"
+        1_000,
+        "names",
+        1,
+        1_000_000,
+        "Names of a stream that are looked at before others have a turn.",
+        "(e), decisions C11",
     )
     errors_per_response: int = _limit(1_000, "errors", 1, 1_000_000, "Resource errors of one response.", "(e)")
-    unanswered_responses: int = _limit(8, "responses", 1, 1_000, "Outstanding nonces of one stream and type.", "C5, I3")
-    silent_client_s: int = _limit(30, "s", 1, 3_600, "Silence after which a push may pass a client.", "C5, I3")
+    unanswered_responses: int = _limit(
+        8, "responses", 1, 1_000, "Outstanding nonces of one stream and type.", "decisions C5, I3"
+    )
+    silent_client_s: int = _limit(
+        30, "s", 1, 3_600, "Silence after which a push may pass a client.", "decisions C5, I3"
+    )
     unacknowledged_alarm_s: int = _limit(60, "s", 1, 86_400, "Age of an unanswered response that alarms.", "(e)")
     write_timeout_s: int = _limit(30, "s", 1, 3_600, "Time without progress that ends a slow stream.", "(e)")
 
@@ -172,7 +185,7 @@ class Limits:
 
     # NACKs and facts
     isolation_resends: int = _limit(
-        16, "responses", 0, 1_000, "Re-sends that isolate the suspects of a NACK.", "C8, N3"
+        16, "responses", 0, 1_000, "Re-sends that isolate the suspects of a NACK.", "decisions C8, N3"
     )
     nack_text_bytes: int = _limit(4 * _KIB, "bytes", 256, 64 * _KIB, "Stored length of a NACK's text.", "(e)")
     nacks_per_type: int = _limit(20, "rows", 1, 10_000, "Stored NACKs of one client and type.", "(e)")
@@ -206,10 +219,10 @@ class Limits:
         1,
         10_000,
         "Messages of an environment to channels: so many of what data planes cause, as many of the rest.",
-        "ux.md 6",
+        "texts.md 6",
     )
     messages_per_identity_h: int = _limit(
-        20, "messages/h", 1, 10_000, "Those of them that one identity, else one address, caused.", "ux.md 6"
+        20, "messages/h", 1, 10_000, "Those of them that one identity, else one address, caused.", "texts.md 6"
     )
     replica_forget_s: int = _limit(
         3_600, "s", 60, 86_400, "How long an ADS process that ended without a goodbye counts as silent.", "U15"
@@ -222,7 +235,7 @@ class Limits:
         1,
         100,
         "Share of an environment's clients that may leave in a minute before people are told.",
-        "ux.md 6",
+        "texts.md 6",
     )
     denied_names_per_h: int = _limit(
         100, "names/h", 1, _MANY, "Distinct denied names of an identity that alarm.", "(e)"
@@ -297,7 +310,9 @@ class Limits:
     # Builds, queues and stores
     # The worker's sweep and the replicas' poll come one after the other, and a change must arrive in 3 s without Redis
     # (P11, F1): 1 s each, where part (e) has 2 s.
-    reconcile_poll_ms: int = _limit(1_000, "ms", 100, 60_000, "Poll of the database when no hint comes.", "(e), D7")
+    reconcile_poll_ms: int = _limit(
+        1_000, "ms", 100, 60_000, "Poll of the database when no hint comes.", "(e), decisions D7"
+    )
     deep_validation_ms: int = _limit(
         10_000, "ms", 100, 25_000, "Time of a build in which Envoy may read what is new.", "threat 20"
     )

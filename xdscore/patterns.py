@@ -1,4 +1,4 @@
-"""Which of many name patterns match a name, without trying each of them (resolutions part 6).
+"""Which of many name patterns match a name, without trying each of them (decisions part 6).
 
 Every pattern is filed under one piece of literal text that a matching name must contain: the whole of an exact one, its
 head, its tail, or a piece of what stands between its stars; whichever the fewest other patterns could be filed under.

@@ -11,7 +11,7 @@ TYPE_URL_PREFIX = "type.googleapis.com/"
 
 
 class DeltaMissing(Enum):
-    """What a delta response says about a subscribed name that does not exist (protocol.md E2, resolutions C23)."""
+    """What a delta response says about a subscribed name that does not exist (protocol.md E2, decisions C23)."""
 
     ENTRY_AND_REMOVAL = "entry_and_removal"
     ENTRY_ONLY = "entry_only"
@@ -24,10 +24,10 @@ class ResourceType:
     `word` names it in URLs, files and the database; `title` in sentences; `short` in the field's jargon. `full_state`:
     a SotW response holds every subscribed resource and absence deletes (protocol.md D1). `wildcard`: an empty first
     subscription means "everything" (protocol.md C2). `push_order`: make before break, lower goes first (protocol.md
-    I1). `secret`: content is confidential: encrypted at rest, never in a wildcard, never read back (architecture.md
-    decision 8). `remembers_refused`: clients compare with what they refused, not with what they use, and acknowledge
+    I1). `secret`: content is confidential: encrypted at rest, never in a wildcard, never read back (decisions
+    A8). `remembers_refused`: clients compare with what they refused, not with what they use, and acknowledge
     refused content unseen when it is sent again (measured with Envoy 1.40's SDS). `automatic_quarantine`: NACKs may
-    take a revision out of service; endpoints change too fast for that (architecture.md section 5).
+    take a revision out of service; endpoints change too fast for that (decisions A11).
     """
 
     word: str

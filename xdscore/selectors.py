@@ -1,6 +1,6 @@
 """Which environment a stream belongs to: ordered selectors over what is known of the client (interfaces.md section 4).
 
-In `none` mode node fields select; in `mtls` and `token` mode only the verified identity may (resolutions C15).
+In `none` mode node fields select; in `mtls` and `token` mode only the verified identity may (decisions C15).
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,7 +74,7 @@ class Selector:
 
     def matches(self, client: ClientFacts) -> bool:
         """Whether it leads this client to an environment: declared fields count only while nothing is verified
-        (resolutions C15).
+        (decisions C15).
         """
         return not (self.declares and client.verified) and self.fits(client)
 

@@ -1,6 +1,6 @@
 """What one environment serves at one epoch: an immutable value that the builder makes and every stream shares.
 
-An epoch is a number within a lineage; (lineage, epoch) orders snapshots of an environment (resolutions D5b). Nothing
+An epoch is a number within a lineage; (lineage, epoch) orders snapshots of an environment (decisions D5b). Nothing
 in here is ever changed in place: a publish swaps one reference.
 """
 
@@ -45,7 +45,7 @@ class Content:
     """One revision's content: the address of its bytes, its version on the wire, its size in bytes, the EDS name of a
     cluster.
 
-    `version` is a function of the content alone, keyed where the content is secret (resolutions D18), so it is equal
+    `version` is a function of the content alone, keyed where the content is secret (decisions D18), so it is equal
     on every replica and changes exactly when the content does (protocol.md B10).
     """
 
@@ -72,7 +72,7 @@ class Served:
 class WithheldName:
     """A name that exists but has nothing servable until someone edits it; `reason` ends the sentence clients read.
 
-    `content` is what is withheld, where somebody may have it all the same (resolutions C10, reliability N4, as amended
+    `content` is what is withheld, where somebody may have it all the same (decisions C10, reliability N4, as amended
     in docs/reference/protocol.md, F18a). `kinds`: some clients acknowledged it, and it is withheld from these kinds of
     clients alone, which refuse it; without any, from everybody. `refusers` are the marks (`client_mark`) of clients
     that refused it: another verified identity may probe it. Without `content` both are empty.

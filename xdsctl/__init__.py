@@ -1,4 +1,4 @@
-"""The command line of Parley: a pipeline's and an operator's view, over the REST API (ux.md section 5).
+"""The command line of Parley: a pipeline's and an operator's view, over the REST API (texts.md section 5).
 
 `app` puts the commands together and turns every outcome into one of six exit statuses (`exits`); `api` speaks HTTP,
 `files` reads manifests, `output` writes. Data goes to standard output, everything said about it to standard error.

@@ -1,4 +1,4 @@
-"""The REST API over HTTP. Every refusal becomes a CommandError with the exit status of its kind (ux.md section 5).
+"""The REST API over HTTP. Every refusal becomes a CommandError with the exit status of its kind (texts.md section 5).
 
 A request that the server asks to send again (429, 503 with Retry-After) is sent again a few times, which is said; one
 that nobody answered is not: whoever runs the command knows better whether to wait.

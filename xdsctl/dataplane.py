@@ -1,6 +1,6 @@
 """What a data plane would see: bootstraps from command lines, and `xdsclient` run for the time of one command.
 
-Only the commands that speak xDS load this; grpcio is an extra of xdsctl (resolutions C26).
+Only the commands that speak xDS load this; grpcio is an extra of xdsctl (decisions C26).
 """
 
 import asyncio

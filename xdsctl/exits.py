@@ -1,4 +1,4 @@
-"""What a command's exit status means, and the errors that lead to it (ux.md section 5).
+"""What a command's exit status means, and the errors that lead to it (texts.md section 5).
 
 The status never depends on the output format.
 """

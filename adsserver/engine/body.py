@@ -39,7 +39,7 @@ class Body:
 
     @property
     def size(self) -> int:
-        """Its resources in a response, in bytes; the measure that changes are judged by (F24, resolutions D17)."""
+        """Its resources in a response, in bytes; the measure that changes are judged by (F24, decisions D17)."""
         if self._size is None:
             self._size = sum(member.content.size + FRAME_BYTES for member in self.resources)
         return self._size

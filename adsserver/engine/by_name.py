@@ -465,7 +465,7 @@ class ByName(SubStream):
         return self.subscription.covers(member.name) and same(self._told(member.name), member.content)
 
     def _resend_group(self, view: ClientView, now: float) -> Entry | Later:
-        """The next group of suspects, alone in a response (resolutions C8), without those that changed meanwhile."""
+        """The next group of suspects, alone in a response (decisions C8), without those that changed meanwhile."""
         resends = self._refusals.resends
         while group := resends.next_group():
             names = self._refusals.still_shown(view, group)

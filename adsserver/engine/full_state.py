@@ -5,7 +5,7 @@ an overlay puts the last content it acknowledged, or the last any client did, in
 that adds would also delete: where other types have something to say first, the names that go stay in it until that was
 said (D14, I4).
 
-Suspects are told apart like elsewhere (resolutions C8), by full states in which part of them is new and the overlay
+Suspects are told apart like elsewhere (decisions C8), by full states in which part of them is new and the overlay
 stands in for the rest.
 """
 
@@ -296,7 +296,7 @@ class FullState(SubStream):
         return tuple(member for member in changed if not same(view.proven(member.name), member.content))
 
     def _look_closer(self, entry: Entry, suspects: tuple[NamedContent, ...], *, guessed: bool) -> None:
-        """Plan which suspects are sent again in which company (resolutions C8). `guessed`: no text names them."""
+        """Plan which suspects are sent again in which company (decisions C8). `guessed`: no text names them."""
         groups = halves(suspects) if guessed else []
         if self._guessed:
             # Without it there was something to refuse all the same.

@@ -1,7 +1,7 @@
 """What each response of one type held, by nonce, until the client answers it; and when the next may be written.
 
 One outstanding push per (stream, type); newer states coalesce behind it. Answers to a subscription and the EDS re-send
-are exempt, up to a number of outstanding nonces (resolutions C5). A client that stays silent never blocks a stream for
+are exempt, up to a number of outstanding nonces (decisions C5). A client that stays silent never blocks a stream for
 good (B13).
 """
 

@@ -37,7 +37,7 @@ class Refusals:
         self.acknowledged[member.name] = before
 
     def plan(self, entry: Entry, changed: tuple[NamedContent, ...], suspects: tuple[NamedContent, ...]) -> None:
-        """Plan which of the content new in a rejected response is to be sent again, apart (resolutions C8)."""
+        """Plan which of the content new in a rejected response is to be sent again, apart (decisions C8)."""
         groups = groups_to_resend(changed, suspects)
         self.resends.plan(groups, isolating=entry.isolating)
         if self._reverts:

@@ -1,4 +1,4 @@
-"""What a NACK blames, and how the suspects are told apart (reliability N2, resolutions C8).
+"""What a NACK blames, and how the suspects are told apart (reliability N2, decisions C8).
 
 First comes what changed since this client's last ACK; the text only narrows it. A name that was not in the response is
 never blamed.

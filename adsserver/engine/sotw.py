@@ -15,7 +15,7 @@ from adsserver.engine.told import Told
 from adsserver.engine.versions import mark, version_text
 from xdscore.resource_types import ResourceType
 
-# resolutions D32: a repeated ask makes a 40-byte request fetch everything; those of one second are answered together.
+# decisions D32: a repeated ask makes a 40-byte request fetch everything; those of one second are answered together.
 REPEAT_PAUSE_S = 1.0
 
 

@@ -1,6 +1,6 @@
 """What a client stands on, name by name: a reference to the shared view it was told, and what differs from it.
 
-`behind` holds the differences (architecture.md decision 6): names that were added but not answered, that did not fit
+`behind` holds the differences (decisions A6): names that were added but not answered, that did not fit
 into one response, whose removal has to wait, or of which the client holds something else. Both are empty for a stream
 that was told nothing, and `behind` is for a stream at rest.
 """

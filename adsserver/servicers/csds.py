@@ -1,4 +1,4 @@
-"""CSDS: what the clients of the whole fleet were sent, for operators and their tools (protocol.md K2, resolutions U16).
+"""CSDS: what the clients of the whole fleet were sent, for operators and their tools (protocol.md K2, decisions U16).
 
 It shows configuration, so it asks for an API token in every mode of authentication, also where data planes are
 anonymous, and on every request again (reliability S1, S2, threat 7). Whether there is such a token at all is looked up

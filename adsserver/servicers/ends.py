@@ -56,7 +56,7 @@ def not_as(node_id: str, identity: str) -> End:
 
 
 def _brief(text: str) -> str:
-    # Two of them and the sentence stay below 300 characters (ux.md section 8).
+    # Two of them and the sentence stay below 300 characters (texts.md section 8).
     return shown(text, 60)
 
 

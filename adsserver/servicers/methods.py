@@ -151,7 +151,7 @@ def _status(shared: Shared, status: StatusServicer, identify: Identify, method: 
 
 
 async def _no_fetch(_: object, context: Context, __: Caller) -> None:
-    # protocol.md D10, resolutions part 9.
+    # protocol.md D10, decisions part 9.
     await context.abort(
         grpc.StatusCode.UNIMPLEMENTED, "Fetch is not available; use the streaming method of this service."
     )

@@ -1,7 +1,7 @@
 """One stream of either variant: a reader and a writer around one engine session. Made by `methods` for every call.
 
 The reader turns requests into session events; the writer composes the next response at the last moment, from what is
-current, and waits for the transport to take it: nothing queues (performance.md law 4, resolutions part 7). Nothing here
+current, and waits for the transport to take it: nothing queues (performance.md law 4, decisions part 7). Nothing here
 blocks the event loop.
 """
 
@@ -60,11 +60,11 @@ _Result = TypeVar("_Result")
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
-# Above this size a request is parsed off the loop: a delta reconnect with some 5,000 versions (resolutions part 7).
+# Above this size a request is parsed off the loop: a delta reconnect with some 5,000 versions (decisions part 7).
 _LARGE_REQUEST_BYTES = 256 * 1024
 # A status that the client does not read keeps the call open; the handler does not wait for it longer than this.
 _ABORT_WAIT_S = 5.0
-# Streams that must move reconnect over this time, not at once (resolutions U18).
+# Streams that must move reconnect over this time, not at once (decisions U18).
 _MOVE_SPREAD_S = 5.0
 # The one violation that ends the stream: what it asks for is refused, and half a subscription would be a lie.
 TOO_MANY_NAMES = "C11"
@@ -156,7 +156,7 @@ class Stream:
                 self._wake.set()
 
     def move(self) -> None:
-        """End soon: the client belongs to another environment now (resolutions U18)."""
+        """End soon: the client belongs to another environment now (decisions U18)."""
         self._end_after(random.uniform(0.0, _MOVE_SPREAD_S), MOVED)  # noqa: S311 - spreads load, keeps no secret
 
     def end_if_due(self, now: float) -> None:
@@ -334,7 +334,7 @@ class Stream:
         waits_until = self._loop.time() + shared.limits.first_snapshot_wait_ms / 1000
         budget.enter_node(node.id)
         self._counted = node.id
-        # Without a directory nobody can say which environment this is: silence, then UNAVAILABLE (resolutions C4).
+        # Without a directory nobody can say which environment this is: silence, then UNAVAILABLE (decisions C4).
         if not await shared.hub.wait_loaded(shared.limits.first_snapshot_wait_ms / 1000):
             raise StreamEndError(NOTHING_LOADED)
         with budget:

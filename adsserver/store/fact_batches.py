@@ -42,7 +42,7 @@ from xdscore.shares import beyond
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-# resolutions part 7, "Facts".
+# decisions part 7, "Facts".
 # Streams that opened and ended while nothing could be written.
 MAX_GONE = 10_000
 # Two contents for each name of the largest environment.

@@ -1,4 +1,4 @@
-"""Keeps what streams learnt and writes it behind their back (resolutions part 7, "Facts").
+"""Keeps what streams learnt and writes it behind their back (decisions part 7, "Facts").
 
 The event loop puts facts into `FactBuffer`; one thread takes them each second, or up to half a second later while
 clients are busy, and writes them in batches over its own connection. A call never waits for the database, raises
@@ -44,7 +44,7 @@ _FLUSH_S = 1.0
 _CALM_S = 0.05
 _CALM_WITHIN_S = 0.5
 # Nearly every response is answered at once. One that may still be is written together with its answer: a change that
-# reaches a fleet is then one row for each client, not two. Nothing is older than 2 s when it is written (resolutions
+# reaches a fleet is then one row for each client, not two. Nothing is older than 2 s when it is written (decisions
 # U16): half a second that it may wait for its answer, and the time between two batches.
 _ANSWERS_WITHIN_S = 0.5
 _HEARTBEAT_S = 5.0
@@ -60,7 +60,7 @@ _MAX_REFUSALS = 5
 _SHRINK = 8
 # So many are copied while the event loop may have to wait: some tenths of a millisecond.
 _SLICE = 500
-# resolutions C30: the fact writer is the first to give way to other writers.
+# decisions C30: the fact writer is the first to give way to other writers.
 _SQLITE_BUSY_MS = 2_000
 # Resources of responses whose contents were reported; beyond it the oldest response is looked at again when
 # acknowledged.

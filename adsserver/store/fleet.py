@@ -1,4 +1,4 @@
-"""What the clients of the whole fleet were sent, read back from the facts in the database (resolutions U16).
+"""What the clients of the whole fleet were sent, read back from the facts in the database (decisions U16).
 
 The facts are written within a second and a half (one that waits for an answer: half a second later), what is read here
 serves everybody for half a second: two seconds old.

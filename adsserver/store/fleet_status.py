@@ -292,7 +292,7 @@ def rejections(kind: ResourceType, family: ClientFamily, nacks: Iterable[StreamN
     """By name, what the NACKs of one stream, oldest first, blame last.
 
     Once one resource is blamed for sure, those that were only suspected together with it no longer are: the stream
-    re-sends suspects apart, and whatever else is bad is blamed by itself then (resolutions C8).
+    re-sends suspects apart, and whatever else is bad is blamed by itself then (decisions C8).
     """
     found: dict[str, _Rejection] = {}
     suspected: list[tuple[tuple[str, str], ...]] = []

@@ -196,7 +196,7 @@ class Loader:
         return self._directory_of(environments, heads, DatabaseBlobs())
 
     def _look_for_losses(self, environments: Collection[str], heads: Iterable[SnapshotHead]) -> None:
-        """Where the database no longer has what is served here, a new lineage begins (resolutions D5b)."""
+        """Where the database no longer has what is served here, a new lineage begins (decisions D5b)."""
         newest = {head.environment: head for head in heads}
         for key, loaded in self._loaded.items():
             if key in environments and _went_back(newest.get(key), loaded.head):
@@ -393,7 +393,7 @@ def _unix(ends: datetime | None) -> float:
 
 
 def _is_newer(head: SnapshotHead, loaded: _Loaded | None) -> bool:
-    """Another lineage replaces whatever is there; within one, only a higher epoch does (resolutions D5b, reliability
+    """Another lineage replaces whatever is there; within one, only a higher epoch does (decisions D5b, reliability
     P5).
     """
     return loaded is None or head.lineage != loaded.head.lineage or head.epoch > loaded.head.epoch

@@ -26,7 +26,7 @@ class SentContents(Protocol):
         ...
 
     def sealed(self, addresses: Iterable[bytes]) -> frozenset[bytes]:
-        """Those of the addresses whose bytes are kept sealed: they hold secrets (resolutions D18)."""
+        """Those of the addresses whose bytes are kept sealed: they hold secrets (decisions D18)."""
         ...
 
     def any_bytes(self, content: Content) -> bytes:

@@ -1,4 +1,4 @@
-"""What access rules cost: a decision, the rows of a build, a new audience (resolutions part 6).
+"""What access rules cost: a decision, the rows of a build, a new audience (decisions part 6).
 
 Pure computations, which wait for nothing: the processor's time is measured, so that other work on the machine counts
 for little.

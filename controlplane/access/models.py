@@ -1,4 +1,4 @@
-"""The tables of access (resolutions part 5). Private to this app's services and selectors."""
+"""The tables of access (decisions part 5). Private to this app's services and selectors."""
 
 from enum import Enum
 

@@ -1,7 +1,7 @@
 """Writes client groups and access rules; `cases` writes what they are tried against.
 
 Each write of a group or a rule is a change: it locks the environment, counts its generation and leads to a build
-(resolutions U3, D6). Before it is committed, the saved cases are tried against the rules as they would be.
+(decisions U3, D6). Before it is committed, the saved cases are tried against the rules as they would be.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Users, groups, their roles, and tokens in Django's admin (architecture.md decision 9).
+"""Users, groups, their roles, and tokens in Django's admin (decisions A9).
 
 Every change is in Parley's audit log, too: which fields, never their values, of which a password would be one.
 """

@@ -8,7 +8,7 @@ from controlplane.principal_ids import PrincipalId, PrincipalKind
 
 
 class Role(Enum):
-    """The roles, which are also the scopes of a token (resolutions U7)."""
+    """The roles, which are also the scopes of a token (decisions U7)."""
 
     VIEWER = "viewer"
     REPORTER = "reporter"

@@ -3,7 +3,7 @@
 A token of a data plane has the outer form of a JWT: three parts in base64url, the second a JSON object with `exp`. gRPC
 clients send bearer tokens to their control plane only from a file of that form (gRFC A97, `jwt_token_file`) and read
 `exp` to know when to look at the file again. Nothing in it is believed here: the whole text is looked up by its hash
-(resolutions U6).
+(decisions U6).
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Strong entity tags from revision numbers: `"r17"` (ux.md section 4; RFC 9110 sections 8.8.3 and 13.1)."""
+"""Strong entity tags from revision numbers: `"r17"` (texts.md section 4; RFC 9110 sections 8.8.3 and 13.1)."""
 
 import re
 from typing import Final
@@ -21,7 +21,7 @@ def etag(revision: int) -> str:
 
 def expectation_of(request: Request, environment_key: str) -> Expectation:
     """What the caller demands of what is there. Raises InputInvalid for a condition that cannot be understood, and
-    ConditionMissing where the environment wants one (resolutions C25).
+    ConditionMissing where the environment wants one (decisions C25).
     """
     match = request.headers.get("If-Match")
     none_match = request.headers.get("If-None-Match")

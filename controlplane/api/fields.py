@@ -1,5 +1,5 @@
 """Input shapes, strictly: a JSON value is what it is (no "1" for 1, no 1 for true), and a field that is not known is
-refused (ux.md section 4, "Conventions").
+refused (texts.md section 4, "Conventions").
 
 DRF's serializers do the walking and the schema; this module closes their generous corners and turns their errors into
 findings with pointers.

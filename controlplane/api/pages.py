@@ -1,4 +1,4 @@
-"""Pages of lists: by offset for what is configured, by cursor for what happens (ux.md section 4, "Conventions")."""
+"""Pages of lists: by offset for what is configured, by cursor for what happens (texts.md section 4, "Conventions")."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Paths in which a part may hold anything: names of resources contain `/`, `?` and `%`, type URLs contain `/` (ux.md
+"""Paths in which a part may hold anything: names of resources contain `/`, `?` and `%`, type URLs contain `/` (texts.md
 section 4).
 
 A server decodes a path before Django routes it, and `a%2Fb` becomes two parts. So the API is routed on the path as it

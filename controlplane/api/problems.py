@@ -1,4 +1,4 @@
-"""Every refusal as one RFC 9457 problem document (ux.md section 4, "Conventions").
+"""Every refusal as one RFC 9457 problem document (texts.md section 4, "Conventions").
 
 `problem` renders what Parley itself raises; `answer_for` knows what everybody else may raise: Django, DRF, the database
 driver and Python's own recursion limit. What it does not know is a fault of ours: 500, and the reason goes to the log,
@@ -36,7 +36,7 @@ from controlplane.errors import (
 from xdscore.findings import Finding, Severity
 
 CONTENT_TYPE: Final = "application/problem+json"
-MAX_ERRORS: Final = 200  # ux.md section 4: more are counted, not shown
+MAX_ERRORS: Final = 200  # texts.md section 4: more are counted, not shown
 RETRY_AFTER_S: Final = 2  # a database that restarts, or a writer that holds SQLite's lock
 
 log = structlog.get_logger(__name__)

@@ -1,7 +1,7 @@
 """`?wait=`: holds a request until its change is published, or settled, at little cost.
 
 One task per process asks the database for all waiting requests together, five times a second; a waiting request is one
-future. It holds no database connection, and no more than so many may wait at once (resolutions U25).
+future. It holds no database connection, and no more than so many may wait at once (decisions U25).
 """
 
 import asyncio

@@ -1,5 +1,5 @@
 """Lets one process at a time do a piece of work. A claim only saves work: safety comes from the publish fence
-(resolutions D26).
+(decisions D26).
 """
 
 import fcntl

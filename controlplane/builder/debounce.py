@@ -1,5 +1,5 @@
 """Waits until nobody writes for a moment, but never longer than a bound: a burst of edits becomes one build
-(resolutions D26).
+(decisions D26).
 """
 
 from collections.abc import Callable

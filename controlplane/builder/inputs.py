@@ -1,4 +1,4 @@
-"""Reads everything a build needs as of one moment: one transaction, one generation (resolutions D6)."""
+"""Reads everything a build needs as of one moment: one transaction, one generation (decisions D6)."""
 
 from dataclasses import dataclass
 

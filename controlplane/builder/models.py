@@ -33,7 +33,7 @@ class Build(models.Model):
     finding_counts = models.JSONField(default=dict)
 
     class Meta:
-        """A change's epoch is looked up by generation (resolutions D6)."""
+        """A change's epoch is looked up by generation (decisions D6)."""
 
         indexes = (models.Index(fields=("environment", "to_generation")),)
 

@@ -1,4 +1,4 @@
-"""Answers what became of a change: which build covered it, and what that build said (resolutions D6)."""
+"""Answers what became of a change: which build covered it, and what that build said (decisions D6)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ _MAX_HELD = 1_000  # listed with a change
 
 
 class ChangeState(Enum):
-    """How far a change has come (interfaces.md section 4, resolutions C29)."""
+    """How far a change has come (interfaces.md section 4, decisions C29)."""
 
     SAVED = "saved"
     PUBLISHED = "published"

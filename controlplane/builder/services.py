@@ -116,7 +116,7 @@ def _build(environment_id: int, inputs: Inputs, known: Remembered, watch: "_Stop
 
 
 def builds_sweep() -> None:
-    """Build whatever is due; finds what a lost hint would have told (resolutions D7)."""
+    """Build whatever is due; finds what a lost hint would have told (decisions D7)."""
     for environment_id in environments_due():
         build_when_quiet(environment_id=environment_id)
 

@@ -1,4 +1,4 @@
-"""The door that needs no broker: a thread in the worker that looks into the database every second (resolutions D7).
+"""The door that needs no broker: a thread in the worker that looks into the database every second (decisions D7).
 
 Whatever Redis loses, delays or never gets, this finds. It runs next to Celery's pool, in the worker's own process.
 """

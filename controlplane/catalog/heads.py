@@ -49,7 +49,7 @@ class Head:
 @dataclass(frozen=True, slots=True)
 class Moment:
     """A generation of an environment, and what was written then: by it a generation that a database lost and counted
-    again is told from the first one (resolutions D5b).
+    again is told from the first one (decisions D5b).
     """
 
     lineage: str

@@ -1,5 +1,5 @@
 """What must not change when the encryption keys do: the addresses of secrets, from which their versions on the wire are
-made, and the hashes in `<kept:…>` (resolutions C31, D18, U12).
+made, and the hashes in `<kept:…>` (decisions C31, D18, U12).
 
 Both are keyed, so that they tell nothing about what a value might be. Until the first rotation their keys are derived
 from the oldest key of the ring; a rotation keeps them, sealed under the newest one, so that the oldest can go.
@@ -35,7 +35,7 @@ class LastingKeys:
         return blake2b(context + plaintext, digest_size=HASH_BYTES, key=self.address).digest()
 
     def keyed_hash(self, data: bytes) -> str:
-        """A short keyed hash by which operators tell secret values apart without reading them (resolutions U12)."""
+        """A short keyed hash by which operators tell secret values apart without reading them (decisions U12)."""
         return blake2b(data, digest_size=HASH_BYTES, key=self.kept).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The catalogue's tables (resolutions part 5). Private to this app's services and selectors.
+"""The catalogue's tables (decisions part 5). Private to this app's services and selectors.
 
 Addresses of blobs are BLAKE2b-128 in hex, so that they read the same in a query, a log line and an ETag.
 """
@@ -30,7 +30,7 @@ class Environment(models.Model):
     """A namespace of resources with its own snapshot sequence.
 
     `generation` counts writes, `built_generation` is the last one a build covered: while they differ a build is due
-    (resolutions D6, C19). `epoch` counts snapshots within `lineage` (D5b).
+    (decisions D6, C19). `epoch` counts snapshots within `lineage` (D5b).
     """
 
     key = models.CharField(max_length=63, unique=True)
@@ -46,7 +46,7 @@ class Environment(models.Model):
     hold_reason = models.CharField(max_length=500, blank=True, default="")
     content = models.JSONField(default=dict)  # kind of dangerous content -> stance; what is absent is refused
     deep_validation = models.BooleanField(default=False, db_default=False)  # asked of an Envoy: `builder.deep`
-    require_if_match = models.BooleanField(default=False, db_default=False)  # resolutions C25
+    require_if_match = models.BooleanField(default=False, db_default=False)  # decisions C25
     # From how many losing clients on a write has to say that it means it (`catalog.guarding.LossThreshold`).
     loss_access_clients = models.PositiveIntegerField(default=1, db_default=1)
     loss_other_percent = models.PositiveSmallIntegerField(default=10, db_default=10)

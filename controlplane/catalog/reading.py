@@ -1,6 +1,6 @@
 """Manifests that somebody sends, over the API or from a page: texts to edits, with every finding at once.
 
-A secret reads as `<kept:…>` (`catalog.manifests`), and `<kept:…>` sent back means what is stored (resolutions U12).
+A secret reads as `<kept:…>` (`catalog.manifests`), and `<kept:…>` sent back means what is stored (decisions U12).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Keys outside the database: seals secrets at rest and signs snapshots (architecture.md decision 8, resolutions D18,
+"""Keys outside the database: seals secrets at rest and signs snapshots (decisions A8, D18,
 D19). The first key of `PARLEY_ENCRYPTION_KEYS` encrypts, all of them decrypt. What must outlive them is in `lasting`.
 """
 

@@ -1,4 +1,4 @@
-"""Reads of the catalogue. Never inside a transaction: on SQLite that would take the writer's lock (resolutions D6a)."""
+"""Reads of the catalogue. Never inside a transaction: on SQLite that would take the writer's lock (decisions D6a)."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ def environment_list(*, using: str = "default") -> tuple[EnvironmentState, ...]:
 
 
 def environments_due() -> tuple[int, ...]:
-    """The environments in which something was written that no build has covered: the build outbox (resolutions C19)."""
+    """The environments in which something was written that no build has covered: the build outbox (decisions C19)."""
     due = Environment.objects.filter(generation__gt=models.F("built_generation"))
     return tuple(due.order_by("id").values_list("id", flat=True))
 

@@ -1,4 +1,4 @@
-"""Reads what a build needs of the catalogue at one moment (resolutions D6): heads and policies never come from
+"""Reads what a build needs of the catalogue at one moment (decisions D6): heads and policies never come from
 different generations.
 
 A reader that knows an earlier generation reads only the rows that were touched since; whatever it knows, the outcome is
@@ -55,7 +55,7 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
 
 
 def _continues(environment: Environment, known: CatalogState) -> bool:
-    """Whether what is known is an earlier moment of the same history: the database may have lost it (resolutions
+    """Whether what is known is an earlier moment of the same history: the database may have lost it (decisions
     D5b).
     """
     return (

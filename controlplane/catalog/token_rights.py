@@ -3,7 +3,7 @@
 An administrator of an environment makes and ends the tokens of that environment, and no others. What is one's own one
 sees and ends without any role: whoever lost their rights, or a token, can still put an end to it. A data plane's token
 that is good in any environment is for administrators of all: who may choose the subject freely could otherwise become a
-client of somebody else's environment (resolutions U6).
+client of somebody else's environment (decisions U6).
 """
 
 import json
@@ -150,7 +150,7 @@ def client_token_warnings(token: ClientToken, choices: tuple[EnvironmentChoice, 
 
 
 def _leads_check(subject: str, environment: str) -> None:
-    """Raises InputInvalid. The subject is the verified identity, which alone selects (resolutions C15), so that this is
+    """Raises InputInvalid. The subject is the verified identity, which alone selects (decisions C15), so that this is
     known without any client.
     """
     facts, choices = ClientFacts(identity=subject), environment_choices()

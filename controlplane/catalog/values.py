@@ -132,7 +132,7 @@ class EnvironmentPolicy:
     stopped, or empty. `node_ids`: see xdscore.selectors.EnvironmentChoice.
     `content`: what becomes of resources that bring code or reach into the proxy's machine. `deep_validation`: whether
     an Envoy reads what is about to be served. `require_if_match`: whether a write of one resource has to say which
-    revision it was made from (resolutions C25). `loss_threshold`: from how many losing clients on a write is refused
+    revision it was made from (decisions C25). `loss_threshold`: from how many losing clients on a write is refused
     until whoever writes says that they mean it.
     """
 

@@ -1,7 +1,7 @@
 """From whom a revision in quarantine is withheld that nothing older can stand in for. Pure.
 
 What some clients acknowledged is not taken from them because others refuse it: it is withheld from the kinds of clients
-that refuse it (docs/reference/protocol.md, F18a; resolutions C10 and reliability N4 as amended there). A kind is a
+that refuse it (docs/reference/protocol.md, F18a; decisions C10 and reliability N4 as amended there). A kind is a
 family and version, as clients say; who refused is told by `client_mark`. Another verified identity may try it, and the
 kind of whoever took it gets it again: two that refuse must not keep something from all that come later.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from xdscore.snapshot import MAX_REFUSERS, Content, WithheldName
 
-# rollouts.md, "kind of client": so many kinds are told apart. Where more refuse it, it is withheld from everybody.
+# decisions A12: so many kinds are told apart. Where more refuse it, it is withheld from everybody.
 MAX_KINDS = 20
 
 Marks = Mapping[str, tuple[str, ...]]

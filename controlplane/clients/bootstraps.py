@@ -93,7 +93,7 @@ class UnreachableError(ValueError):
 def node_for(node_id: str, environment: str, environments: tuple[EnvironmentChoice, ...]) -> Node:
     """A node with this id whose declared facts lead to the environment. Raises UnreachableError.
 
-    Only for `none` mode: where identities are verified, they choose (resolutions C15). A pattern with a star leaves the
+    Only for `none` mode: where identities are verified, they choose (decisions C15). A pattern with a star leaves the
     value open, so only patterns without one are filled in.
     """
     selectors = next((each.selectors for each in environments if each.key == environment), ())

@@ -1,4 +1,4 @@
-"""The one clock by which facts of many machines can be compared: the database's (resolutions part 5)."""
+"""The one clock by which facts of many machines can be compared: the database's (decisions part 5)."""
 
 from datetime import datetime
 from typing import cast

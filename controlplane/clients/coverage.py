@@ -1,6 +1,6 @@
 """Answers of many resources at once how many connected clients ask for each, and how many acknowledged it.
 
-Subscriptions are kept per type (resolutions part 5), so whether a client runs the newest revision of one resource is
+Subscriptions are kept per type (decisions part 5), so whether a client runs the newest revision of one resource is
 read from two facts: it refused this very content (a NACK that suspects it), or it owes an answer to the type. A
 response that was refused over another resource says nothing against this one, and an ACK of what stands in for refused
 content nothing for it. Nor does an ACK say anything of a name that the access rules keep from the client: it is told

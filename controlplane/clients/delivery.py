@@ -1,6 +1,6 @@
 """What became of contents that were published: who was sent them, and what each client said. Values only, never rows.
 
-For the status of a change (resolutions U2). A client counts when it was sent the type since the publication and asks
+For the status of a change (decisions U2). A client counts when it was sent the type since the publication and asks
 for one of the names; its answers to other contents of the same type come with it, which is what the wire says of them.
 """
 
@@ -13,7 +13,7 @@ from controlplane.clients.facts import SubscriptionState
 from controlplane.clients.models import Subscription
 from controlplane.clients.selectors import covering
 
-# resolutions U2: a client that says nothing for so long is silent.
+# decisions U2: a client that says nothing for so long is silent.
 SILENT_AFTER = timedelta(seconds=30)
 # Sending takes a moment, and a fact about it up to two seconds more: until then, who asks for the name is expected.
 EXPECTED_FOR = timedelta(seconds=5)

@@ -18,7 +18,7 @@ from controlplane.clients.foreign_text import KeptText
 from xdscore.client_kinds import ClientFamily
 from xdscore.evidence import Evidence
 
-# What one transaction may take (resolutions part 7): about 15 ms of SQLite's one writer.
+# What one transaction may take (decisions part 7): about 15 ms of SQLite's one writer.
 MAX_BATCH_KEYS = 4_000
 
 HASH_CHARS = 32

@@ -1,4 +1,4 @@
-"""The tables of facts (resolutions part 5). Private to this app's services and selectors.
+"""The tables of facts (decisions part 5). Private to this app's services and selectors.
 
 Rows are keyed by what an ADS process knows without asking: the id of its stream, the id of a client
 (`identity.client_id`), the hash of a set of names. What a client was told is not stored but derived (decision 1);

@@ -1,6 +1,6 @@
 """Says what one access table rules about lists of names that many clients share.
 
-Names that the same rules match are decided alike, so a list comes down to the few rows that its names have (resolutions
+Names that the same rules match are decided alike, so a list comes down to the few rows that its names have (decisions
 part 6), and a fleet to its audiences. The table that decides for streams decides here (architecture.md law 2). Metadata
 of clients is not kept, so groups over it hold nobody.
 """

@@ -213,7 +213,7 @@ class ChangePage(Page):
             )
             for name, before, after in contents_of_change(change=change, limit=_MAX_DIFFS)
         ]
-        # A rollback makes resources what they were and leaves access rules and policies alone (resolutions U4).
+        # A rollback makes resources what they were and leaves access rules and policies alone (decisions U4).
         epoch = progress.epoch if change.kind == ChangeKind.RESOURCES.value else None
         before = epoch - 1 if epoch is not None and epoch > 1 else None
         undone, undone_count = undone_of(change=change, limit=_MAX_UNDONE)

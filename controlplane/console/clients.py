@@ -69,12 +69,12 @@ _ANSWERED: Final = {
 _FAMILIES: Final = {each.value: each for each in ClientFamily}
 
 _UNDERSTANDS: Final = {
-    # ux.md F3, F4 and F7: nothing that a client sends tells; these are the implementations as they are released.
+    # texts.md F3, F4 and F7: nothing that a client sends tells; these are the implementations as they are released.
     ClientFamily.GRPC_CORE: "It reads the reasons Parley sends (xRFC TP3) where its environment says "
     "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=true; else it reports 'does not exist' after about 15 s.",
     ClientFamily.ENVOY: "Envoy takes the reasons Parley sends without a word: look for them here, not in its log.",
 }
-# Whether a client reads the reasons, in one word: never "yes", for nothing that it sends says so (ux.md F4).
+# Whether a client reads the reasons, in one word: never "yes", for nothing that it sends says so (texts.md F4).
 _READS: Final = {ClientFamily.GRPC_CORE: "if set up", ClientFamily.ENVOY: "unlikely"}
 _UNDERSTANDS_UNKNOWN: Final = (
     "Whether it reads the reasons Parley sends (xRFC TP3) cannot be seen from here; "

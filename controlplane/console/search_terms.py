@@ -1,7 +1,7 @@
 """What somebody means who pastes something into the search box. Pure.
 
 An error text holds everything there is to ask: the XDS code, the type and name, the link, and, where gRPC wraps it, the
-node id (ux.md F1). Texts are cut, quoted and wrapped on their way through logs, so each part is looked for by itself.
+node id (texts.md F1). Texts are cut, quoted and wrapped on their way through logs, so each part is sought by itself.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The setup guide: from an empty environment to the first client, ticking while it connects (ux.md section 7)."""
+"""The setup guide: from an empty environment to the first client, ticking while it connects (texts.md section 7)."""
 
 import json
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How states look and read: one table, so that a state is the same sentence, icon and colour on every page (ux.md 3).
+"""How states look and read: one table, so that a state is the same words, icon and colour on each page (texts.md 3).
 
 Colour is never the only sign: each state has an icon and a word.
 """
@@ -127,8 +127,8 @@ LOOKS: Final[dict[str, Look]] = {
 
 # Of environments; the others have the look of their word.
 _ENVIRONMENTS: Final = {Headline.PUBLISHED: "served", Headline.WAITING: "unbuilt"}
-# Of resources. What is served as written is green only where a client has said that it runs it (ux.md 3: published is
-# not running).
+# Of resources. What is served as written is green only where a client has said that it runs it (texts.md 3:
+# published is not running).
 _RESOURCES: Final = {Status.PUBLISHED: "served_unproven", Status.WAITING: "unbuilt"}
 # Of changes: `waiting` is the same for them as for what they wrote.
 _CHANGES: Final = {Outcome.WAITING: "saved"}

@@ -1,4 +1,4 @@
-"""What one client has of one name it asks for: one of the seven states of ux.md section 3, and its sentence. Pure.
+"""What one client has of one name it asks for: one of the seven states of texts.md section 3, and its sentence. Pure.
 
 The states are named as A88 and CSDS name them, so that a dump of the client and the page can be compared word by word.
 Facts are kept per type and stream, not per name: what they cannot tell is said, never guessed.

@@ -1,4 +1,4 @@
-"""Why a client does, or does not, have a resource: facts in, answer and rungs out (ux.md W2). Pure.
+"""Why a client does, or does not, have a resource: facts in, answer and rungs out (texts.md W2). Pure.
 
 The rungs are asked in W2's order; the ninth is `Ladder.next`. What nothing tells is "cannot know", never a guess.
 """
@@ -211,7 +211,7 @@ def _headline(name: NameFacts, client: ClientSide | None, asked: Asked | None) -
     if name.fallback is None:
         return ""
     refused, kept = name.served.number, name.fallback.number
-    # A stream is not sent again what it refused (resolutions D13). What it acknowledged since is what stands in for it;
+    # A stream is not sent again what it refused (decisions D13). What it acknowledged since is what stands in for it;
     # where nothing was sent since, it had acknowledged that before.
     had = asked.reply is Reply.NACKED and asked.acked_at is not None and asked.acked_at >= name.fallback.at
     if had or asked.reply is Reply.ACKED:
@@ -273,7 +273,7 @@ def _after_refusal(now: NowRuns, name: NameFacts) -> tuple[RungState, str]:
 
 
 def _belief(family: str) -> str:
-    """What a client without the resource probably shows (gRFC A88, ux.md F1 and F3)."""
+    """What a client without the resource probably shows (gRFC A88, texts.md F1 and F3)."""
     if family.startswith("grpc"):
         return (
             "It fails with our sentence where it reads resource_errors, else with 'does not exist' after 15 s; "

@@ -132,7 +132,7 @@ def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Col
     config: Config = settings.PARLEY
     error = None
     if snapshot is not None:
-        # Without one a stream is kept silent, and then ends (resolutions C4).
+        # Without one a stream is kept silent, and then ends (decisions C4).
         error = error_of(
             decided.decision, kind=kind, name=question.name, environment=environment, public_url=config.public_url
         )

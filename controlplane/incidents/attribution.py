@@ -1,8 +1,8 @@
 """Says which resources a NACK blames, and how sure that is. Pure; called by the digest.
 
 What the server knows comes first, because many texts name nobody and any text may be made up: proof by isolation, then
-the only change since the client's last ACK. The text only narrows what is left (reliability N2, ux.md 9.4). A name that
-was not in the response is never blamed.
+the only change since the client's last ACK. The text only narrows what is left (reliability N2, texts.md 9.4). A name
+that was not in the response is never blamed.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from xdscore.nacktext import attribute
 
 
 class Confidence(StrEnum):
-    """Why these resources are blamed (ux.md 9.4), from sure to unsure."""
+    """Why these resources are blamed (texts.md 9.4), from sure to unsure."""
 
     ISOLATED = "isolated"
     ONLY_CHANGE = "only_change"

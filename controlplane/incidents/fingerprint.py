@@ -2,8 +2,8 @@
 
 Where the server knows whom a NACK blames, the fingerprint is a function of type, resource and revision: the words are
 the client's own, and one that invents words, or refuses on behalf of another family, is still at the same fault. Where
-only words tell, it is one of type, resource, client family and the text without its noise (ux.md 9.5). The algorithm is
-part of it and stored with the incident: another algorithm opens new incidents and leaves the old ones as they are.
+only words tell, it is one of type, resource, client family and the text without its noise (texts.md 9.5). The algorithm
+is part of it and stored with the incident: another algorithm opens new incidents and leaves the old ones as they are.
 """
 
 import re
@@ -28,7 +28,7 @@ _SEPARATORS = re.compile(r"(?:[\s,;\]]|resource index \d+:|resource \")+$")
 
 
 def part_about(text: str, name: str, others: Collection[str]) -> str:
-    """What a text says of one of several resources it names (ux.md 9.3): one fault is one incident, whichever others
+    """What a text says of one of several resources it names (texts.md 9.3): one fault is one incident, whichever others
     were refused with it. The whole text where the name does not stand in it.
     """
     start = text.find(f"{name}: ")

@@ -1,4 +1,4 @@
-"""The tables of incidents (resolutions part 5). Private to this app's services and selectors."""
+"""The tables of incidents (decisions part 5). Private to this app's services and selectors."""
 
 import uuid
 from enum import Enum

@@ -1,4 +1,4 @@
-"""Says what the fleet made of a change: how many clients were sent it, and what they answered (resolutions U2).
+"""Says what the fleet made of a change: how many clients were sent it, and what they answered (decisions U2).
 
 Derived from facts each time it is asked, so that it needs no keeping up to date. A change is settled once every ADS
 process that reports serves its snapshot, and each client it was sent to has answered, left, or been silent for 30 s; of

@@ -26,7 +26,7 @@ CROWDED = "more unresolved incidents than are told apart; the samples have the t
 UNRESOLVED = (IncidentState.OPEN, IncidentState.ACKNOWLEDGED)
 
 # Which states an operator may choose from which. The digest moves OPEN and ACKNOWLEDGED to RESOLVED, and RESOLVED back
-# to OPEN when clients refuse what is current (ux.md 9.8).
+# to OPEN when clients refuse what is current (texts.md 9.8).
 TRANSITIONS: dict[IncidentState, frozenset[IncidentState]] = {
     IncidentState.OPEN: frozenset({IncidentState.ACKNOWLEDGED, IncidentState.RESOLVED, IncidentState.IGNORED}),
     IncidentState.ACKNOWLEDGED: frozenset({IncidentState.OPEN, IncidentState.RESOLVED, IncidentState.IGNORED}),

@@ -1,10 +1,10 @@
-"""Decides whether what clients refuse may be taken out of service for all of them (architecture.md decision 7). Pure.
+"""Decides whether what clients refuse may be taken out of service for all of them (decisions A7). Pure.
 
 One client must never roll back a fleet (reliability N4, threat 14). Whoever holds a credential can invent as many node
 ids as it likes, so that refusals weigh by verified identity and acknowledgements by client: what acts by itself needs
 several identities that were verified, takes nothing from as many clients as acknowledged it, and, where identities are
 shared, nothing that anybody acknowledged. NACKs come in milliseconds and ACKs of warming clusters in up to 15 seconds
-(resolutions D25), so that it waits for those whose ACKs could still outweigh. What does not suffice to act may suffice
+(decisions D25), so that it waits for those whose ACKs could still outweigh. What does not suffice to act may suffice
 to ask a person.
 """
 
@@ -16,7 +16,7 @@ from enum import Enum
 MIN_CLIENTS = 2
 MIN_IDENTITIES = 2
 MIN_SHARE = 0.10
-# An ACK may take 15 seconds (resolutions D25), because Envoy answers for a cluster once that has warmed, and two more
+# An ACK may take 15 seconds (decisions D25), because Envoy answers for a cluster once that has warmed, and two more
 # until it is known here.
 ANSWER_WAIT_S = 17.0
 

@@ -1,4 +1,4 @@
-"""Answers that are kept, so that a request sent twice is not carried out twice (ux.md section 4, "Conventions").
+"""Answers that are kept, so that a request sent twice is not carried out twice (texts.md section 4, "Conventions").
 
 A key belongs to one principal, by its id and never by a name, and to one request. While the request is being answered
 the key is taken; the database decides who has it, so that two processes never both carry it out.

@@ -1,6 +1,6 @@
 """Writes the audit log and domain events, in the transaction of what they describe: neither is without the other.
 
-A room tells a higher one something only by appending an event (resolutions D3).
+A room tells a higher one something only by appending an event (decisions D3).
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ def event_append(*, kind: str, environment: str, subject: str, payload: Mapping[
 def events_take(*, limit: int) -> tuple[Event, ...]:
     """The oldest events that nobody handled; they are handled with the caller's transaction, or not at all.
 
-    Rows that another worker holds at this moment are left to it (resolutions D28).
+    Rows that another worker holds at this moment are left to it (decisions D28).
     """
     waiting = DomainEvent.objects.select_for_update(skip_locked=True).filter(handled_at=None).order_by("id")
     rows = list(waiting[:limit])

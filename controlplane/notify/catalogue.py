@@ -1,4 +1,4 @@
-"""Which events people are told of, how often, and in which words (ux.md section 6). Pure.
+"""Which events people are told of, how often, and in which words (texts.md section 6). Pure.
 
 What, where, since when, how many of how many, the probable cause, one link and one next step. Texts from clients come
 in already cut and harmless; they are quoted, never interpreted.

@@ -1,4 +1,4 @@
-"""The tables of notifications (resolutions part 5). Private to this app's services and selectors."""
+"""The tables of notifications (decisions part 5). Private to this app's services and selectors."""
 
 import uuid
 from enum import StrEnum

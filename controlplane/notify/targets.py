@@ -1,4 +1,4 @@
-"""Says which addresses a webhook may reach (resolutions U22): none inside, unless the operator listed it. Pure.
+"""Says which addresses a webhook may reach (decisions U22): none inside, unless the operator listed it. Pure.
 
 A name is judged by every address it has, and the connection is made to an address that was judged, so that a name
 cannot change its mind in between.

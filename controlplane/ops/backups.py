@@ -60,7 +60,7 @@ def backup_write(*, config: Config, file: Path) -> int:
 
 def backup_restore(*, config: Config, file: Path, say: Callable[[str], None]) -> tuple[str, ...]:
     """Make the database what the file says, bring its tables up to date, and begin a new lineage in every environment:
-    replicas take what is served now whatever its epoch is (resolutions D5b). The environments whose snapshot no
+    replicas take what is served now whatever its epoch is (decisions D5b). The environments whose snapshot no
     configured key has signed: what is sealed there cannot be opened.
 
     A backup of SQLite may go into an empty PostgreSQL; `say` hears then, line by line, what was compared. Raises

@@ -1,7 +1,7 @@
 """What Prometheus is told of the whole installation: figures of the database, the same whichever web process is asked.
 
 Open to every scraper, so there is no label but closed sets: never an environment, a client or a name. Asked at most
-once in a while, however many scrape (ux.md section 6).
+once in a while, however many scrape (texts.md section 6).
 """
 
 import threading

@@ -62,7 +62,7 @@ def addresses_at(*, environment_key: str, epoch: int) -> Mapping[EntryKey, str]:
 def addresses_between(
     *, environment_key: str, before: int, after: int
 ) -> tuple[Mapping[EntryKey, str], Mapping[EntryKey, str]]:
-    """The same of two epochs, but only of the chunks in which they differ: it costs what the difference is (D9).
+    """The same of two epochs, but only of the chunks in which they differ: it costs what differs (decisions D9).
     Raises as `snapshot_at`.
     """
     first, last = _head(environment_key, before), _head(environment_key, after)

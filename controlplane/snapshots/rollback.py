@@ -1,4 +1,4 @@
-"""The way back: resources become what an earlier snapshot served, as a new change (resolutions U4, U5)."""
+"""The way back: resources become what an earlier snapshot served, as a new change (decisions U4, U5)."""
 
 from collections.abc import Iterator
 

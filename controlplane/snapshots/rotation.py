@@ -1,4 +1,4 @@
-"""Moves the signatures of snapshots to the newest key while everything serves on (resolutions D19)."""
+"""Moves the signatures of snapshots to the newest key while everything serves on (decisions D19)."""
 
 from dataclasses import dataclass
 

@@ -52,7 +52,7 @@ def snapshot_publish(
     record: Callable[[Published], None],
 ) -> Published:
     """Make these chunks what the environment serves, unless a later generation already is, or the database has lost
-    what they were built from (compare-and-set, resolutions D6 and D5b).
+    what they were built from (compare-and-set, decisions D6 and D5b).
 
     `record` writes, within the same transaction, what the winner has to say; it is not called when the build is fenced.
     Raises KeysForeign when nobody else could verify what this process signs.

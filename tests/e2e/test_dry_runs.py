@@ -1,4 +1,4 @@
-"""What only asks leaves nothing: neither a row of the database nor a key of Redis (ux.md section 4, "Dry-run
+"""What only asks leaves nothing: neither a row of the database nor a key of Redis (texts.md section 4, "Dry-run
 guarantee"), against a real web process and a real Valkey.
 """
 

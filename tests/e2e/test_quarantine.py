@@ -99,6 +99,6 @@ def test_fleet__refuses_one_of_fifty_clusters__is_given_the_last_good_one_and_he
             eventually(lambda: incident_of(parley, bad)["state"], lambda state: state == "resolved", within_s=10)
             assert not revisions(parley, bad)[0]["quarantined"]
 
-            # Two NACKs, one each; and no response that nobody needed (ux.md 9.1).
+            # Two NACKs, one each; and no response that nobody needed (texts.md 9.1).
             assert parley.metric("parley_ads_nacks_total") - refused_before == 2
             assert parley.metric("parley_ads_responses_total") - sent_before <= 3 * 8

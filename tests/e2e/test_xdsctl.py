@@ -1,5 +1,5 @@
-"""What the commands of xdsctl do to a running Parley and what they say (ux.md section 5). Each command with each exit
-status is in test_xdsctl_matrix.py.
+"""What the commands of xdsctl do to a running Parley and what they say (texts.md section 5). Each command with each
+exit status is in test_xdsctl_matrix.py.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Every command of xdsctl with each exit status it can have, against a running Parley (ux.md section 5).
+"""Every command of xdsctl with each exit status it can have, against a running Parley (texts.md section 5).
 
 The table must name each command that xdsctl has: a new one is in it, or the suite fails.
 """

@@ -1,5 +1,5 @@
 """A backup is put back while data planes are connected, and into an empty installation (reliability F26's neighbours,
-resolutions D5b). Real processes and databases, real dumps; 200 clients that watch what they are told.
+decisions D5b). Real processes and databases, real dumps; 200 clients that watch what they are told.
 """
 
 import sqlite3

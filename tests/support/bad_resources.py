@@ -38,7 +38,7 @@ def cluster_of_unknown_kind(name: str, number: int) -> Any:
 
 
 def cluster_that_times_out_in_the_past(name: str, number: int) -> Any:
-    """Envoy's text about it names nobody (ux.md F8)."""
+    """Envoy's text about it names nobody (texts.md F8)."""
     made = cluster_pb2.Cluster(name=name, type=cluster_pb2.Cluster.STATIC)
     made.connect_timeout.seconds = -1 - number
     return made

@@ -54,7 +54,7 @@ _FOCUS: Final = """() => {
   document.activeElement?.blur();
   return faults;
 }"""
-# Live parts speak when there is a pause, and each at most once in 5 s (ux.md section 8).
+# Live parts speak when there is a pause, and each at most once in 5 s (texts.md section 8).
 _LIVE: Final = """() => [...document.querySelectorAll("[aria-live], [role=status], [role=log]")].flatMap((region) => {
   const says = region.getAttribute("aria-live") ?? "polite";
   const shown = region.outerHTML.slice(0, 160);

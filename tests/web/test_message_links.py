@@ -1,4 +1,4 @@
-"""Every message leads to a page that is there for whoever may see what it is about (ux.md section 6)."""
+"""Every message leads to a page that is there for whoever may see what it is about (texts.md section 6)."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -67,7 +67,7 @@ ABSENT = Absent.ABSENT
 
 
 class ServerFeature(Enum):
-    """What a bootstrap says of a server, spelled as implementations read it (resolutions C38)."""
+    """What a bootstrap says of a server, spelled as implementations read it (decisions C38)."""
 
     FAIL_ON_DATA_ERRORS = "fail_on_data_errors"
     RESOURCE_TIMER_IS_TRANSIENT_ERROR = "resource_timer_is_transient_error"

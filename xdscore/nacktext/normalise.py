@@ -1,8 +1,8 @@
 """The noise-free text of a NACK: what stays equal when the same fault is reported by another process, address or value.
 
-Fingerprints of incidents are made of it (ux.md 9.2), so the same text must always give the same result: whoever changes
-a pattern raises ALGORITHM, and incidents keep the number they were opened with. Messages of Go and protobuf hold random
-blanks and marks, so that raw texts must never be compared (reliability finding 9).
+Fingerprints of incidents are made of it (texts.md 9.2), so the same text must always give the same result: whoever
+changes a pattern raises ALGORITHM, and incidents keep the number they were opened with. Messages of Go and protobuf
+hold random blanks and marks, so that raw texts must never be compared (reliability finding 9).
 
 The text is read once from left to right; at each place the first pattern of the table that fits decides. Every pattern
 takes time linear in what it matches or gives up after a bounded distance: runs are possessive or bounded, and start

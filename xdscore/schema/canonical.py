@@ -1,6 +1,6 @@
 """Stored bytes again in canonical form.
 
-An upgrade of protobuf may order bytes anew; equal content must stay equal all the same (resolutions D24).
+An upgrade of protobuf may order bytes anew; equal content must stay equal all the same (decisions D24).
 """
 
 from google.protobuf.any_pb2 import Any as AnyProto

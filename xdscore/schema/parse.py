@@ -65,7 +65,7 @@ class ParsedResource:
     """A sound resource.
 
     `any_bytes` is the deterministic serialisation of a google.protobuf.Any holding the deterministic serialisation of
-    the message: equal input gives equal bytes within one version of protobuf (resolutions D24). `eds_name` is the
+    the message: equal input gives equal bytes within one version of protobuf (decisions D24). `eds_name` is the
     ClusterLoadAssignment that an EDS cluster asks for, else empty. `claims` is what it wants to itself. `ttl_ms` is 0
     without a ttl. `findings` holds warnings and notes only; `expiries` when its certificates end, each with its place.
     """

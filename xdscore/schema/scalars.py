@@ -23,7 +23,7 @@ Convert = Callable[[object], Scalar]
 
 # The one enum whose value is written as null.
 NULL_VALUE = "google.protobuf.NullValue"
-# How a secret reads back (resolutions U12). What `sensitive.restore_kept` did not replace is refused, wherever it
+# How a secret reads back (decisions U12). What `sensitive.restore_kept` did not replace is refused, wherever it
 # stands.
 KEPT_PREFIX = "<kept:"
 

@@ -1,4 +1,4 @@
-"""Secrets in messages: hidden when a resource is read, kept when it comes back unchanged (resolutions D18, U12).
+"""Secrets in messages: hidden when a resource is read, kept when it comes back unchanged (decisions D18, U12).
 
 What is secret is said by the API itself: fields with the option `udpa.annotations.sensitive`, and everything inside
 them, in any message and any Any. A secret value reads as `<kept:HASH>` in its own place, so a document keeps its shape;

@@ -1,4 +1,4 @@
-"""Tokens of data planes (resolutions U6): the same rights as for tokens of the API, one environment each."""
+"""Tokens of data planes (decisions U6): the same rights as for tokens of the API, one environment each."""
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema

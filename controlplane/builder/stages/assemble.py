@@ -1,4 +1,4 @@
-"""Puts entries into chunks (resolutions D9). What did not change since the assembly before is taken from there."""
+"""Puts entries into chunks (decisions D9). What did not change since the assembly before is taken from there."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

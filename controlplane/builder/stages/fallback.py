@@ -1,4 +1,4 @@
-"""Which content of each name is served: its head, what it falls back to, or nothing (architecture.md law 1, D1, D12).
+"""Which content of each name is served: its head, what it falls back to, or nothing (law 1, decisions D1, D12).
 
 A head gives way when it is in quarantine, when it needs what does not exist, when it wants what another resource has,
 or when Envoy, where it is asked (`builder.deep`), refuses it. It gives way to the last revision that a client has
@@ -34,7 +34,7 @@ class Cause(Enum):
 class Held:
     """A name whose head is not served: it runs an older revision (`served`), or nothing.
 
-    `reason` ends the sentence clients read: "Cluster 'pay' is withheld: rejected by clients." (ux.md section 8,
+    `reason` ends the sentence clients read: "Cluster 'pay' is withheld: rejected by clients." (texts.md section 8,
     XDS2106). It names no other resource, because the client may not know of it. `kinds`: its head is served after all,
     but to clients of these kinds.
     """

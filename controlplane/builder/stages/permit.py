@@ -1,4 +1,4 @@
-"""Notes with each served name which access rules match it (resolutions part 6), so that no ADS process matches patterns
+"""Notes with each served name which access rules match it (decisions part 6), so that no ADS process matches patterns
 for the names it serves. A name's row depends on the name and the rules alone: what a build before found is taken over.
 """
 

@@ -1,5 +1,5 @@
 """The catalogue's writes. Each is one transaction that locks the environment first and counts its generation
-(resolutions D6).
+(decisions D6).
 """
 
 from controlplane.catalog.services.blobs import blobs_delete, blobs_write

@@ -1,6 +1,6 @@
-"""Writes resources: one atomic change, however many edits it holds (architecture.md, "A change").
+"""Writes resources: one atomic change, however many edits it holds (architecture.md, "Follow a change").
 
-Parsing and validation happened before (resolutions D30): the transaction only compares and writes, so that SQLite's
+Parsing and validation happened before (decisions D30): the transaction only compares and writes, so that SQLite's
 one writer is never held while somebody's YAML is read.
 """
 
@@ -47,7 +47,7 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
 ) -> ChangeMade:
     """Make all edits, or none; an edit whose outcome is already there makes nothing new. `planning.Terms` has the rest.
 
-    `hold` goes through a hold and, unless it is empty, leaves the environment held for this reason (resolutions U5).
+    `hold` goes through a hold and, unless it is empty, leaves the environment held for this reason (decisions U5).
     `hold_back`: a hold that is still as `after` has it becomes as `before` has it.
     `back_to`: the edits make the resources what they were at this generation. `undoes`: they take this change back.
 

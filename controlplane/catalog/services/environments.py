@@ -1,4 +1,4 @@
-"""Writes environments: their making, their policies, and the fence that lets exactly one build win (resolutions D6)."""
+"""Writes environments: their making, their policies, and the fence that lets exactly one build win (decisions D6)."""
 
 from collections.abc import Collection, Mapping
 
@@ -150,14 +150,14 @@ def environment_delete(
 
 def quarantine_default() -> QuarantinePolicy:
     """The quarantine policy of a new environment: automatic where every client's identity is verified, for only then
-    does a second client cost a second identity (architecture.md decision 7).
+    does a second client cost a second identity (decisions A7).
     """
     verified = settings.PARLEY.ads_auth is not AdsAuth.NONE
     return QuarantinePolicy.AUTOMATIC if verified else QuarantinePolicy.SUGGEST
 
 
 def environment_default_ensure() -> bool:
-    """Make the `default` environment once, allowing by default (architecture.md section 5); whether it was made now."""
+    """Make the `default` environment once, allowing by default (decisions U1); whether it was made now."""
     if Environment.objects.filter(key=DEFAULT_ENVIRONMENT).exists():
         return False
     policy = EnvironmentPolicy(default_effect=Effect.ALLOW, quarantine=quarantine_default(), content=OPEN_POLICY)

@@ -1,4 +1,4 @@
-"""Tells people in time of certificates that expire (ux.md section 6): 14, 3 and 1 days before, and when it happened.
+"""Tells people in time of certificates that expire (texts.md section 6): 14, 3 and 1 days before, and when it happened.
 
 Each is told once for each revision, however often and by how many processes this is called.
 """

@@ -1,4 +1,4 @@
-"""Begins a new history of an environment's epochs, after the database lost some of the old one (resolutions D5b)."""
+"""Begins a new history of an environment's epochs, after the database lost some of the old one (decisions D5b)."""
 
 import uuid
 

@@ -1,6 +1,6 @@
 """Who still refers to what a change deletes: a rename that left somebody behind, or a deletion too early.
 
-A warning, never a refusal (resolutions U9): the builder holds back what refers to nothing, and only that.
+A warning, never a refusal (decisions U9): the builder holds back what refers to nothing, and only that.
 """
 
 from collections.abc import Collection, Iterator, Mapping

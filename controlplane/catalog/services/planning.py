@@ -1,7 +1,7 @@
 """What a set of edits would do: the part of a change that comes before its first write.
 
 `change_apply` plans under the environment's lock and then writes the plan; `change_plan` plans and stops. So a dry run
-is the same code up to where something would be left behind (ux.md section 4, "Dry-run guarantee").
+is the same code up to where something would be left behind (texts.md section 4, "Dry-run guarantee").
 """
 
 from collections.abc import Iterable, Sequence
@@ -114,7 +114,7 @@ class Terms:
     `owner` becomes the owner of what is put; None leaves owners as they are. `prune` also deletes what this owner has
     and no edit names. `base_generation`: the state that was looked at; resources written since then are a conflict.
     `strict` refuses references of what is put to what is not there (`strictness`).
-    `overrides_hold`: for the way back, which leads into a hold and on to another epoch (resolutions U5).
+    `overrides_hold`: for the way back, which leads into a hold and on to another epoch (decisions U5).
     """
 
     owner: str | None = None
@@ -286,7 +286,7 @@ def _current_resources(environment: Environment, keys: Iterable[Key]) -> dict[Ke
 
 
 def _check_expectation(prepared: Prepared, resource: Resource | None) -> None:
-    """If-Match and If-None-Match, re-checked under the lock (RFC 9110 section 13.1; ux.md section 4)."""
+    """If-Match and If-None-Match, re-checked under the lock (RFC 9110 section 13.1; texts.md section 4)."""
     word, name = prepared.key
     edit = prepared.edit
     present = is_present(resource)

@@ -1,4 +1,4 @@
-"""Takes one revision out of service, puts it back, and records which revisions clients have proven (resolutions D1)."""
+"""Takes one revision out of service, puts it back, and records which revisions clients have proven (decisions D1)."""
 
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType

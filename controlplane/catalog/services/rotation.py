@@ -1,4 +1,4 @@
-"""Moves secrets to the newest key while everything serves on (architecture.md decision 8, reliability (e) "secret
+"""Moves secrets to the newest key while everything serves on (decisions A8, reliability (e) "secret
 rotation").
 
 A blob's address and its plaintext stay; only the ciphertext is replaced, a few rows a transaction. A row that somebody

@@ -1,4 +1,4 @@
-"""Keeps the state of a type small enough for clients that take all of it in one message (F24, resolutions D17).
+"""Keeps the state of a type small enough for clients that take all of it in one message (F24, decisions D17).
 
 gRPC clients refuse messages above 4 MiB and only try again, and a SotW response of listeners or clusters cannot be
 split. So the change that would make one too large is refused, and names what is largest; everything else goes on.

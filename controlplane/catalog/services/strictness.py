@@ -1,4 +1,4 @@
-"""The strict apply: references to nothing are refused, where they would otherwise be held at build (resolutions U8).
+"""The strict apply: references to nothing are refused, where they would otherwise be held at build (decisions U8).
 
 Only what is put is judged. Who still refers to what is deleted is warned of as ever (U9): a resource of somebody else
 never stands in a deletion's way.

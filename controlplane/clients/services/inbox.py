@@ -18,7 +18,7 @@ def nacks_mark_digested(*, ids: Iterable[int]) -> frozenset[int]:
     """Of these NACKs, those that nobody has digested yet; they are digested now.
 
     Called inside the transaction that writes what became of them, so that none counts twice and none is lost. Rows that
-    another worker holds at this moment are left to it (resolutions D28).
+    another worker holds at this moment are left to it (decisions D28).
     """
     waiting = Nack.objects.select_for_update(skip_locked=True).filter(pk__in=list(ids), digested_at=None)
     taken = frozenset(waiting.values_list("pk", flat=True))

@@ -31,7 +31,7 @@ from xdscore.shares import fair_level
 SILENT_S = 30
 DIED = "its ADS process stopped reporting"
 
-# resolutions U15: a client is forgotten a day after its last stream, with the stream.
+# decisions U15: a client is forgotten a day after its last stream, with the stream.
 FORGET_AFTER = timedelta(hours=24)
 # How many rows one call deletes of a table, so that no transaction is long.
 _BATCH = 2_000

@@ -1,4 +1,4 @@
-"""Writes a batch of facts in one transaction and without ORM (resolutions part 7, dependencies.md 20).
+"""Writes a batch of facts in one transaction and without ORM (decisions part 7, dependencies.md 20).
 
 The statements are read alike by SQLite (3.35 or later) and PostgreSQL, but for how they name what is in JSON. Each
 names the row it refers to in its own WHERE or JOIN: a fact about a client of an environment that was deleted meanwhile

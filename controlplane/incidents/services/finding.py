@@ -32,7 +32,7 @@ class Finder:
 
         The revision that is refused comes first: what is proven goes on in whatever unresolved incident is about it,
         and what only words tell, in one where it is proven. Then the same words about another revision of the resource:
-        who mends it in vain is at the same fault (ux.md 9.5 and 9.8).
+        who mends it in vain is at the same fault (texts.md 9.5 and 9.8).
         """
         rows = incidents_locked(environment)
         found = None

@@ -1,4 +1,4 @@
-"""Writes incidents: one transaction for a batch of NACKs, after everything was read and judged (resolutions D30)."""
+"""Writes incidents: one transaction for a batch of NACKs, after everything was read and judged (decisions D30)."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -31,7 +31,7 @@ from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentState
 log = structlog.get_logger(__name__)
 
 # An impact is judged again for this long after the last refusal: sending goes on meanwhile, and the ACKs of warming
-# clusters take up to 15 s (resolutions D25, U2).
+# clusters take up to 15 s (decisions D25, U2).
 SETTLE = timedelta(seconds=60)
 SAMPLES = 20
 # Of them so many of each who is accountable, so that whoever invents words leaves room for those of the others.
@@ -195,7 +195,7 @@ def _continue(
     """Add to an incident; whether it came back, which counts on the share of `opened_by`.
 
     Only a refusal of what is current brings a resolved incident back: a client that still runs, and refuses, an older
-    revision says nothing new (ux.md 9.8).
+    revision says nothing new (texts.md 9.8).
     """
     incident.last_at = max(incident.last_at, *(nack.at for nack, _ in taken))
     incident.settles_at = incident.last_at + SETTLE

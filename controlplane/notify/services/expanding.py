@@ -1,4 +1,4 @@
-"""Makes notifications of domain events: each event once, repeats about one subject not at all (ux.md section 6).
+"""Makes notifications of domain events: each event once, repeats about one subject not at all (texts.md section 6).
 
 The inbox has all of them. Of an environment, channels are sent so many in an hour of what data planes cause, of these
 so many of what one of them causes, and as many of all the rest: a flood of refusals hides neither a failed build nor

@@ -2,7 +2,7 @@
 
 `guard.py CONTROL LOCK GRACE -- COMMAND...`: CONTROL is one end of a socket pair whose other end only the supervisor
 has. Bytes on it are orders; its end means that the supervisor is gone, also by `kill -9`, and then the program and all
-it started must not stay (resolutions C33: a pipe and not PDEATHSIG, which only Linux has). LOCK is held, shared, until
+it started must not stay (decisions C33: a pipe and not PDEATHSIG, which only Linux has). LOCK is held, shared, until
 everything is gone. The program runs in a process group of its own, so that its children can be ended with it.
 
 Runs as a script, isolated and without site-packages: it starts in a few milliseconds and must not break with the rest.

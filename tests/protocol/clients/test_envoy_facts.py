@@ -64,7 +64,7 @@ async def test_envoy__refused_secret_sent_again__is_acknowledged_unseen(
         answers = [await stream.answered(SECRET, stream.send(SECRET, secret)) for secret in sent]
 
     refused = [answer.HasField("error_detail") for answer in answers]
-    # The third: why isolation first sends what was acknowledged before (`remembers_refused`, resolutions C8).
+    # The third: why isolation first sends what was acknowledged before (`remembers_refused`, decisions C8).
     assert refused == [False, True, False, False, True]
 
 

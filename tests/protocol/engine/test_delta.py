@@ -312,7 +312,7 @@ def test_subscribe__star_again_while_a_push_is_unanswered__is_answered_with_ever
 
     (answer,) = wire.delta(CLUSTER, "*")
 
-    assert versions_of(answer) == {"a": "a2", "b": "b1"}  # C6, resolutions C5
+    assert versions_of(answer) == {"a": "a2", "b": "b1"}  # C6, decisions C5
 
 
 def test_version__wildcard_after_a_step__is_what_a_new_stream_is_told(wire: Wire, world: World) -> None:

@@ -116,7 +116,7 @@ def test_errors__more_than_a_response_may_hold__are_split(variant: Variant) -> N
 def test_unanswered__as_many_as_allowed__then_answers_wait() -> None:
     wire = limited(World(), Variant.DELTA, Limits(unanswered_responses=2))
 
-    assert [len(wire.delta(ROUTE, name)) for name in "abc"] == [1, 1, 0]  # C5
+    assert [len(wire.delta(ROUTE, name)) for name in "abc"] == [1, 1, 0]  # decisions C5
     assert [len(wire.delta(ROUTE, nonce="1"))] == [1]
 
 

@@ -1,4 +1,4 @@
-"""What is written when: make before break, endpoints behind clusters, one push at a time (I, C5, D14)."""
+"""What is written when: make before break, endpoints behind clusters, one push at a time (I, decisions C5, D14)."""
 
 from math import inf
 
@@ -118,7 +118,7 @@ def test_compose__client_owes_an_answer__newer_states_coalesce_behind_it(world: 
     (push,) = wire.publish()
     for version in ("r3", "r4"):
         world.serve(ROUTE, "r", version)
-        assert wire.publish() == []  # I3, resolutions C5
+        assert wire.publish() == []  # I3, decisions C5
 
     assert [versions_of(r) for r in wire.delta(ROUTE, nonce=push.nonce)] == [{"r": "r4"}]
 
@@ -133,7 +133,7 @@ def test_compose__client_silent_for_thirty_seconds__is_passed(world: World) -> N
 
     wire.now += 30
 
-    assert [versions_of(r) for r in wire.written()] == [{"r": "r3"}]  # B13, C5
+    assert [versions_of(r) for r in wire.written()] == [{"r": "r3"}]  # B13, decisions C5
     assert wire.session.wake_at() == inf
 
 
@@ -142,7 +142,7 @@ def test_compose__push_outstanding__an_added_name_is_answered_all_the_same(world
     world.serve(ROUTE, "r", "r2")
     wire.publish()
 
-    assert [names_of(r) for r in wire.delta(ROUTE, "other")] == [[]]  # C5: answers are exempt
+    assert [names_of(r) for r in wire.delta(ROUTE, "other")] == [[]]  # decisions C5: answers are exempt
 
 
 def test_compose__eight_answers_outstanding__the_ninth_waits_for_one_of_them(world: World) -> None:
@@ -150,7 +150,7 @@ def test_compose__eight_answers_outstanding__the_ninth_waits_for_one_of_them(wor
     answers = [wire.delta(ROUTE, f"name{number}") for number in range(9)]
 
     assert [len(answer) for answer in answers] == [1] * 8 + [0]
-    assert len(wire.delta(ROUTE, nonce="1")) == 1  # C5
+    assert len(wire.delta(ROUTE, nonce="1")) == 1  # decisions C5
 
 
 def test_compose__removal_waits_for_a_client_that_does_not_answer__goes_ahead_after_thirty_seconds(
@@ -216,7 +216,7 @@ def test_compose__sotw_push_outstanding__an_added_cluster_is_answered_all_the_sa
     world.serve(CLUSTER, "kept", "k2")
     wire.publish()
 
-    assert [names_of(r) for r in wire.sotw(CLUSTER, "kept", "old")] == [["kept", "old"]]  # C5, B4
+    assert [names_of(r) for r in wire.sotw(CLUSTER, "kept", "old")] == [["kept", "old"]]  # B4, decisions C5
 
 
 def test_compose__cluster_that_was_refused_may_be_in_use__its_endpoints_follow_the_next_state(world: World) -> None:

@@ -118,7 +118,7 @@ def test_full_state__new_stream_after_a_rejection__is_given_the_current_state(wo
 
     (response,) = Wire(world, Variant.SOTW).sotw(CLUSTER)
 
-    assert names_of(response) == ["a", "b", "c", "d"]  # resolutions C9
+    assert names_of(response) == ["a", "b", "c", "d"]  # decisions C9
 
 
 def test_parts__repeated_ask_and_changed_cluster__do_not_bring_rejected_endpoints_back(world: World) -> None:
@@ -173,7 +173,7 @@ def test_isolation__text_names_nobody__the_bad_one_is_proven_and_the_good_are_in
             held.update(versions_of(response))
             pending += send(kind, *names, nonce=response.nonce)
 
-    assert proven == [bad]  # resolutions C8
+    assert proven == [bad]  # decisions C8
     assert held == {name: f"{name}1" for name in "abcd" if name != bad}
     assert sent <= 1 + 16
 

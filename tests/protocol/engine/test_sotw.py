@@ -153,7 +153,7 @@ def test_receive__nack_of_an_older_outstanding_nonce__is_recorded(wire: Wire) ->
 
     wire.sotw(ENDPOINT, "a", "b", nonce="1", nack="no")
 
-    assert [fact.nonce for fact in wire.facts if isinstance(fact, Rejected)] == ["1"]  # resolutions C6
+    assert [fact.nonce for fact in wire.facts if isinstance(fact, Rejected)] == ["1"]  # decisions C6
 
 
 def test_receive__crossing_request_with_empty_nonce__is_applied(wire: Wire) -> None:

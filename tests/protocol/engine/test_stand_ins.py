@@ -1,4 +1,6 @@
-"""What stands in for refused content, and what must not get lost while suspects are told apart (B7, B12, F17; C8)."""
+"""What stands in for refused content, and what must not get lost while suspects are told apart (B7, B12, F17;
+decisions C8).
+"""
 
 from math import inf
 
@@ -60,7 +62,7 @@ def test_repeated_ask__answered_by_a_change_meanwhile__is_not_waited_for(world: 
     wire.sotw(ROUTE, "a", nonce="1")
     wire.sotw(ROUTE, "a", nonce="2")
     assert wire.sotw(ROUTE, "a", nonce="2") == []
-    assert wire.session.wake_at() == wire.now + 1  # resolutions D32
+    assert wire.session.wake_at() == wire.now + 1  # decisions D32
     world.serve(ROUTE, "a", "a2")
 
     (push,) = wire.publish()

@@ -188,7 +188,7 @@ def test_encode__client_without_the_feature__is_sent_wrappers_in_delta_only_and_
     else:
         (wrapper,) = discovery_pb2.DeltaDiscoveryResponse.FromString(data).resources
         assert wrapper.resource.type_url == CLUSTER.url
-        assert not wrapper.HasField("ttl")  # G1, resolutions U20
+        assert not wrapper.HasField("ttl")  # G1, decisions U20
 
 
 def test_encode__equal_content_in_another_tuple__is_not_mixed_up() -> None:

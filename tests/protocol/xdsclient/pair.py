@@ -324,7 +324,7 @@ class Pair:
             assert not (fails and watcher.members), "A88: whoever drops what is refused has no members left"
             return
         assert watcher.status.ok, (kind.short, watcher.name, watcher.status)
-        # What is refused may be left out of a full state (D13), as a neighbour of it may be (resolutions C8).
+        # What is refused may be left out of a full state (D13), as a neighbour of it may be (decisions C8).
         doubtful = {name for name in found.served if any(version.startswith(kind.word) for version in self.poison)}
         members = watcher.members.keys() - self._kept(watcher)
         assert {*found.served, *found.absent} - doubtful <= watcher.members.keys(), "every member is told"
@@ -353,7 +353,7 @@ class Pair:
         if decision.content.version in self.poison:
             return
         if self.poison and entry.state is not CacheState.ACKED:
-            # In a full state nothing tells suspects apart, and an innocent one may wait for its neighbour (resolutions
+            # In a full state nothing tells suspects apart, and an innocent one may wait for its neighbour (decisions
             # C8); without a NACK of this type there is no such excuse.
             assert any(version.startswith(kind.word) for version in self.poison)
             return

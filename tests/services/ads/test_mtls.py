@@ -181,7 +181,7 @@ async def _served(channel: grpc.aio.Channel) -> "grpc.aio.StreamStreamCall[bytes
 
 
 async def test_mtls__node_fields__do_not_choose_the_environment(run: Running, authority: Authority) -> None:
-    # resolutions C15: what a client only says of itself selects nothing once identity is verified.
+    # decisions C15: what a client only says of itself selects nothing once identity is verified.
     run.catalogue.environments = (
         EnvironmentChoice("secret", (Selector(node_id="n"),)),
         EnvironmentChoice("pay", (Selector(identity="*/sa/pay"),)),

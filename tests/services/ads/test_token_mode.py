@@ -205,7 +205,7 @@ async def test_node_id__that_may_not_be_used__is_said_on_one_short_line(run: Run
 
     code, text, _ = await client.ended()
     assert code is grpc.StatusCode.PERMISSION_DENIED
-    assert len(text) <= 300  # ux.md section 8
+    assert len(text) <= 300  # texts.md section 8
     assert text.isprintable()
 
 

@@ -1,4 +1,4 @@
-"""The database loses what replicas serve: a backup is put back, power fails, a standby takes over (resolutions D5b)."""
+"""The database loses what replicas serve: a backup is put back, power fails, a standby takes over (decisions D5b)."""
 
 from pathlib import Path
 

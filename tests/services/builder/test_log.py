@@ -1,4 +1,4 @@
-"""The log of a build says which requests it is about (ux.md section 4, "X-Request-ID")."""
+"""The log of a build says which requests it is about (texts.md section 4, "X-Request-ID")."""
 
 import logging
 from traceback import format_exception

@@ -1,4 +1,4 @@
-"""History cannot be rewritten: the database refuses it, on both databases (reliability threat 24, resolutions D23)."""
+"""History cannot be rewritten: the database refuses it, on both databases (reliability threat 24, decisions D23)."""
 
 import pytest
 from django.core.management import call_command

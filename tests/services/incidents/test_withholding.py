@@ -1,4 +1,4 @@
-"""A revision that some clients take and others refuse, with nothing older to go back to (F18a, C10, N4 as amended)."""
+"""A revision that some clients take and others refuse, with nothing older to go back to (F18a, decisions C10, N4)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The aliases against a real PostgreSQL (resolutions D6a, reliability.md part (e), "DB")."""
+"""The aliases against a real PostgreSQL (decisions D6a, reliability.md part (e), "DB")."""
 
 from collections.abc import Iterator
 from pathlib import Path

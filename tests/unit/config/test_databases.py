@@ -1,4 +1,4 @@
-"""The two aliases: who takes the writer lock, and what a reader sees (resolutions D6a)."""
+"""The two aliases: who takes the writer lock, and what a reader sees (decisions D6a)."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The ADS process loads neither DRF nor Celery (resolutions D5a), seen in an interpreter of its own."""
+"""The ADS process loads neither DRF nor Celery (decisions D5a), seen in an interpreter of its own."""
 
 import os
 import subprocess

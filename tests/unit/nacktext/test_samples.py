@@ -23,7 +23,7 @@ _NO_ANSWER = "<<no request with this nonce>>"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One recorded NACK. A resource that the recorder could not name is `""` in `names` (resolutions C32)."""
+    """One recorded NACK. A resource that the recorder could not name is `""` in `names` (decisions C32)."""
 
     title: str
     family: str

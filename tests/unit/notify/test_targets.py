@@ -1,4 +1,4 @@
-"""Where webhooks may go: nowhere inside, unless the operator says so (SSRF, resolutions U22)."""
+"""Where webhooks may go: nowhere inside, unless the operator says so (SSRF, decisions U22)."""
 
 from ipaddress import ip_network
 

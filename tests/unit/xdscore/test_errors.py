@@ -1,4 +1,4 @@
-"""The texts clients read (ux.md section 8, reliability T3)."""
+"""The texts clients read (texts.md section 8, reliability T3)."""
 
 import pytest
 from hypothesis import given

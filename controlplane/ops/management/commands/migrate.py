@@ -16,7 +16,7 @@ from controlplane.access.selectors import rules_of_upgrade
 from controlplane.append_only import guards_ensure
 from controlplane.home import home_create
 
-_SQLITE_WAIT_S: Final = 20  # resolutions C30; everything else waits 5 s
+_SQLITE_WAIT_S: Final = 20  # decisions C30; everything else waits 5 s
 _POSTGRES_UNHURRIED: Final = "-c statement_timeout=0"  # the last setting of a name counts; lock_timeout stays (F26)
 
 
