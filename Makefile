@@ -37,7 +37,7 @@ bench-guard: install-dev  ## Measure the ratios that are committed in bench/rati
 # Without the project's configuration, so that no folder and no rule can be left out; a line says for itself why it may.
 SCAN := $(BIN)/python -m ruff check --isolated --select S --target-version py311 $(PACKAGES) manage.py scripts deploy
 
-check: install-dev  ## Lint, types, import contracts, migrations, module length: the gate before a push
+check: install-dev  ## Lint, types, import contracts, migrations, module length, citations: the gate before a push
 	$(BIN)/python -m ruff check .
 	$(SCAN)
 	$(BIN)/python -m ruff format --check .
@@ -48,6 +48,7 @@ check: install-dev  ## Lint, types, import contracts, migrations, module length:
 	PARLEY_HOME=$(VENV)/home $(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python scripts/module_length.py $(PACKAGES) scripts tests
 	$(BIN)/python scripts/protocol_table.py
+	$(BIN)/python scripts/citations.py
 
 test-fast: install-dev  ## Tests of pure code
 	$(BIN)/python -m pytest tests/unit
