@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
+import httpx
 from cryptography import x509
 
 from xdsctl.exits import UsageError
@@ -22,12 +23,14 @@ _HTTPS_PORT: Final = 443
 _NOBODY_TRUSTED: Final = frozenset({2, 18, 19, 20, 21, 27})
 
 
-def trusted_by(context: Context) -> ssl.SSLContext | bool:
-    """What a server's certificate is judged by: the file of `cacert` alone, or what the machine trusts (True). Raises
-    UsageError.
+def trusted_by(context: Context) -> ssl.SSLContext:
+    """What a server's certificate is judged by: the file of `cacert` alone; else the authorities that the machine
+    trusts, as its other tools do, and those that come with httpx, for a machine that has none. Raises UsageError.
     """
     if not context.cacert:
-        return True
+        trusted = httpx.create_ssl_context()
+        trusted.load_default_certs()
+        return trusted
     try:
         return ssl.create_default_context(cafile=context.cacert)
     except ssl.SSLError:

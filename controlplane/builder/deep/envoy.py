@@ -12,9 +12,11 @@ of yet.
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
@@ -145,7 +147,7 @@ def _run(binary: Path, arguments: tuple[str, ...], configuration: bytes, output:
     with binary.open("rb") as program, tempfile.TemporaryFile() as told:
         told.write(configuration)
         told.seek(0)
-        done = subprocess.run(  # noqa: S603 - fixed words, and a program that the operator of Parley chose
+        process = subprocess.Popen(  # noqa: S603 - fixed words, and a program that the operator of Parley chose
             [*_walls(program.fileno(), told.fileno()), *arguments],
             cwd="/",
             env={},
@@ -154,11 +156,27 @@ def _run(binary: Path, arguments: tuple[str, ...], configuration: bytes, output:
             stderr=subprocess.STDOUT,
             pass_fds=(program.fileno(), told.fileno()),
             start_new_session=True,
-            timeout=timeout_s,
-            check=False,
             **_as_nobody(),
         )
-    return done.returncode
+        try:
+            return process.wait(timeout_s)
+        finally:
+            if process.returncode is None:
+                _end(process)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Kill it with what it started. The first process behind the walls dies with bubblewrap only once it has asked for
+    that; killed before, bubblewrap would leave it there for ever.
+    """
+    process.send_signal(signal.SIGSTOP)
+    # It may still start something until it has stopped.
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    with suppress(OSError):  # the kernel may be built without this file
+        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii").split():
+            os.kill(int(child), signal.SIGKILL)
+    process.kill()
+    process.wait()
 
 
 def _walls(program: int, configuration: int) -> tuple[str, ...]:

@@ -245,6 +245,17 @@ async def test_readiness__database_answers_with_what_is_refused__warns() -> None
     await run
 
 
+async def test_readiness__snapshot_is_served_and_not_listed_yet__not_ready() -> None:
+    # An upgrade goes on to the next replica as soon as this one is ready.
+    process = AdsProcess(config(), CollectorRegistry())
+    run = asyncio.create_task(process.run(RefusingStore))
+    await until(lambda: process._server is not None and process._server.has_snapshot)
+
+    assert process.readiness().reasons == ("no verified snapshot of any environment has been loaded yet",)
+    process.stop()
+    await run
+
+
 async def test_collector__first_snapshot__is_left_alone() -> None:
     taken: list[Directory] = []
 

@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -85,6 +86,20 @@ def test_cacert__as_option_variable_and_in_a_context__is_what_the_server_is_judg
     assert [each.status for each in (put, *said)] == [DONE] * 6, said
     (listed,) = xdsctl("context", "list", "-o", "json").data
     assert (listed["cacert"], listed["token"]) == (ours, True)
+
+
+def test_private_authority__in_the_store_of_the_machine__is_trusted_as_by_other_tools(
+    xdsctl: Xdsctl, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    pem(store, OURS)
+    subprocess.run(["openssl", "rehash", str(store)], check=True, timeout=10)
+    elsewhere = {"SSL_CERT_FILE": pem(tmp_path, THEIRS), "SSL_CERT_DIR": str(store)}
+    with serving(tmp_path, OURS.issue(common_name="server", dns="localhost")) as server:
+        said = xdsctl("environments", "--server", server, **elsewhere)
+
+    assert said.status == DONE, said.err
 
 
 @pytest.mark.parametrize("between", [(), (BETWEEN,)], ids=["root", "between"])
