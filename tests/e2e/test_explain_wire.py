@@ -3,6 +3,7 @@ is looked at, and Explain says the same, over REST, by xdsctl and on its page.
 """
 
 import html
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from tests.support.console import Console
 from tests.support.data_planes import DataPlane, DataPlanes, Held, data_planes
 from tests.support.manifests import cluster, route
-from tests.support.stack import Parley, running_up
+from tests.support.stack import Parley, readiness, running_up
 from tests.support.waiting import eventually
 from tests.support.xdsctl import DONE, NO, UNDECIDED, Said, Xdsctl, xdsctl_for
 from xdsclient import Variant
@@ -177,7 +178,15 @@ def _quarantine(parley: Parley, name: str) -> None:
     before = _epoch(parley)
     answer = parley.call("POST", f"/incidents/{incident['id']}/quarantine", {"reason": "nobody can use it"})
     assert answer.status == 202, answer
-    eventually(lambda: _epoch(parley), lambda epoch: epoch > before, within_s=10)
+    published = eventually(lambda: _epoch(parley), lambda epoch: epoch > before, within_s=10)
+    # A client that started between publishing and serving would be given it, and rightly be said to have a copy.
+    eventually(lambda: _served_epoch(parley), lambda epoch: epoch >= published, within_s=10)
+
+
+def _served_epoch(parley: Parley) -> int:
+    """The newest epoch that ADS serves."""
+    _, body = readiness(parley.metrics_ports[0])
+    return int(json.loads(body)["environments"]["default"]["epoch"])
 
 
 def _epoch(parley: Parley) -> int:
