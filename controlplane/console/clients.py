@@ -14,7 +14,6 @@ from controlplane.builder.selectors import change_progress
 from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.selectors import change_get, environment_list
 from controlplane.clients.bootstraps import (
-    Node,
     UnreachableError,
     Variant,
     envoy_bootstrap,
@@ -50,7 +49,6 @@ from controlplane.explain.memberships import memberships_of
 from controlplane.explain.standings import client_status, client_statuses
 from controlplane.explain.told import Told, told_of
 from controlplane.incidents.settling import Answer, change_clients
-from controlplane.values import AdsAuth
 from xdscore.client_kinds import ClientFamily
 from xdscore.codes import shown
 from xdscore.resource_types import RESOURCE_TYPES
@@ -295,13 +293,11 @@ def _events(
 def _bootstrap(client: ClientSummary) -> str:
     """The file to start this client with; empty where no selector leads a client of this name here."""
     config: Config = settings.PARLEY
-    if config.ads_auth is AdsAuth.NONE:
-        try:
-            node = node_for(client.node_id, client.environment, tuple(state.choice for state in environment_list()))
-        except UnreachableError:
-            return ""
-    else:
-        node = Node(client.node_id, client.node_cluster or client.environment)
+    choices = tuple(state.choice for state in environment_list())
+    try:
+        node = node_for(config, client.node_id, client.environment, choices, cluster=client.node_cluster)
+    except UnreachableError:
+        return ""
     envoy = client.family is ClientFamily.ENVOY
     tree = envoy_bootstrap(config, node, Variant.SOTW) if envoy else grpc_bootstrap(config, node)
     return json.dumps(tree, indent=2)

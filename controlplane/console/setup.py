@@ -12,7 +12,6 @@ from controlplane.catalog.selectors import EnvironmentState, counts_by_environme
 from controlplane.clients.bootstraps import (
     NAMED_FILES,
     ClientFiles,
-    Node,
     UnreachableError,
     Variant,
     envoy_bootstrap,
@@ -29,7 +28,6 @@ from controlplane.config import Config
 from controlplane.console.clients import looks_of
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
-from controlplane.values import AdsAuth
 from xdscore.codes import shown
 from xdscore.names import name_problem
 from xdscore.server_features import CRITERIA, BootstrapFeature
@@ -81,7 +79,7 @@ class SetupPage(Page):
             "bootstrap": text,
             "problem": problem,
             "ads_address": str(config.ads_public_address),
-            "ads_auth": config.ads_auth.value,
+            "auth": config.ads_auth.facts,
         }
         return self.page(context)
 
@@ -135,13 +133,10 @@ def _bootstrap(
             return "", f"{_FILES[name]}: the path {problem}."
     config: Config = settings.PARLEY
     files = ClientFiles(**paths)
-    if config.ads_auth is AdsAuth.NONE:
-        try:
-            node = node_for(node_id, environment_key, tuple(state.choice for state in environment_list()))
-        except UnreachableError as error:
-            return "", str(error)
-    else:
-        node = Node(node_id, environment_key)
+    try:
+        node = node_for(config, node_id, environment_key, tuple(state.choice for state in environment_list()))
+    except UnreachableError as error:
+        return "", str(error)
     if family == "envoy":
         tree = envoy_bootstrap(config, node, Variant.SOTW, files=files)
     else:

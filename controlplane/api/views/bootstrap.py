@@ -28,7 +28,6 @@ from controlplane.clients.bootstraps import (
 )
 from controlplane.config import Config
 from controlplane.errors import Conflict, NotFound
-from controlplane.values import AdsAuth
 from xdscore.codes import shown
 from xdscore.names import name_problem
 from xdscore.selectors import DEFAULT_ENVIRONMENT
@@ -118,11 +117,7 @@ def _services(query: Query) -> tuple[str, ...]:
 
 def _node(config: Config, node_id: str, environment: str) -> Node:
     """A node that gets into the environment. Raises Conflict when none with this id does."""
-    match config.ads_auth:
-        case AdsAuth.NONE:
-            try:
-                return node_for(node_id, environment, tuple(state.choice for state in environment_list()))
-            except UnreachableError as error:
-                raise Conflict(str(error)) from None
-        case AdsAuth.MTLS | AdsAuth.TOKEN:
-            return Node(node_id, environment)
+    try:
+        return node_for(config, node_id, environment, tuple(state.choice for state in environment_list()))
+    except UnreachableError as error:
+        raise Conflict(str(error)) from None

@@ -19,7 +19,6 @@ from controlplane.catalog.undoing import CREATED, Columns, Undoes
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
 from controlplane.errors import Conflict, InputInvalid
 from controlplane.journal.services import audit_record
-from controlplane.values import AdsAuth
 from xdscore.access import Effect
 from xdscore.schema.content_policy import OPEN_POLICY, stances_of
 from xdscore.selectors import DEFAULT_ENVIRONMENT, EnvironmentChoice
@@ -152,8 +151,7 @@ def quarantine_default() -> QuarantinePolicy:
     """The quarantine policy of a new environment: automatic where every client's identity is verified, for only then
     does a second client cost a second identity (decisions A7).
     """
-    verified = settings.PARLEY.ads_auth is not AdsAuth.NONE
-    return QuarantinePolicy.AUTOMATIC if verified else QuarantinePolicy.SUGGEST
+    return QuarantinePolicy.AUTOMATIC if settings.PARLEY.ads_auth.facts.verified else QuarantinePolicy.SUGGEST
 
 
 def environment_default_ensure() -> bool:

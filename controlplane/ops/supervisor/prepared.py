@@ -11,12 +11,11 @@ from pathlib import Path
 from controlplane.config import Config
 from controlplane.home import Home, private_replace
 from controlplane.ops.supervisor.programs import ROOT
-from controlplane.values import AdsAuth
 
 
 def prepared(config: Config, home: Home) -> bool:
     """Whether this home was prepared by this code."""
-    wanted = [home.admin_token, *([home.client_token] if config.ads_auth is AdsAuth.TOKEN else [])]
+    wanted = [home.admin_token, *([home.client_token] if config.ads_auth.facts.tokens else [])]
     if config.database is not None or not all(file.exists() for file in wanted):
         return False
     try:

@@ -10,12 +10,12 @@ from structlog.testing import capture_logs
 from adsserver import budgets as counting
 from adsserver import server
 from adsserver.budgets import Budget
-from adsserver.config import AuthMode
 from adsserver.engine.session import Session
 from adsserver.ports import Reader
 from tests.services.ads.test_methods import METHODS
 from tests.support.ads import Running, config, raw_call, running
 from tests.support.ads_client import ADS, NODE, Client, cluster, connect, until
+from xdscore.auth_modes import AuthMode
 from xdscore.callers import CallerKey
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE

@@ -13,12 +13,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.x509.oid import ExtensionOID, NameOID
 
-from adsserver.config import AuthMode, TlsFiles
+from adsserver.config import TlsFiles
 from adsserver.identity import WITHDRAWN
 from tests.support.ads import Running, config, raw_call, running
 from tests.support.ads_client import Client
 from tests.support.certificates import Authority, replace_file, server_files
 from tests.support.figures import measured
+from xdscore.auth_modes import AuthMode
 from xdscore.resource_types import CLUSTER
 
 METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"

@@ -8,11 +8,12 @@ import grpc
 import pytest
 from structlog.testing import capture_logs
 
-from adsserver.config import AuthMode, TlsFiles
+from adsserver.config import TlsFiles
 from adsserver.identity import WITHDRAWN
 from tests.services.ads.test_mtls import PAY, _channel, _served, connect
 from tests.support.ads import Running, config, running
 from tests.support.certificates import Authority, replace_file, server_files
+from xdscore.auth_modes import AuthMode
 
 
 @pytest.fixture

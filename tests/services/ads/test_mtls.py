@@ -18,7 +18,7 @@ from envoy.service.discovery.v3 import discovery_pb2
 from structlog.testing import capture_logs
 
 from adsserver.callers import SWEEP_PERIOD_S
-from adsserver.config import AdsConfigError, AuthMode, TlsFiles
+from adsserver.config import AdsConfigError, TlsFiles
 from adsserver.identity import WITHDRAWN
 from adsserver.server import AdsServer
 from adsserver.tls import Certificates
@@ -27,6 +27,7 @@ from tests.support.ads import Running, config, raw_call, running
 from tests.support.ads_client import Client
 from tests.support.certificates import MINUTE, Authority, replace_file, server_files, write_pair
 from tests.support.figures import measured
+from xdscore.auth_modes import AuthMode
 from xdscore.resource_types import CLUSTER
 from xdscore.selectors import EnvironmentChoice, Selector
 
