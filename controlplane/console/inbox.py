@@ -12,8 +12,10 @@ from controlplane.catalog.rights import environment_visible, require
 from controlplane.catalog.selectors import environment_list
 from controlplane.console.pages import Page
 from controlplane.errors import ControlPlaneError, InputInvalid
+from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.selectors import channel_list, notification_list
 from controlplane.notify.services import channel_resume, channel_test
+from controlplane.values import any_of
 
 _SIZE: Final = 50
 
@@ -44,6 +46,7 @@ class InboxPage(Page):
             "keys": keys,
             "administers": administers,
             "channels": channel_list() if administers else (),
+            "ways": any_of([kind.facts.title for kind in ChannelKind]),
         }
         return self.page(context)
 

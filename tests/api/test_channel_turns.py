@@ -15,7 +15,8 @@ from pytest_django.fixtures import Settings
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.accounts.services import api_token_create
 from controlplane.databases import READER
-from controlplane.notify.models import Channel, ChannelKind
+from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.models import Channel
 from controlplane.notify.services import channel_create, channels
 from controlplane.notify.services.channels import NewChannel
 from controlplane.values import WebhookAllow

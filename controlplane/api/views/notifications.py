@@ -24,7 +24,7 @@ from controlplane.api.shapes.notifications import (
     NotificationOut,
 )
 from controlplane.api.views.base import ApiView, Needs, principal_of, seen_environments
-from controlplane.notify.models import ChannelKind
+from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.selectors import ChannelView as ChannelValue
 from controlplane.notify.selectors import channel_get, channel_list, delivery_list, notification_list
 from controlplane.notify.services import channel_create, channel_delete, channel_resume, channel_test

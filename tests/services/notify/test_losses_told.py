@@ -13,7 +13,8 @@ from controlplane.catalog.guarding import Loser, Loss, LostName
 from controlplane.databases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest
-from controlplane.notify.models import ChannelKind, Notification
+from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.models import Notification
 from controlplane.notify.services import channel_create, notify
 from controlplane.notify.services.channels import NewChannel
 from controlplane.values import WebhookAllow

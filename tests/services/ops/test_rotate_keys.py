@@ -18,7 +18,8 @@ from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
 from controlplane.home import encryption_keys
 from controlplane.journal.models import AuditEvent
-from controlplane.notify.models import Channel, ChannelKind
+from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.models import Channel
 from controlplane.notify.sealing import channel_secret
 from controlplane.notify.services import channel_create
 from controlplane.notify.services.channels import NewChannel
