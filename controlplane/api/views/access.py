@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -20,7 +21,7 @@ from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer
 from controlplane.api.bodies import document_of, values_of
 from controlplane.api.pages import plain_page
-from controlplane.api.paths import path_to
+from controlplane.api.paths import ENVIRONMENT_PATH, path_to
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
@@ -311,3 +312,11 @@ def _rule_draft(values: dict[str, Any]) -> RuleDraft:
         message=values["message"],
         enabled=values["enabled"],
     )
+
+
+urlpatterns = [
+    path(f"{ENVIRONMENT_PATH}/client-groups", ClientGroupListView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/client-groups/<part:group_key>", ClientGroupView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/rules", RuleListView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/rules/<int:rule_id>", RuleView.as_view()),
+]

@@ -4,6 +4,7 @@ from dataclasses import fields
 
 from django.conf import settings
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -121,3 +122,8 @@ def _node(config: Config, node_id: str, environment: str) -> Node:
         return node_for(config, node_id, environment, tuple(state.choice for state in environment_list()))
     except UnreachableError as error:
         raise Conflict(str(error)) from None
+
+
+urlpatterns = [
+    path("bootstrap/<slug:family>", BootstrapView.as_view()),
+]

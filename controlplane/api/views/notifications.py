@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -211,3 +212,13 @@ def _channel_json(value: ChannelValue) -> dict[str, object]:
         "paused_at": moment_or_none(value.paused_at),
         "paused_reason": value.paused_reason,
     }
+
+
+urlpatterns = [
+    path("notifications", NotificationListView.as_view()),
+    path("channels", ChannelListView.as_view()),
+    path("channels/<uuid:channel_id>", ChannelView.as_view()),
+    path("channels/<uuid:channel_id>/deliveries", DeliveryListView.as_view()),
+    path("channels/<uuid:channel_id>/test", ChannelTestView.as_view()),
+    path("channels/<uuid:channel_id>/resume", ChannelResumeView.as_view()),
+]

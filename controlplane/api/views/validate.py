@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -56,3 +57,8 @@ def _manifests(documents: Sequence[Document]) -> tuple[tuple[Manifest, ...], tup
 
 def _answer(*, valid: bool, findings: Sequence[Finding]) -> HttpResponse:
     return json_answer({"valid": valid, "findings": [finding_json(each) for each in findings]})
+
+
+urlpatterns = [
+    path("validate", ValidateView.as_view()),
+]
