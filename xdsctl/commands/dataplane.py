@@ -29,6 +29,9 @@ _COLUMNS: Final = (
 )
 
 
+HELP_POSITION: Final = 150
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(watch)

@@ -36,6 +36,9 @@ _GROUP_COLUMNS: Final = (
 )
 
 
+HELP_POSITION: Final = 100
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("get environment")(get_environments)
