@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.urls import path
 
 from controlplane.builder.selectors import change_progress
 from controlplane.catalog.rights import environment_visible
@@ -42,6 +43,7 @@ from controlplane.config import Config
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
+from controlplane.console.places import Place, Section
 from controlplane.errors import NotFound
 from controlplane.explain.deliveries import client_deliveries
 from controlplane.explain.delivery import DeliveryState
@@ -301,3 +303,10 @@ def _bootstrap(client: ClientSummary) -> str:
     envoy = client.family is ClientFamily.ENVOY
     tree = envoy_bootstrap(config, node, Variant.SOTW) if envoy else grpc_bootstrap(config, node)
     return json.dumps(tree, indent=2)
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/clients", ClientsPage.as_view(), name="clients"),
+    path("clients/<str:client_id>", ClientPage.as_view(), name="client"),
+]
+PLACES = (Place(Section.NOW, 40, "Clients", "plug-connected", "clients", also=("client",)),)

@@ -6,11 +6,13 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible, require
 from controlplane.catalog.selectors import environment_list
 from controlplane.console.pages import Page
+from controlplane.console.places import Place, Section
 from controlplane.errors import ControlPlaneError, InputInvalid
 from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.selectors import channel_list, notification_list
@@ -77,3 +79,9 @@ def _channel(request: HttpRequest) -> UUID:
         return UUID(request.POST.get("channel", ""))
     except ValueError as error:
         raise InputInvalid("There is no such channel. Nothing was changed.") from error
+
+
+urlpatterns = [
+    path("messages", InboxPage.as_view(), name="inbox"),
+]
+PLACES = (Place(Section.NOW, 30, "Messages", "notes", "inbox", of_environment=False),)

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils.http import urlencode
 
 from controlplane.catalog.selectors import ResourceRow, resource_list, resource_row
 from controlplane.clients.coverage import Coverage, coverage_of
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
+from controlplane.console.places import Place, Section
 from controlplane.console.states import look_of_resource
 from controlplane.errors import NotFound
 from controlplane.status.selectors import Standing, standings_of, with_status
@@ -131,3 +132,18 @@ def subject_of(request: HttpRequest) -> tuple[ResourceType, str]:
     if kind is None or name_problem(name):
         raise NotFound("The address names no resource: it ends in ?type=TYPE&name=NAME.")
     return kind, name
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/resources", ResourcesPage.as_view(), name="resources"),
+]
+PLACES = (
+    Place(
+        Section.CONFIGURATION,
+        10,
+        "Resources",
+        "stack-2",
+        "resources",
+        also=("resource", "resource-edit", "resource-new", "import"),
+    ),
+)

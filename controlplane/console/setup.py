@@ -6,6 +6,7 @@ from typing import Final
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.urls import path
 
 from controlplane.builder.condition import BUILDS, builder_state
 from controlplane.catalog.selectors import EnvironmentState, counts_by_environment, environment_list
@@ -28,6 +29,7 @@ from controlplane.config import Config
 from controlplane.console.clients import looks_of
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
+from controlplane.console.places import Place, Section
 from xdscore.codes import shown
 from xdscore.names import name_problem
 from xdscore.server_features import CRITERIA, BootstrapFeature
@@ -74,7 +76,7 @@ class SetupPage(Page):
             "family": family,
             "node_id": node_id,
             "features": tuple((each.value, why, each.value in features) for each, why in CRITERIA.items()),
-            "files": tuple((name, _FILES[name], path) for name, path in paths.items()),
+            "files": tuple((name, _FILES[name], file) for name, file in paths.items()),
             "variables": grpc_variables(config),
             "bootstrap": text,
             "problem": problem,
@@ -128,8 +130,8 @@ def _bootstrap(
     allowed = [each.value for each in BootstrapFeature]
     if strange := next((each for each in features if each not in allowed), None):
         return "", f"There is no server feature '{shown(strange)}'. There are: {', '.join(allowed)}."
-    for name, path in paths.items():
-        if problem := path_problem(path):
+    for name, file in paths.items():
+        if problem := path_problem(file):
             return "", f"{_FILES[name]}: the path {problem}."
     config: Config = settings.PARLEY
     files = ClientFiles(**paths)
@@ -149,3 +151,9 @@ def _well(content: int, connected: int) -> str:
     if connected and not content:
         return "none does: each refuses, is silent or is denied"
     return f"{content} of {connected}"
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/setup", SetupPage.as_view(), name="setup"),
+]
+PLACES = (Place(Section.ADMINISTRATION, 50, "Setup guide", "plug", "setup"),)
