@@ -1,6 +1,6 @@
 """Client groups and access rules (interfaces.md section 4): each write is a change, named beside the row."""
 
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpResponse
 from django.urls import path
@@ -320,3 +320,24 @@ urlpatterns = [
     path(f"{ENVIRONMENT_PATH}/rules", RuleListView.as_view()),
     path(f"{ENVIRONMENT_PATH}/rules/<int:rule_id>", RuleView.as_view()),
 ]
+_GROUP_EXAMPLE: Final[dict[str, Any]] = {
+    "key": "payments",
+    "matchers": [{"identity": "spiffe://corp/ns/pay/*"}],
+    "trust": "verified",
+}
+_RULE_EXAMPLE: Final[dict[str, Any]] = {
+    "position": 10,
+    "client_groups": ["payments"],
+    "types": ["cluster"],
+    "pattern": "pay*",
+    "effect": "deny",
+    "message": "Ask the payments team.",
+}
+EXAMPLES = {
+    "client_group_create": _GROUP_EXAMPLE,
+    "client_group_replace": _GROUP_EXAMPLE,
+    "client_group_update": {"matchers": [{"identity": "spiffe://corp/ns/pay/sa/*"}]},
+    "rule_create": _RULE_EXAMPLE,
+    "rule_replace": _RULE_EXAMPLE,
+    "rule_update": {"enabled": False},
+}

@@ -1,6 +1,6 @@
 """Access rules tried before they are needed: cases, saved cases, and a review of the rules as a whole."""
 
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpResponse
 from django.urls import path
@@ -206,3 +206,13 @@ urlpatterns = [
     path(f"{ENVIRONMENT_PATH}/access/review", AccessReviewView.as_view()),
     path(f"{ENVIRONMENT_PATH}/access/history", AccessHistoryView.as_view()),
 ]
+_CASE_EXAMPLE: Final[dict[str, Any]] = {
+    "identity": "spiffe://corp/ns/pay/sa/checkout",
+    "type": "cluster",
+    "name": "pay",
+    "expect": "deny",
+}
+EXAMPLES = {
+    "access_test": {"cases": [_CASE_EXAMPLE]},
+    "access_case_create": {**_CASE_EXAMPLE, "blocking": True},
+}

@@ -17,6 +17,7 @@ from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer
 from controlplane.api.bodies import documents_of, located_in, values_of
 from controlplane.api.differences import content_edits, edits_json, impact_json
+from controlplane.api.examples import CLUSTER
 from controlplane.api.kinds import kind_named, type_words
 from controlplane.api.paths import ENVIRONMENT_PATH
 from controlplane.api.problems import finding_json
@@ -209,3 +210,6 @@ def _generation(environment_key: str, base_epoch: int | None) -> int | None:
 urlpatterns = [
     path(f"{ENVIRONMENT_PATH}/apply", ApplyView.as_view()),
 ]
+EXAMPLES = {
+    "apply": {"resources": [CLUSTER], "delete": [{"type": "cluster", "name": "old"}], "message": "new weights"},
+}

@@ -211,3 +211,6 @@ urlpatterns = [
     path("changes/<uuid:change_id>", waits(ChangeView.as_view(), ChangeView)),
     path("changes/<uuid:change_id>/undo", ChangeUndoView.as_view()),
 ]
+EXAMPLES = {
+    "change_undo": {"reason": "every listener is gone"},
+}

@@ -125,3 +125,6 @@ urlpatterns = [
     path("client-tokens", ClientTokenListView.as_view()),
     path("client-tokens/<int:token_id>", ClientTokenView.as_view()),
 ]
+EXAMPLES = {
+    "client_token_create": {"subject": "payments-checkout", "environment": "default"},
+}

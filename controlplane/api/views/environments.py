@@ -219,3 +219,7 @@ urlpatterns = [
     path("environments", EnvironmentListView.as_view()),
     path(ENVIRONMENT_PATH, EnvironmentView.as_view()),
 ]
+EXAMPLES = {
+    "environment_create": {"key": "staging", "selectors": [{"node_id": "staging-*"}], "default_effect": "allow"},
+    "environment_update": {"quarantine": "automatic"},
+}

@@ -150,3 +150,6 @@ urlpatterns = [
     path(f"{ENVIRONMENT_PATH}/diff", DifferenceView.as_view()),
     path(f"{ENVIRONMENT_PATH}/rollback", RollbackView.as_view()),
 ]
+EXAMPLES = {
+    "environment_rollback": {"to_epoch": 1, "reason": "checkout fails", "hold": True},
+}

@@ -238,3 +238,8 @@ urlpatterns = [
     path("incidents/<slug:incident_id>/quarantine", IncidentQuarantineView.as_view()),
     path("incidents/<slug:incident_id>/release", IncidentReleaseView.as_view()),
 ]
+EXAMPLES = {
+    "incident_update": {"state": "acknowledged"},
+    "incident_quarantine": {"reason": "clients refuse it"},
+    "incident_release": {"reason": "the certificate is there now"},
+}

@@ -222,3 +222,11 @@ urlpatterns = [
     path("channels/<uuid:channel_id>/test", ChannelTestView.as_view()),
     path("channels/<uuid:channel_id>/resume", ChannelResumeView.as_view()),
 ]
+EXAMPLES = {
+    "channel_create": {
+        "name": "on call",
+        "kind": "webhook",
+        "target": "https://hooks.example/parley",
+        "environments": ["default"],
+    },
+}

@@ -12,6 +12,7 @@ from controlplane.accounts.principal import Role
 from controlplane.api.answers import empty_answer, json_answer, moment, prefers_yaml, rendered, yaml_answer
 from controlplane.api.bodies import one_manifest
 from controlplane.api.etags import etag, expectation_of, is_current
+from controlplane.api.examples import CLUSTER
 from controlplane.api.kinds import kind_in_path, kind_named, name_in_path, type_words
 from controlplane.api.pages import OFFSET_PARAMETERS, counted_page, plain_page, window_of
 from controlplane.api.paths import ENVIRONMENT_PATH
@@ -327,3 +328,6 @@ urlpatterns = [
     path(f"{_RESOURCE_PATH}/revisions", RevisionListView.as_view()),  # before what it is also a name of
     path(_RESOURCE_PATH, ResourceView.as_view()),
 ]
+EXAMPLES = {
+    "resource_put": CLUSTER,
+}

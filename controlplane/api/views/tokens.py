@@ -119,3 +119,6 @@ urlpatterns = [
     path("tokens", TokenListView.as_view()),
     path("tokens/<int:token_id>", TokenView.as_view()),
 ]
+EXAMPLES = {
+    "token_create": {"name": "pipeline", "scopes": [{"role": "editor", "environment": "default"}], "expires_at": None},
+}

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 
 from controlplane.api.answers import json_answer
 from controlplane.api.bodies import documents_of, values_of
+from controlplane.api.examples import CLUSTER
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.schema import ANYTHING, described, manifests_body
@@ -62,3 +63,6 @@ def _answer(*, valid: bool, findings: Sequence[Finding]) -> HttpResponse:
 urlpatterns = [
     path("validate", ValidateView.as_view()),
 ]
+EXAMPLES = {
+    "validate": {"resources": [CLUSTER]},
+}

@@ -108,3 +108,13 @@ def _difference_json(difference: DifferenceView) -> dict[str, object]:
 urlpatterns = [
     path("clients/<slug:client_id>/said", ClientWordView.as_view()),
 ]
+EXAMPLES = {
+    "client_report": {
+        "source": "envoy-admin",
+        "types": ["cluster"],
+        "names": [
+            {"type": "cluster", "name": "pay", "state": "ACKED", "held": True, "version": "b78db11a53ad7672"},
+            {"type": "cluster", "name": "cart", "state": "WARMING", "held": True, "version_info": "w7"},
+        ],
+    },
+}
