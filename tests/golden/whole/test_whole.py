@@ -113,8 +113,9 @@ def test_whole__case__clients_are_sent_exactly_this(path: Path) -> None:
     if REWRITE:
         expected.write_text(found, encoding="utf-8")
     before = expected.read_text(encoding="utf-8")
-    difference = unified_diff(before.splitlines(), found.splitlines(), "expected", "found", lineterm="", n=6)
-    assert found == before, "\n".join(["", *difference])
+    if found != before:
+        difference = unified_diff(before.splitlines(), found.splitlines(), expected.name, "found", lineterm="", n=6)
+        pytest.fail("\n".join(difference), pytrace=False)
 
 
 def test_whole__cases__are_thirty_and_more_and_name_rules_that_there_are() -> None:
