@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
-from xdscore.names import glob_parts, parts_match
+from xdscore.names import canonical, glob_parts, parts_match
 
 # Inner text is filed under so many of its characters, the ones that are rarest among the patterns: a name of n
 # characters has about n pieces of this length.
@@ -44,7 +44,8 @@ class PatternIndex:
     __slots__ = ("_always", "_head_lengths", "_heads", "_inner", "_inner_lengths", "_tail_lengths", "_tails", "_wholes")
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        parts = [glob_parts(pattern) for pattern in patterns]
+        # Names are canonical where they are looked up: a rule for another spelling would match nothing (H1).
+        parts = [glob_parts(canonical(pattern)) for pattern in patterns]
         crowd = Counter(piece for each in parts for piece in _pieces(each))
         files: dict[_Place, dict[str, _Drawer]] = {place: {} for place in _Place}
         self._always: list[int] = []

@@ -7,6 +7,7 @@ from controlplane.access.values import Case, CaseResult, SavedCase
 from xdscore.access import AccessTable, Effect, Rule
 from xdscore.codes import CATALOGUE
 from xdscore.findings import Finding, Severity
+from xdscore.names import canonical
 from xdscore.resource_types import RESOURCE_TYPES, SECRET_WORDS, ResourceType, by_word
 from xdscore.selectors import ClientFacts
 from xdscore.snapshot import EntryKey
@@ -72,7 +73,7 @@ def secrets_closed(table: AccessTable, environment_key: str, keys: Iterable[Entr
 def case_run(table: AccessTable, environment_key: str, case: Case) -> CaseResult:
     """What the rules say of a case."""
     audience = table.audience(environment_key, case.client)
-    verdict = table.verdict(audience, by_word[case.type], case.name)
+    verdict = table.verdict(audience, by_word[case.type], canonical(case.name))
     return CaseResult(case, verdict.effect, verdict.rule, verdict.message)
 
 

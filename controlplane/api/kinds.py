@@ -3,7 +3,7 @@
 from controlplane.errors import InputInvalid, NotFound
 from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
-from xdscore.names import name_problem
+from xdscore.names import canonical, name_problem
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_url, by_word
 from xdscore.schema.codes import NAME_REFUSED
 
@@ -24,7 +24,7 @@ def kind_in_path(text: str) -> ResourceType:
 
 
 def name_in_path(kind: ResourceType, name: str) -> str:
-    """The name of a path. Raises InputInvalid when no resource can have it."""
+    """The canonical form of a name in a path. Raises InputInvalid when no resource can have it."""
     problem = name_problem(name)
     if problem:
         finding = NAME_REFUSED.finding("", problem=problem)
@@ -40,7 +40,7 @@ def name_in_path(kind: ResourceType, name: str) -> str:
                 ),
             ),
         )
-    return name
+    return canonical(name)
 
 
 def type_words() -> str:

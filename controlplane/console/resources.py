@@ -16,7 +16,7 @@ from controlplane.console.states import look_of_resource
 from controlplane.errors import NotFound
 from controlplane.status.selectors import Standing, standings_of, with_status
 from controlplane.status.values import Condition, ConditionType, Reason, ResourceStatus, Status, Truth
-from xdscore.names import name_problem
+from xdscore.names import canonical, name_problem
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
 
 _MAX_TEXT: Final = 1_024  # a name
@@ -130,4 +130,4 @@ def subject_of(request: HttpRequest) -> tuple[ResourceType, str]:
     kind, name = kind_of(request), request.GET.get("name", "")
     if kind is None or name_problem(name):
         raise NotFound("The address names no resource: it ends in ?type=TYPE&name=NAME.")
-    return kind, name
+    return kind, canonical(name)

@@ -13,7 +13,7 @@ from google.protobuf.any_pb2 import Any as AnyProto
 from google.protobuf.message import DecodeError, EncodeError
 
 from xdscore.findings import Finding, has_errors
-from xdscore.names import name_problem
+from xdscore.names import canonical, name_problem
 from xdscore.resource_types import RESOURCE_TYPES, TYPE_URL_PREFIX, ResourceType, by_message, by_url, by_word
 from xdscore.schema.certificates import Expiry
 from xdscore.schema.claims import claims_of, domains_given_twice
@@ -225,7 +225,7 @@ def _unserved(url: str) -> Finding:
 
 
 def _name_of(attempt: _Attempt, message: AnyMessage, envelope: Envelope, expected: Expected, blamed: set[Path]) -> str:
-    """The resource's xDS name: the wrapper's when it gives one, else the message's own."""
+    """The resource's xDS name in canonical form (H1): the wrapper's when it gives one, else the message's own."""
     kind = attempt.kind
     if kind is None:
         raise AssertionError  # asked only once the type is known
@@ -239,9 +239,9 @@ def _name_of(attempt: _Attempt, message: AnyMessage, envelope: Envelope, expecte
     problem = name_problem(name)
     if problem:
         attempt.say(path, NAME_REFUSED.finding("", problem=problem))
-    elif expected.name and name != expected.name:
+    elif expected.name and canonical(name) != canonical(expected.name):
         attempt.say(path, NAME_DIFFERS.finding("", given=name, wanted=expected.name))
-    return name
+    return canonical(name)
 
 
 def _check_rules(attempt: _Attempt, message: AnyMessage, path: Path, blamed: set[Path]) -> None:

@@ -11,6 +11,7 @@ from functools import cache
 
 from google.protobuf.descriptor import Descriptor
 
+from xdscore.names import canonical
 from xdscore.resource_types import CLUSTER, ENDPOINT, EXTENSION, ROUTE, SECRET, ResourceType
 from xdscore.schema.positions import Path
 from xdscore.schema.shapes import ANY, SPECIAL
@@ -97,15 +98,15 @@ Named = tuple[ResourceType, str, Path]
 
 
 def named_by(message: AnyMessage) -> Iterator[Named]:
-    """Every resource that `message` names, with the path to the name; a name given twice comes twice."""
-    return _walk(message, ())
+    """Every resource that `message` names, by canonical name (H1), with the path to it; one given twice comes twice."""
+    return ((kind, canonical(name), path) for kind, name, path in _walk(message, ()))
 
 
 def eds_name_of(message: AnyMessage) -> str:
     """The name under which a cluster asks EDS for its endpoints; empty for anything else (protocol.md I3)."""
     if message.DESCRIPTOR.full_name != CLUSTER.message or not _uses_eds(message):
         return ""
-    return str(message.eds_cluster_config.service_name or message.name)
+    return canonical(message.eds_cluster_config.service_name or message.name)
 
 
 def _uses_eds(cluster: AnyMessage) -> bool:

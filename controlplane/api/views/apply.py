@@ -33,7 +33,7 @@ from controlplane.errors import Conflict, InputInvalid, InputTooLarge
 from controlplane.explain.reach import impact_read
 from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
-from xdscore.names import name_problem
+from xdscore.names import canonical, name_problem
 from xdscore.schema import Manifest
 from xdscore.schema.codes import NAME_REFUSED, VALUE_REFUSED
 from xdscore.schema.containers import RESPONSE_KEYS
@@ -171,7 +171,7 @@ def _deletions(document: Document, values: Sequence[dict[str, str]]) -> tuple[De
         if problem:
             refuse(("delete", index, "name"), NAME_REFUSED.code, f"The name {problem}.")
         if kind is not None and not problem:
-            deletions.append(Delete(kind, value["name"], missing_ok=True))
+            deletions.append(Delete(kind, canonical(value["name"]), missing_ok=True))
     if findings:
         raise InputInvalid(
             f"{len(findings)} entries of 'delete' cannot be used. Nothing was changed.", findings=tuple(findings)

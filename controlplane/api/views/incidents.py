@@ -23,7 +23,7 @@ from controlplane.incidents.filtering import IncidentFilter
 from controlplane.incidents.selectors import IncidentDetail, incident_get, incident_list
 from controlplane.incidents.services import incident_quarantine, incident_release, incident_set_state
 from controlplane.incidents.values import IncidentCause, IncidentState
-from xdscore.names import name_problem
+from xdscore.names import canonical, name_problem
 
 
 class IncidentListView(ApiView):
@@ -163,7 +163,7 @@ def _resource_named(text: str) -> tuple[str, str] | None:
     """(type word, name) of `TYPE/NAME`, where the name may hold slashes."""
     word, _, name = text.partition("/")
     kind = kind_named(word)
-    return (kind.word, name) if kind is not None and name and not name_problem(name) else None
+    return (kind.word, canonical(name)) if kind is not None and name and not name_problem(name) else None
 
 
 def _visible(request: Request, incident_id: str) -> IncidentDetail:
