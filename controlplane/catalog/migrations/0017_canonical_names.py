@@ -2,6 +2,8 @@
 which those are that clients' requests are read into. A name that is there in both spellings keeps the canonical one.
 """
 
+from typing import Any
+
 from django.apps.registry import Apps
 from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
@@ -11,7 +13,8 @@ from xdscore.names import XDSTP, canonical
 
 def canonical_names(apps: Apps, _editor: BaseDatabaseSchemaEditor) -> None:
     """Rename resources, and what revisions refer to, where nothing of the canonical name is there."""
-    resources, references = apps.get_model("catalog", "Resource"), apps.get_model("catalog", "Reference")
+    resources: Any = apps.get_model("catalog", "Resource")
+    references: Any = apps.get_model("catalog", "Reference")
     for row in resources.objects.filter(name__startswith=XDSTP).iterator():
         name = canonical(row.name)
         same = resources.objects.filter(environment_id=row.environment_id, type=row.type, name=name)
