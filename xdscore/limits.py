@@ -1,8 +1,8 @@
 """Every limit of Parley, in one table.
 
 `Limits` is the table: a field is one limit, and from it come the variable `PARLEY_LIMIT_<FIELD>`, its check, its
-reference page and its boundary tests (decisions U26). `controlplane.config` reads the variables; whoever enforces
-a limit is given the value. Defaults and reasons are those of reliability.md part (e), unless a row says otherwise.
+reference page and its boundary tests (decisions U26). `controlplane.config` reads the variables; whoever enforces a
+limit is given the value. Defaults and reasons are those of reliability.md part (e), unless a row says otherwise.
 
 Some rows of part (e) have no variable. Protocol rules and not numbers: one outstanding push per stream and type (I3),
 and rejected content that is never sent again on its stream (N3). Fixed, because replicas and pages must say the same:

@@ -17,7 +17,7 @@ from controlplane.api.paths import PREFIX, encoded_path
 from controlplane.api.problems import answer_for
 from controlplane.api.request_log import request_told
 from controlplane.api.requests import HEADER, chosen_id, request_id_set
-from controlplane.security_headers import page_contain, security_headers_set
+from controlplane.http.security_headers import page_contain, security_headers_set
 from xdscore import build
 
 VERSION_HEADER: Final = "API-Version"

@@ -4,7 +4,7 @@ Django gives every request a thread at once. Two hundred that write would all wa
 whoever asks at the right moment go first, so that some wait until their time is up, and PostgreSQL's pool runs out. In
 turns, none of the database's own bounds is ever reached because of a crowd (F7, F28). Who waits holds no thread and no
 connection, and its body is there already: a slow sender keeps nobody waiting. Nor does who waits for somebody outside:
-they give their turn back first (`controlplane.waiting_outside`).
+they give their turn back first (`controlplane.database.waiting_outside`).
 
 Sign-ins have lanes of their own, for anybody may send one and each costs as much as a thousand other requests: they
 neither take the turns of those who write, nor more threads and processors than they have turns. Browsers in which
@@ -25,8 +25,8 @@ from django.http.response import HttpResponseBase
 from controlplane.accounts.browsers import browser_read, cookie_name
 from controlplane.api.paths import PREFIX
 from controlplane.api.problems import problem
-from controlplane.errors import Busy
-from controlplane.waiting_outside import turn_give_back
+from controlplane.common.errors import Busy
+from controlplane.database.waiting_outside import turn_give_back
 from xdscore.limits import Limits
 
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})  # RFC 9110 section 9.2.1

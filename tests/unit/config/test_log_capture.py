@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 BEGIN = """
 import os, sys
-from controlplane.log_capture import capture_begin, log_stream
+from controlplane.logs.capture import capture_begin, log_stream
 capture_begin()
 """
 # What the C++ of a library says before it gives up, past everything of Python.

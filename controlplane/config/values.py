@@ -1,7 +1,7 @@
 """The values an environment variable can hold, and how each is read.
 
 Pure. A parser raises ValueError with the rest of a sentence that starts with the variable's name ("must be ..."), and
-never repeats the value: it may be a secret, and `controlplane.config` adds it where it is not.
+never repeats the value: it may be a secret, and `controlplane.config.loading` adds it where it is not.
 """
 
 import binascii

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import structlog
 
-from controlplane.config import in_force, unknown
+from controlplane.config.loading import in_force, unknown
 
-log = structlog.get_logger(__name__)
+log = structlog.get_logger("controlplane.process")  # as its lines were always named
 
 # macOS reports "unlimited" as the hard limit and refuses it as the soft one; this is its OPEN_MAX (sys/syslimits.h).
 _OPEN_FILES_WHEN_UNLIMITED = 10_240

@@ -1,7 +1,7 @@
 """How every process logs: one event, one line (threat 16), as JSON for machines or as a readable line for people.
 
-As JSON a line says what happened (`timestamp`, `level`, `logger`, `event`) and where (`log_origin`); what is printed
-past this module has the same form (`log_capture`). Foreign text cannot break out of its field: control and direction
+As JSON a line says what happened (`timestamp`, `level`, `logger`, `event`) and where (`origin`); what is printed
+past this module has the same form (`capture`). Foreign text cannot break out of its field: control and direction
 characters are escaped, a text is cut at 1 KiB and a list at 100. Fields named like a secret never show their value
 (invariant S5).
 """
@@ -15,9 +15,9 @@ from typing import Final
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from controlplane.log_capture import log_stream
-from controlplane.log_origin import origin
-from controlplane.log_text import FIELD_CHARS_MAX, TRACEBACK_CHARS_MAX, contained
+from controlplane.logs.capture import log_stream
+from controlplane.logs.origin import origin
+from controlplane.logs.text import FIELD_CHARS_MAX, TRACEBACK_CHARS_MAX, contained
 
 _ITEMS_MAX: Final = 100
 _HIDDEN: Final = "[hidden]"

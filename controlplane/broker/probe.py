@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from controlplane.redis_client import redis_client
+from controlplane.broker.client import redis_client
 
 WAIT_S: Final = 0.3  # a probe that takes a second is a probe that fails
 _FRESH_S: Final = 1.0

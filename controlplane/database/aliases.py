@@ -8,9 +8,9 @@ PostgreSQL it is REPEATABLE READ.
 from pathlib import Path
 from typing import Final, TypedDict
 
-from controlplane.config import Config
-from controlplane.home import Home
-from controlplane.values import Postgres
+from controlplane.config.home import Home
+from controlplane.config.loading import Config
+from controlplane.config.values import Postgres
 from xdscore.limits import Limits
 
 READER: Final = "snapshot_reader"

@@ -12,10 +12,9 @@ from collections.abc import Callable
 
 import structlog
 
-log = structlog.get_logger(__name__)
+log = structlog.get_logger("controlplane.hints")  # as its lines were always named
 
 PUBLISHED_CHANNEL = "parley:published"
-BUILD_TASK = "controlplane.builder.tasks.build"
 BREAK_S = 10.0
 MAX_WAITING = 1_000
 
@@ -69,15 +68,28 @@ class HintSender:
             log.warning("hint.dropped", reason=str(error), silent_s=BREAK_S)
 
 
+def _nobody(_environment_id: int) -> None:
+    raise RuntimeError("this process was put together without anything that asks for builds")
+
+
+_build_ask: Callable[[int], None] = _nobody
+
+
+def builds_asked_by(ask: Callable[[int], None]) -> None:
+    """Let `ask` carry every hint to build from now on; it is given the id of the environment. Called by whoever puts
+    the process together: what carries it is Celery, which knows every room and is known by none (decisions D5a).
+    """
+    global _build_ask  # noqa: PLW0603  one process, one way to the workers
+    _build_ask = ask
+
+
 def _deliver(hint: Hint) -> None:
     kind, subject = hint
     if kind == "build":
-        # Late import: the ADS process publishes nothing and must not load Celery (decisions D5a).
-        from controlplane.celery import app  # noqa: PLC0415
-
-        app.send_task(BUILD_TASK, args=[subject], retry=False)
+        _build_ask(int(subject))
     else:
-        from controlplane.redis_client import redis_client  # noqa: PLC0415 - as above
+        # Late: the library of Redis is loaded by who needs it, which few commands do.
+        from controlplane.broker.client import redis_client  # noqa: PLC0415
 
         redis_client().publish(PUBLISHED_CHANNEL, str(subject))
 

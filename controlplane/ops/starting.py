@@ -7,9 +7,9 @@ from typing import Final, NoReturn
 
 from django.conf import settings
 
-from controlplane.config import Config, ConfigError
-from controlplane.home import HomeError, home_create
-from controlplane.log_capture import say_last
+from controlplane.config.home import HomeError, home_create
+from controlplane.config.loading import Config, ConfigError
+from controlplane.logs.capture import say_last
 
 EXIT_CANNOT_START: Final = 2
 

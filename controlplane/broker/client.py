@@ -5,7 +5,7 @@ from functools import cache
 from django.conf import settings
 from redis import Redis
 
-from controlplane import home
+from controlplane.config import home
 
 
 @cache

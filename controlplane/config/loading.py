@@ -1,7 +1,7 @@
 """The configuration of every process, read from the environment once (interfaces.md section 2).
 
-Pure: nothing is created, opened or looked up here, and Django is not needed. `controlplane.home` keeps what lives in
-files; the settings modules turn a Config into Django's words.
+Pure: nothing is created, opened or looked up here, and Django is not needed. `home` keeps what lives in files; the
+settings modules turn a Config into Django's words.
 """
 
 import difflib
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
-from controlplane import values
-from controlplane.values import Address, AdsAuth, Mail, Network, Postgres, RepeatErrors, WebhookAllow
-from controlplane.variables import MEANINGS, READ_ELSEWHERE, Variable
+from controlplane.config import values
+from controlplane.config.values import Address, AdsAuth, Mail, Network, Postgres, RepeatErrors, WebhookAllow
+from controlplane.config.variables import MEANINGS, READ_ELSEWHERE, Variable
 from xdscore.limits import LIMITS, ORDERED, VARIABLE_PREFIX, Limits
 
 T = TypeVar("T")

@@ -3,7 +3,7 @@ nobody caught, the last words of a crash, prints of libraries.
 
 A process of its own reads them from a pipe. So nothing is lost when the process that wrote them dies, whatever it dies
 of, and no thread of that process, and no lock, is needed to carry them. It ends when the last writer has ended.
-Started by `log_capture`, without any package; needs nothing but Python.
+Started by `capture`, without any package; needs nothing but Python.
 """
 
 import json
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from controlplane.log_text import FIELD_CHARS_MAX, TRACEBACK_CHARS_MAX, contained
+from controlplane.logs.text import FIELD_CHARS_MAX, TRACEBACK_CHARS_MAX, contained
 
 _READ_BYTES: Final = 64 * 1024
 # What is longer without an end is cut there: longer than any line of ours.

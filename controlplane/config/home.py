@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote, urlsplit
 
-from controlplane import values
-from controlplane.config import Config
+from controlplane.config import values
+from controlplane.config.loading import Config
 
 DIRECTORY_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
