@@ -9,7 +9,7 @@ and rejected content that is never sent again on its stream (N3). Fixed, because
 the 300 characters of an error text (decisions A4). What benchmarks and alerts hold the product to: the
 time in which a name is answered (T1). Connections from one source address: behind a balancer, all of them have one.
 What a connection without a call costs is bounded by its handshake and its idle time instead, what a caller costs by the
-budgets of its identity or address (`adsserver.budgets`); a firewall or a balancer can count connections.
+budgets of its identity or address (`adsserver.limits.budgets`); a firewall or a balancer can count connections.
 """
 
 from dataclasses import dataclass, field, fields

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import structlog
 
-log = structlog.get_logger("controlplane.hints")  # as its lines were always named
+log = structlog.get_logger("controlplane.hints")  # users filter lines by this name
 
 PUBLISHED_CHANNEL = "parley:published"
 BREAK_S = 10.0

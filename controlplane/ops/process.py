@@ -8,7 +8,7 @@ import structlog
 
 from controlplane.config.loading import in_force, unknown
 
-log = structlog.get_logger("controlplane.process")  # as its lines were always named
+log = structlog.get_logger("controlplane.process")  # users filter lines by this name
 
 # macOS reports "unlimited" as the hard limit and refuses it as the soft one; this is its OPEN_MAX (sys/syslimits.h).
 _OPEN_FILES_WHEN_UNLIMITED = 10_240

@@ -18,9 +18,9 @@ from envoy.service.status.v3 import csds_pb2
 
 from adsserver.engine.events import NamedContent
 from adsserver.ports import Directory, Reader
-from adsserver.status_wire import answer
 from adsserver.store import Store, open_store
 from adsserver.store.facts import FactBuffer
+from adsserver.wire.status import answer
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.accounts.services import api_token_create, client_token_create
 from controlplane.builder.services import builds_sweep

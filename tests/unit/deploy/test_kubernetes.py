@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adsserver.server import DRAIN_LIMIT_S
+from adsserver.running.server import DRAIN_LIMIT_S
 from controlplane.config.loading import load
 from tests.support.compose import compose_document
 

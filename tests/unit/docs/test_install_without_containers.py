@@ -10,7 +10,7 @@ import pytest
 import yaml
 from cryptography import x509
 
-from adsserver.identity import spiffe_identity
+from adsserver.identity.identification import spiffe_identity
 from controlplane.clients.bootstraps import NAMED_FILES
 from controlplane.config.loading import load
 from controlplane.config.variables import MEANINGS

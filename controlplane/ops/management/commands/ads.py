@@ -9,8 +9,8 @@ from django.core.management.base import BaseCommand
 
 from adsserver.config import AdsConfig, AuthMode, TlsFiles
 from adsserver.main import serve
-from adsserver.opener import Store
 from adsserver.ports import Directory
+from adsserver.running.opener import Store
 from controlplane.config.home import home_create
 from controlplane.config.loading import Config
 from controlplane.config.values import RepeatErrors

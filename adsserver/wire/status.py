@@ -10,9 +10,9 @@ from typing import Final
 from envoy.service.status.v3 import csds_pb2
 from google.protobuf.message import DecodeError
 
-from adsserver.node_match import NAMESPACE, MatcherError, compile_matchers, facts_of
 from adsserver.ports import FleetClient, FleetStatus, Reader, ResourceStatus, SyncState
-from adsserver.wire import varint
+from adsserver.wire.discovery import varint
+from adsserver.wire.node_match import NAMESPACE, MatcherError, compile_matchers, facts_of
 from xdscore.limits import Limits
 
 # Tags of length-delimited fields: (field number << 3) | 2.

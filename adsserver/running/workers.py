@@ -24,10 +24,10 @@ import structlog
 from prometheus_client import CollectorRegistry, generate_latest, multiprocess
 
 from adsserver.config import AdsConfig, AdsConfigError, host_and_port
-from adsserver.opener import StoreOpener
+from adsserver.running.opener import StoreOpener
 from xdscore.status_http import Readiness, StatusHttp
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+log: structlog.stdlib.BoundLogger = structlog.get_logger("adsserver.workers")  # users filter lines by this name
 
 EXIT_CONFIG = 2
 
@@ -219,7 +219,7 @@ async def _ended(process: SpawnProcess) -> int:
 def _work(config: AdsConfig, open_store: StoreOpener, pipe: Connection) -> None:
     """A worker's whole life, in its own interpreter."""
     # Not at the top: only here may grpc be loaded; the parent imports this module, too (decisions part 7).
-    from adsserver.process import AdsProcess  # noqa: PLC0415
+    from adsserver.running.process import AdsProcess  # noqa: PLC0415
 
     # Ctrl-C reaches the whole group; the parent drains its workers by their pipes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -27,7 +27,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID
 
 from xdscore.limits import Limits
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+log: structlog.stdlib.BoundLogger = structlog.get_logger("adsserver.authorities")  # users filter lines by this name
 
 _BEGIN: Final = b"-----BEGIN CERTIFICATE-----"
 _MAX_REMEMBERED: Final = 10_000

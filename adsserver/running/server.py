@@ -12,28 +12,28 @@ import grpc
 import structlog
 from grpc_health.v1 import health, health_pb2
 
-from adsserver.authorities import Authorities
-from adsserver.budgets import Budgets
-from adsserver.callers import Callers
 from adsserver.config import AdsConfig, AdsConfigError, AuthMode, host_and_port
 from adsserver.engine.settings import EngineSettings
-from adsserver.hub import Hub, Pace
-from adsserver.identity import identification, nobody
-from adsserver.limits import Admission, DeniedNames, LoopLag, MemoryBound, resident_bytes
-from adsserver.memory import allowed_bytes
+from adsserver.identity.authorities import Authorities
+from adsserver.identity.callers import Callers
+from adsserver.identity.identification import identification, nobody
+from adsserver.identity.tls import Certificates, server_credentials
+from adsserver.limits.admission import Admission, DeniedNames, LoopLag, MemoryBound, resident_bytes
+from adsserver.limits.budgets import Budgets
+from adsserver.limits.memory import allowed_bytes
+from adsserver.limits.watchdog import Watchdog
 from adsserver.metrics import Metrics
 from adsserver.ports import ContentKeeper, Directory, Facts, FleetStatus
 from adsserver.servicers.csds import StatusServicer
+from adsserver.servicers.hub import Hub, Pace
 from adsserver.servicers.methods import method_table
 from adsserver.servicers.refusal_log import RefusalLog
 from adsserver.servicers.shared import Shared
-from adsserver.tls import Certificates, server_credentials
-from adsserver.watchdog import Watchdog
-from adsserver.wire import Decoder, Encoder
+from adsserver.wire.discovery import Decoder, Encoder
 from xdscore.limits import Limits
 from xdscore.version import VERSION
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+log: structlog.stdlib.BoundLogger = structlog.get_logger("adsserver.server")  # users filter lines by this name
 
 # How long streams are spread over when the process ends, and how long it then waits for those that do not go.
 DRAIN_SPREAD_S = 1.0

@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from adsserver.budgets import Budget, Budgets, RefusedStreamError
+from adsserver.limits.budgets import Budget, Budgets, RefusedStreamError
 from xdscore.callers import CallerKey
 from xdscore.limits import Limits
 

@@ -13,12 +13,12 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 
 from adsserver.config import AdsConfig, host_and_port
 from adsserver.metrics import Metrics
-from adsserver.opener import Store, StoreOpener
 from adsserver.ports import Directory
-from adsserver.server import AdsServer
+from adsserver.running.opener import Store, StoreOpener
+from adsserver.running.server import AdsServer
 from xdscore.status_http import Readiness, StatusHttp
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+log: structlog.stdlib.BoundLogger = structlog.get_logger("adsserver.process")  # users filter lines by this name
 
 # Without a database for this long other servers are the better choice (reliability F22).
 _DATABASE_PATIENCE_S = 600.0

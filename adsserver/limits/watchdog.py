@@ -13,7 +13,7 @@ from traceback import walk_stack
 
 import structlog
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+log: structlog.stdlib.BoundLogger = structlog.get_logger("adsserver.watchdog")  # users filter lines by this name
 
 # Longer than this nobody may hold the loop up (reliability F30).
 BLOCKED_S = 0.25

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from adsserver.config import AdsConfigError, TlsFiles
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+log: structlog.stdlib.BoundLogger = structlog.get_logger("adsserver.tls")  # users filter lines by this name
 
 _Stamp = tuple[tuple[int, int], ...]
 

@@ -8,10 +8,10 @@ from typing import Protocol
 
 from cryptography import x509
 
-from adsserver.authorities import Chain, presented
 from adsserver.config import AdsConfig, AuthMode
+from adsserver.identity.authorities import Chain, presented
 from adsserver.ports import ClientToken
-from adsserver.wire import NodeFacts
+from adsserver.wire.discovery import NodeFacts
 from xdscore.limits import Limits
 
 # The key of index and logs, like a resource name (reliability (e)).

@@ -12,11 +12,11 @@ from functools import partial
 
 import structlog
 
-from adsserver.authorities import Authorities, Chain
-from adsserver.identity import WITHDRAWN, Caller
+from adsserver.identity.authorities import Authorities, Chain
+from adsserver.identity.identification import WITHDRAWN, Caller
 from adsserver.ports import ClientToken
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+log: structlog.stdlib.BoundLogger = structlog.get_logger("adsserver.callers")  # users filter lines by this name
 
 # Well within the minute of reliability S2; looking at 5,000 streams takes about a millisecond.
 SWEEP_PERIOD_S = 10.0
