@@ -14,11 +14,10 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TextIO
 
-from controlplane.logs.foreign_lines import SAID_SO_FAR
+from controlplane.logs.foreign_lines import SAID_SO_FAR, event_line
 from controlplane.logs.origin import SERVING, origin, role
 
 _ROOT: Final = str(Path(__file__).resolve().parents[2])
@@ -55,8 +54,9 @@ def say_last(reason: str) -> None:
     if _stream is None:
         sys.stderr.write(f"{reason}\n")
         return
-    said = {"timestamp": datetime.now(UTC).isoformat(), "level": "critical", "logger": __name__, "event": reason}
-    _stream.write(f"{json.dumps(said | origin())}\n")
+    # Users filter lines by this name.
+    said = {"level": "critical", "logger": "controlplane.log_capture", "event": reason}
+    _stream.write(f"{event_line(said, origin())}\n")
 
 
 def _captured() -> TextIO | None:
