@@ -80,7 +80,8 @@ class AdsProcess:
         reasons = list(status.unfit)
         if self._server.draining:
             reasons.append("draining: this process is shutting down")
-        # What the loader found, the loop takes over a moment later, and the other way round: ready is who has both.
+        # The loop begins to serve a directory and the loader lists it as loaded, a moment apart and in either order:
+        # ready is a process that has done both.
         if not (self._server.has_snapshot and status.loaded):
             reasons.append("no verified snapshot of any environment has been loaded yet")
         if self._server.short_of_memory:
