@@ -1,6 +1,6 @@
 """A CSDS request in, a CSDS response out, both as bytes (envoy/service/status/v3/csds.proto). Runs off the event loop.
 
-Like `wire`, it never builds the response as one message: protobuf messages concatenate, so each resource is encoded by
+Like `discovery`, it never builds the response as one message: protobuf messages concatenate, so each resource is encoded by
 itself and the interpreter is never held for long while streams want to run.
 """
 
