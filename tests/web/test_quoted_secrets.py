@@ -139,7 +139,7 @@ class World:
 
 
 @pytest.fixture
-def world(two_environments: None) -> World:
+def world(two_environments: None) -> Iterator[World]:
     change_apply(
         environment_key="default",
         edits=[Put(parsed(tree)) for tree in manifests().values()],
@@ -148,7 +148,11 @@ def world(two_environments: None) -> World:
     )
     builds_sweep()
     channel_create(wanted=NewChannel("ops", ChannelKind.MAIL, "ops@example.org"), actor=SYSTEM)
-    return World()
+    world = World()
+    yield world
+    # It looks at the database every ten seconds, which a later test may not have.
+    world.store._watch.stop()
+    world.store._watch._thread.join()
 
 
 def _say(client: str, world: World) -> None:
