@@ -1,7 +1,7 @@
 """A CSDS request in, a CSDS response out, both as bytes (envoy/service/status/v3/csds.proto). Runs off the event loop.
 
-Like `discovery`, it never builds the response as one message: protobuf messages concatenate, so each resource is encoded by
-itself and the interpreter is never held for long while streams want to run.
+Like `discovery`, it never builds the response as one message: protobuf messages concatenate, so each resource is
+encoded by itself and the interpreter is never held for long while streams want to run.
 """
 
 from dataclasses import dataclass
