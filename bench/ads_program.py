@@ -47,10 +47,10 @@ async def _serve() -> None:
     # The settings of the process are named before anything of the product is imported.
     from django.conf import settings  # noqa: PLC0415
 
-    from adsserver.opener import Store  # noqa: PLC0415
     from adsserver.ports import Directory  # noqa: PLC0415
-    from adsserver.process import serve_here  # noqa: PLC0415
-    from controlplane.home import home_create  # noqa: PLC0415
+    from adsserver.running.opener import Store  # noqa: PLC0415
+    from adsserver.running.process import serve_here  # noqa: PLC0415
+    from controlplane.config.home import home_create  # noqa: PLC0415
     from controlplane.ops.management.commands.ads import ads_config, open_store  # noqa: PLC0415
 
     loop = asyncio.get_running_loop()

@@ -43,7 +43,7 @@ def _fill(resources: int) -> None:
     start_django(migrate=True)
     from django.conf import settings  # noqa: PLC0415
 
-    from controlplane.home import Home  # noqa: PLC0415
+    from controlplane.config.home import Home  # noqa: PLC0415
     from controlplane.ops.installation import installation_prepare  # noqa: PLC0415
 
     installation_prepare(config=settings.PARLEY, home=Home(settings.PARLEY.home))

@@ -36,7 +36,7 @@ def start_django(*, migrate: bool) -> None:
     from django.conf import settings  # noqa: PLC0415
     from django.core.management import call_command  # noqa: PLC0415
 
-    from controlplane.home import home_create  # noqa: PLC0415
+    from controlplane.config.home import home_create  # noqa: PLC0415
 
     django.setup()
     logging.disable(logging.WARNING)  # what is logged per build belongs into no table, and hints find no broker

@@ -1,15 +1,15 @@
 """Every limit of Parley, in one table.
 
 `Limits` is the table: a field is one limit, and from it come the variable `PARLEY_LIMIT_<FIELD>`, its check, its
-reference page and its boundary tests (decisions U26). `controlplane.config` reads the variables; whoever enforces
-a limit is given the value. Defaults and reasons are those of reliability.md part (e), unless a row says otherwise.
+reference page and its boundary tests (decisions U26). `controlplane.config` reads the variables; whoever enforces a
+limit is given the value. Defaults and reasons are those of reliability.md part (e), unless a row says otherwise.
 
 Some rows of part (e) have no variable. Protocol rules and not numbers: one outstanding push per stream and type (I3),
 and rejected content that is never sent again on its stream (N3). Fixed, because replicas and pages must say the same:
 the 300 characters of an error text (decisions A4). What benchmarks and alerts hold the product to: the
 time in which a name is answered (T1). Connections from one source address: behind a balancer, all of them have one.
 What a connection without a call costs is bounded by its handshake and its idle time instead, what a caller costs by the
-budgets of its identity or address (`adsserver.budgets`); a firewall or a balancer can count connections.
+budgets of its identity or address (`adsserver.limits.budgets`); a firewall or a balancer can count connections.
 """
 
 from dataclasses import dataclass, field, fields

@@ -17,14 +17,14 @@ from typing import TypeVar
 import grpc
 import structlog
 
-from adsserver.identity import Caller, Peer, UnauthenticatedError, UndecidedError, bearer_token
-from adsserver.limits import SHORT_OF_MEMORY, MemoryBound
+from adsserver.identity.identification import Caller, Peer, UnauthenticatedError, UndecidedError, bearer_token
+from adsserver.limits.admission import SHORT_OF_MEMORY, MemoryBound
 from adsserver.metrics import Metrics
 from adsserver.ports import FleetStatus, FleetUnavailableError, Reader
 from adsserver.servicers.ends import BROKEN, DRAINING, TOO_SLOW, End, StreamEndError, no_request
 from adsserver.servicers.shared import Context
 from adsserver.servicers.turns import Turns
-from adsserver.status_wire import BadStatusRequestError, TooMuchStatusError, answer
+from adsserver.wire.status import BadStatusRequestError, TooMuchStatusError, answer
 from xdscore.limits import Limits
 from xdscore.token_bucket import TokenBucket
 

@@ -26,10 +26,10 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
-from adsserver.budgets import OPENING_S, Budget, Budgets, RefusedStreamError
-from adsserver.callers import Callers
 from adsserver.engine.events import Variant
-from adsserver.identity import Caller, Identify, Peer, UnauthenticatedError, UndecidedError
+from adsserver.identity.callers import Callers
+from adsserver.identity.identification import Caller, Identify, Peer, UnauthenticatedError, UndecidedError
+from adsserver.limits.budgets import OPENING_S, Budget, Budgets, RefusedStreamError
 from adsserver.servicers.csds import StatusServicer
 from adsserver.servicers.ends import End, StreamEndError, no_request
 from adsserver.servicers.shared import Context, Shared

@@ -3,7 +3,7 @@
 import structlog
 
 from adsserver.engine.events import Acknowledged, Fact, Rejected, Respond, Variant, Violated
-from adsserver.limits import DeniedNames
+from adsserver.limits.admission import DeniedNames
 from adsserver.metrics import Metrics
 from adsserver.ports import StreamInfo
 from adsserver.servicers.refusal_log import RefusalLog

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from adsserver.budgets import Budgets
-from adsserver.callers import Callers
 from adsserver.engine.settings import EngineSettings
-from adsserver.hub import Hub
-from adsserver.limits import Admission, DeniedNames
+from adsserver.identity.callers import Callers
+from adsserver.limits.admission import Admission, DeniedNames
+from adsserver.limits.budgets import Budgets
 from adsserver.metrics import Metrics
 from adsserver.ports import Facts
+from adsserver.servicers.hub import Hub
 from adsserver.servicers.refusal_log import RefusalLog
-from adsserver.wire import Decoder, Encoder
+from adsserver.wire.discovery import Decoder, Encoder
 from xdscore.limits import Limits
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from typing import TypeVar, cast
 import grpc
 import structlog
 
-from adsserver.budgets import REQUEST_S, Budget, RefusedStreamError, WriteTurn
 from adsserver.engine.events import Fact, Request, Variant, Violated
 from adsserver.engine.publication import Publication
 from adsserver.engine.session import Session
-from adsserver.identity import Caller, NodeError, first_node, same_node
+from adsserver.identity.identification import Caller, NodeError, first_node, same_node
+from adsserver.limits.budgets import REQUEST_S, Budget, RefusedStreamError, WriteTurn
 from adsserver.metrics import UNKNOWN_TYPE
 from adsserver.ports import StreamInfo
 from adsserver.servicers.ends import (
@@ -41,7 +41,7 @@ from adsserver.servicers.ends import (
 from adsserver.servicers.reports import Reports
 from adsserver.servicers.shared import Context, Shared, stream_id
 from adsserver.servicers.unsupported import TooManyTypesError, UnsupportedTypes
-from adsserver.wire import (
+from adsserver.wire.discovery import (
     Incoming,
     MalformedRequestError,
     NodeFacts,

@@ -7,7 +7,7 @@ per type.
 from dataclasses import dataclass, field
 
 from adsserver.engine.subscription import memory_of
-from adsserver.wire import UnknownTypeRequest
+from adsserver.wire.discovery import UnknownTypeRequest
 from xdscore.codes import CATALOGUE
 from xdscore.errors import MAX_TEXT_CHARS, ResourceError, StatusCode
 from xdscore.limits import Limits

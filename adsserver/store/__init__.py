@@ -23,8 +23,8 @@ from adsserver.store.hints import HintListener
 from adsserver.store.last_good import LastGood
 from adsserver.store.loader import Loader, LoaderStatus
 from controlplane.clients.facts import replica_place
+from controlplane.config.home import Home
 from controlplane.fitness.watch import Watch
-from controlplane.home import Home
 
 # Who starts without the database serves from disk within ten seconds (P9): it is not waited for any longer.
 _FIRST_LOOK_S = 2.0

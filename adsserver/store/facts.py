@@ -31,7 +31,7 @@ from adsserver.store.refusals import Refusal, Refusals
 from adsserver.store.sent_secrets import SentContents
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, ReplicaFact, Serving, SubscriptionState
 from controlplane.clients.services import SILENT_S, facts_write
-from controlplane.log_origin import replica_set
+from controlplane.logs.origin import replica_set
 from xdscore.limits import Limits
 
 log = structlog.get_logger(__name__)

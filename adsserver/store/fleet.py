@@ -12,7 +12,7 @@ from dataclasses import fields
 from django.db import connection
 from django.db.utils import Error as DatabaseFailure
 
-from adsserver.identity import token_hash
+from adsserver.identity.identification import token_hash
 from adsserver.ports import Contents, Directory, FleetClient, FleetUnavailableError, Reader, ResourceStatus
 from adsserver.store.display import Display
 from adsserver.store.fleet_past import Past

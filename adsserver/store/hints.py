@@ -8,8 +8,8 @@ from collections.abc import Callable
 import structlog
 from redis.exceptions import RedisError
 
-from controlplane.hints import PUBLISHED_CHANNEL
-from controlplane.redis_client import redis_client
+from controlplane.broker.client import redis_client
+from controlplane.broker.hints import PUBLISHED_CHANNEL
 
 log = structlog.get_logger(__name__)
 

@@ -19,7 +19,7 @@ from bench.receivers import Asks
 from bench.registry import Measurement, Parameters, scenario
 from bench.resources import cluster, fleet
 from bench.whole import Whole, whole
-from controlplane.home import Home
+from controlplane.config.home import Home
 
 _MIB = 1024 * 1024
 _SETTLES_S = 120.0

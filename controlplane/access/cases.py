@@ -7,7 +7,7 @@ from controlplane.access.selectors import case_list, case_state, client_json
 from controlplane.access.values import Case, SavedCase
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.services import environment_lock
-from controlplane.errors import Conflict, NotFound
+from controlplane.common.errors import Conflict, NotFound
 from controlplane.journal.services import audit_record
 
 # More would be tried at every change of a rule, under the environment's lock.

@@ -6,7 +6,7 @@ from django.db import models
 from django.utils import timezone
 
 from controlplane.access.choices import EditAction, EditSubject
-from controlplane.append_only import AppendOnly
+from controlplane.database.append_only import AppendOnly
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 

@@ -25,7 +25,7 @@ from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.undoing import Way
 from controlplane.catalog.values import EditedResource
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from xdscore.access import AccessTable, Effect
 from xdscore.client_groups import Trust
 from xdscore.findings import Finding

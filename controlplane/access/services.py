@@ -34,7 +34,7 @@ from controlplane.catalog.guarding import NO_CONSENT, OF_ITSELF, Consent, Prospe
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import change_start, environment_lock, loss_accept
 from controlplane.catalog.undoing import Undoes
-from controlplane.errors import Conflict, InputInvalid
+from controlplane.common.errors import Conflict, InputInvalid
 from controlplane.journal.services import audit_record
 from xdscore.access import AccessTable, Effect
 from xdscore.findings import Finding, has_errors

@@ -15,7 +15,7 @@ from django.core import signing
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from controlplane.callers import caller_of
+from controlplane.accounts.callers import caller_of
 
 KEPT_S: Final = 90 * 24 * 3600
 _SALT: Final = "controlplane.accounts.browsers"

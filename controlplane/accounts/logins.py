@@ -29,12 +29,12 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from controlplane.accounts.browsers import browser_knows, browser_read
+from controlplane.accounts.callers import caller_of, neighbours_of
 from controlplane.accounts.models import LoginAttempt
 from controlplane.accounts.selectors import user_actor
-from controlplane.callers import caller_of, neighbours_of
-from controlplane.errors import TooManyAttempts
+from controlplane.common.errors import TooManyAttempts
+from controlplane.common.principal_ids import Named
 from controlplane.journal.services import audit_record
-from controlplane.principal_ids import Named
 from xdscore.limits import Limits
 
 _WINDOW_S: Final = 60

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from controlplane.accounts.principal import Role
 from controlplane.accounts.token_rules import TokenKind
-from controlplane.principal_ids import MAX_PRINCIPAL_CHARS
+from controlplane.common.principal_ids import MAX_PRINCIPAL_CHARS
 
 
 class ApiToken(models.Model):

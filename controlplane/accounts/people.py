@@ -21,7 +21,7 @@ from controlplane.accounts.models import RoleGrant
 from controlplane.accounts.principal import Principal, Role, roles_with
 from controlplane.accounts.selectors import id_of_user, user_actor
 from controlplane.accounts.services import person_tokens_revoke
-from controlplane.errors import Conflict, Forbidden, InputInvalid, NotFound
+from controlplane.common.errors import Conflict, Forbidden, InputInvalid, NotFound
 from controlplane.journal.services import audit_record
 
 _PASSWORD_BYTES: Final = 15  # 20 characters that nobody guesses

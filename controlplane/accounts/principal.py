@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from controlplane.principal_ids import PrincipalId, PrincipalKind
+from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 
 
 class Role(Enum):

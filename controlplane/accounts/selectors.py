@@ -11,7 +11,7 @@ from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
 from controlplane.accounts.principal import ADMIN_SCOPES, INSTALLATION, Principal, Role, Scope, scopes_within
 from controlplane.accounts.token_rules import TokenKind
 from controlplane.accounts.token_text import token_digest
-from controlplane.principal_ids import Named, PrincipalId, PrincipalKind
+from controlplane.common.principal_ids import Named, PrincipalId, PrincipalKind
 
 _LAST_USED_RESOLUTION = timedelta(days=1)
 

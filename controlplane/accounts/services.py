@@ -13,10 +13,10 @@ from controlplane.accounts.principal import ADMIN_SCOPES, INSTALLATION, SYSTEM, 
 from controlplane.accounts.selectors import client_token_is_valid, token_principal
 from controlplane.accounts.token_rules import TokenKind, end_within, name_space
 from controlplane.accounts.token_text import api_token_text, client_token_text, token_digest
-from controlplane.errors import Conflict, Forbidden, InputInvalid
-from controlplane.hints import hint_published
+from controlplane.broker.hints import hint_published
+from controlplane.common.errors import Conflict, Forbidden, InputInvalid
+from controlplane.common.principal_ids import Actor, PrincipalKind
 from controlplane.journal.services import audit_record
-from controlplane.principal_ids import Actor, PrincipalKind
 from xdscore.codes import shown
 
 ADMINISTRATOR = "admin"

@@ -14,7 +14,7 @@ from controlplane.api.body_limit import body_limit
 from controlplane.api.errors import MediaRefused
 from controlplane.api.fields import StrictSerializer, findings_of
 from controlplane.catalog.reading import NOTHING_CHANGED, manifest_limits, manifests_in
-from controlplane.errors import InputInvalid, InputTooLarge, InputUnreadable
+from controlplane.common.errors import InputInvalid, InputTooLarge, InputUnreadable
 from xdscore.findings import Finding, Severity
 from xdscore.limits import Limits
 from xdscore.schema import Document, Manifest, Media, read_text

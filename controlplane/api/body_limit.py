@@ -16,7 +16,7 @@ from controlplane.api.paths import PREFIX
 from controlplane.api.problems import problem
 from controlplane.api.request_log import refusal_told
 from controlplane.api.requests import HEADER, chosen_id, request_id_set
-from controlplane.errors import InputTooLarge
+from controlplane.common.errors import InputTooLarge
 from xdscore.limits import Limits
 
 Message = MutableMapping[str, Any]

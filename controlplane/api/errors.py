@@ -1,4 +1,4 @@
-"""What only HTTP can say no to. The rest of the tree is in `controlplane.errors`.
+"""What only HTTP can say no to. The rest of the tree is in `controlplane.common.errors`.
 
 OperatorError
 ├── Unauthenticated        401: nobody is known to be asking
@@ -10,7 +10,7 @@ ControlPlaneError
 └── InternalError          500: a fault of Parley's own
 """
 
-from controlplane.errors import ControlPlaneError, OperatorError
+from controlplane.common.errors import ControlPlaneError, OperatorError
 
 
 class Unauthenticated(OperatorError):

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from controlplane.api.errors import ConditionMissing
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.values import Existing, Expectation
-from controlplane.errors import InputInvalid
+from controlplane.common.errors import InputInvalid
 
 _TAG: Final = re.compile(r'"r(\d{1,10})"')
 _LIST: Final = re.compile(r'\s*(?:W/)?"[\x21\x23-\x7e]*"\s*(?:,\s*(?:W/)?"[\x21\x23-\x7e]*"\s*)*')

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 
 from controlplane.api.handlers import bad_request
 from controlplane.api.request_log import TOLD
-from controlplane.gates import Gate
+from controlplane.http.gates import Gate
 
 log = structlog.get_logger(__name__)
 

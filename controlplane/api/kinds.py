@@ -1,6 +1,6 @@
 """Which resource type a path or a body means."""
 
-from controlplane.errors import InputInvalid, NotFound
+from controlplane.common.errors import InputInvalid, NotFound
 from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
 from xdscore.names import canonical, name_problem

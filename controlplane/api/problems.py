@@ -21,7 +21,7 @@ from rest_framework import exceptions as drf
 from controlplane.api.errors import InternalError, MethodRefused, ToldOnce, Unauthenticated
 from controlplane.api.requests import request_id
 from controlplane.catalog.guarding import LossRefused
-from controlplane.errors import (
+from controlplane.common.errors import (
     Busy,
     Conflict,
     ControlPlaneError,

@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 from rest_framework.request import Request
 
 from controlplane.catalog.guarding import Consent
-from controlplane.errors import InputInvalid
-from controlplane.moments import moment_or_age
+from controlplane.common.errors import InputInvalid
+from controlplane.http.moments import moment_or_age
 from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
 from xdscore.schema.codes import FIELD_UNKNOWN, VALUE_REFUSED

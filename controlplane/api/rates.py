@@ -14,10 +14,10 @@ from django.conf import settings
 from django.http import HttpRequest
 from prometheus_client import Counter
 
+from controlplane.accounts.callers import Callers
 from controlplane.accounts.principal import Principal
-from controlplane.callers import Callers
-from controlplane.errors import Busy
-from controlplane.principal_ids import PrincipalId
+from controlplane.common.errors import Busy
+from controlplane.common.principal_ids import PrincipalId
 from xdscore.limits import Limits
 
 _ADMITTED: Final = "parley.admitted"

@@ -14,9 +14,9 @@ from rest_framework.request import Request
 from controlplane.api.bodies import body_of
 from controlplane.api.errors import ToldOnce
 from controlplane.catalog.sealing import SealError, key_ring
-from controlplane.errors import Conflict, InputInvalid
+from controlplane.common.errors import Conflict, InputInvalid
+from controlplane.common.principal_ids import PrincipalId
 from controlplane.journal.answers import Claim, Kept, answer_claim, answer_forget, answer_keep
-from controlplane.principal_ids import PrincipalId
 from xdscore.snapshot import content_hash
 
 HEADER: Final = "Idempotency-Key"

@@ -11,7 +11,7 @@ import structlog
 from django.http import HttpRequest
 
 from controlplane.accounts.principal import Principal
-from controlplane.principal_ids import PrincipalId, PrincipalKind
+from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 
 log = structlog.get_logger(__name__)
 

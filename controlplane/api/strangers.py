@@ -19,10 +19,10 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from controlplane.accounts.browsers import stranger_of
+from controlplane.accounts.callers import Callers
 from controlplane.api.problems import problem
 from controlplane.api.rates import REFUSED, STRANGERS, Rate
-from controlplane.callers import Callers
-from controlplane.gates import Gate
+from controlplane.http.gates import Gate
 from xdscore.limits import Limits
 
 KEPT_S: Final = 300.0

@@ -22,7 +22,7 @@ from rest_framework.request import Request
 from controlplane.api.problems import answer_for
 from controlplane.api.query import Query
 from controlplane.builder.selectors import changes_unfinished
-from controlplane.errors import Busy
+from controlplane.common.errors import Busy
 from controlplane.incidents.settling import changes_undecided, changes_unsettled
 
 WAIT_PARAMETERS: Final = ("wait", "for")
@@ -111,7 +111,7 @@ _QUESTIONS: Final[Mapping[Wanted, Callable[[list[str]], frozenset[str]]]] = {
 
 def _read(wanted: Wanted, change_ids: list[str]) -> frozenset[str]:
     """Those of these changes that have not come as far. The connection goes back before anybody waits: 200 waiters must
-    not hold a pool of 20 (controlplane.databases).
+    not hold a pool of 20 (controlplane.database.aliases).
     """
     try:
         return _QUESTIONS[wanted](change_ids)

@@ -7,7 +7,7 @@ from django.db import transaction
 from controlplane.access.selectors import access_table_read
 from controlplane.catalog.heads import CatalogState
 from controlplane.catalog.state import catalog_state_read
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from xdscore.access import AccessTable
 
 

@@ -11,7 +11,7 @@ from controlplane.builder.stages.wording import code_of, finding_counts, finding
 from controlplane.catalog.heads import Head
 from controlplane.catalog.selectors import reference_pointers
 from controlplane.catalog.values import finding_to_json
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from xdscore.findings import Finding
 from xdscore.snapshot import EntryKey
 

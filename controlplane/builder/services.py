@@ -24,7 +24,7 @@ from controlplane.catalog.change_names import changes_between, named_fields
 from controlplane.catalog.heads import CatalogState
 from controlplane.catalog.selectors import environment_generations, environments_due
 from controlplane.catalog.services import certificates_watch
-from controlplane.failpoints import failpoint
+from controlplane.database.failpoints import failpoint
 from controlplane.journal.services import event_append
 from controlplane.snapshots.retention import StillRun, snapshots_prune
 from controlplane.snapshots.selectors import entries_published

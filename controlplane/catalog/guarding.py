@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from controlplane.accounts.principal import Principal, Role
-from controlplane.errors import Conflict
+from controlplane.common.errors import Conflict
 from xdscore.access import AccessTable, Effect
 from xdscore.selectors import EnvironmentChoice
 from xdscore.snapshot import EntryKey

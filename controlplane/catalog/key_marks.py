@@ -7,7 +7,7 @@ A process none of whose keys is noted would write what nobody else can read, and
 from controlplane.catalog.key_words import foreign_sentence
 from controlplane.catalog.models import KeyMark
 from controlplane.catalog.sealing import key_ring
-from controlplane.errors import DependencyError
+from controlplane.common.errors import DependencyError
 
 
 class KeysForeign(DependencyError):

@@ -9,10 +9,10 @@ from enum import Enum
 from django.db import models
 from django.utils import timezone
 
-from controlplane.append_only import AppendOnly
 from controlplane.catalog.choices import BlobKind, ChangeKind, QuarantineCause, QuarantinePolicy
 from controlplane.catalog.sealing import MARK_CHARS
-from controlplane.principal_ids import MAX_PRINCIPAL_CHARS
+from controlplane.common.principal_ids import MAX_PRINCIPAL_CHARS
+from controlplane.database.append_only import AppendOnly
 from xdscore.access import Effect
 
 ENVIRONMENT_KEY_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"

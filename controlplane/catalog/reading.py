@@ -14,7 +14,7 @@ from django.utils import timezone
 from controlplane.catalog.lasting import lasting_keys
 from controlplane.catalog.selectors import environment_get, resource_get
 from controlplane.catalog.values import Existing, Expectation, Put
-from controlplane.errors import InputInvalid, InputTooLarge, NotFound
+from controlplane.common.errors import InputInvalid, InputTooLarge, NotFound
 from xdscore.findings import Finding, has_errors
 from xdscore.limits import Limits
 from xdscore.names import name_problem

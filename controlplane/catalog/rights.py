@@ -7,7 +7,7 @@ from typing import Final
 from controlplane.accounts.principal import Principal, Role
 from controlplane.catalog.models import ENVIRONMENT_KEY_PATTERN
 from controlplane.catalog.selectors import EnvironmentState, environment_get
-from controlplane.errors import Forbidden, NotFound
+from controlplane.common.errors import Forbidden, NotFound
 from xdscore.codes import shown
 
 # Who may change what about an environment: which clients it takes, what they may read, what operating it needs.

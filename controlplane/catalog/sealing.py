@@ -12,7 +12,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 
-from controlplane import home
+from controlplane.config import home
 
 KEY_BYTES = 32
 _FORMAT = b"\x01"

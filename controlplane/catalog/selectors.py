@@ -15,7 +15,7 @@ from controlplane.catalog.guarding import LossThreshold
 from controlplane.catalog.models import Blob, Change, Environment, Quarantine, Reference, Resource, Revision
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.values import EditedResource, EnvironmentPolicy, ResourceContent, finding_from_json
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from xdscore.access import Effect
 from xdscore.findings import Finding
 from xdscore.resource_types import ResourceType, by_word

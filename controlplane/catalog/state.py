@@ -14,7 +14,7 @@ from controlplane.catalog.heads import CatalogState, Head, Moment
 from controlplane.catalog.models import Environment, Quarantine, Resource
 from controlplane.catalog.selectors import change_of_generation
 from controlplane.catalog.withholding import Withholding, marks_of
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from xdscore.access import Effect
 from xdscore.snapshot import Content, EntryKey
 

@@ -21,8 +21,8 @@ from controlplane.accounts.services import api_token_create, client_token_create
 from controlplane.accounts.token_rules import TokenKind, expiry_problem
 from controlplane.catalog.selectors import environment_list
 from controlplane.catalog.services.environments import environments_stay
-from controlplane.errors import Forbidden, InputInvalid, NotFound
-from controlplane.principal_ids import PrincipalKind
+from controlplane.common.errors import Forbidden, InputInvalid, NotFound
+from controlplane.common.principal_ids import PrincipalKind
 from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
 from xdscore.schema.codes import VALUE_REFUSED

@@ -7,7 +7,7 @@ What a change of resources or access did is read from its revisions and access e
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from controlplane.errors import Conflict
+from controlplane.common.errors import Conflict
 from xdscore.findings import Finding, Severity
 
 OwnerMoved = tuple[str, str, str, str]

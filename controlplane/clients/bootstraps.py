@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import ip_address
 
-from controlplane.config import Config
-from controlplane.values import AdsAuth
+from controlplane.config.loading import Config
+from controlplane.config.values import AdsAuth
 from xdscore.selectors import ClientFacts, EnvironmentChoice, Selector, choose_environment
 from xdscore.server_features import DEFAULT_FEATURES, BootstrapFeature
 

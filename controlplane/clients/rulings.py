@@ -8,7 +8,7 @@ of clients is not kept, so groups over it hold nobody.
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from controlplane.remembered import Remembered
+from controlplane.common.remembered import Remembered
 from xdscore.access import CLOSED, AccessTable, Audience, Effect
 from xdscore.names import canonical
 from xdscore.resource_types import RESOURCE_TYPES, by_word

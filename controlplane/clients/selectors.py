@@ -20,7 +20,7 @@ from controlplane.clients.clock import database_now
 from controlplane.clients.facts import SubscriptionState, unpack_contents, unpack_names
 from controlplane.clients.foreign_text import one_line
 from controlplane.clients.models import Client, ContentProbe, ContentProof, Nack, NameSet, Replica, Stream, Subscription
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from xdscore.client_kinds import UNKNOWN_KIND, ClientFamily, kind_of
 from xdscore.evidence import Evidence
 from xdscore.names import name_problem

@@ -21,7 +21,7 @@ from controlplane.clients.delivery import SILENT_AFTER
 from controlplane.clients.facts import NO_NAMES, SubscriptionState, unpack_contents, unpack_names
 from controlplane.clients.models import Client, ContentList, Nack, NameSet, Stream, Subscription
 from controlplane.clients.rulings import Rows, Rulings, Who
-from controlplane.remembered import Remembered
+from controlplane.common.remembered import Remembered
 from controlplane.snapshots.selectors import SnapshotHead, snapshot_heads, snapshots_of_heads
 from xdscore.access import Audience, Effect
 from xdscore.chunks import ChunkError

@@ -35,13 +35,13 @@ from controlplane.access.services import (
 )
 from controlplane.access.values import AccessWritten, Case, CaseResult, GroupDraft, RuleDraft, RuleState, SavedCase
 from controlplane.accounts.principal import Role
-from controlplane.config import Config
+from controlplane.common.errors import ControlPlaneError, InputInvalid
+from controlplane.config.loading import Config
 from controlplane.console.access_opening import Opening, opening_of
 from controlplane.console.access_words import matcher_line, matchers_of, rule_sentence
 from controlplane.console.pages import PART, Page
 from controlplane.console.paging import Paged, paged
 from controlplane.console.posted import number_of
-from controlplane.errors import ControlPlaneError, InputInvalid
 from controlplane.explain.selectors import rules_review
 from xdscore.access import Effect
 from xdscore.client_groups import Trust

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from controlplane.access.values import RuleDraft
-from controlplane.errors import InputInvalid
+from controlplane.common.errors import InputInvalid
 from xdscore.access import Effect
 from xdscore.codes import shown
 from xdscore.resource_types import by_word

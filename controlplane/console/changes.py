@@ -27,6 +27,7 @@ from controlplane.catalog.rollbacks import undone_by, undone_of
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
 from controlplane.catalog.undoing import Way
 from controlplane.clients.browsing import Standing, standing_counts
+from controlplane.common.errors import Conflict, ControlPlaneError, NotFound
 from controlplane.console.live import shared
 from controlplane.console.losses import Lost
 from controlplane.console.pages import Page
@@ -34,7 +35,6 @@ from controlplane.console.paging import paged
 from controlplane.console.posted import MAX_REASON_CHARS, reason_of
 from controlplane.console.resources import resource_url
 from controlplane.console.states import look_of_change, look_of_resource
-from controlplane.errors import Conflict, ControlPlaneError, NotFound
 from controlplane.incidents.selectors import IncidentValue, incidents_of_change, lost_of_changes, refused_of_changes
 from controlplane.incidents.settling import Delivery, change_delivery
 from controlplane.incidents.values import IncidentCause

@@ -39,18 +39,18 @@ from controlplane.clients.selectors import (
     client_subscriptions,
 )
 from controlplane.clients.troubles import troubles_of
-from controlplane.config import Config
+from controlplane.common.errors import NotFound
+from controlplane.config.loading import Config
+from controlplane.config.values import AdsAuth
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
-from controlplane.errors import NotFound
 from controlplane.explain.deliveries import client_deliveries
 from controlplane.explain.delivery import DeliveryState
 from controlplane.explain.memberships import memberships_of
 from controlplane.explain.standings import client_status, client_statuses
 from controlplane.explain.told import Told, told_of
 from controlplane.incidents.settling import Answer, change_clients
-from controlplane.values import AdsAuth
 from xdscore.client_kinds import ClientFamily
 from xdscore.codes import shown
 from xdscore.resource_types import RESOURCE_TYPES

@@ -13,7 +13,7 @@ from controlplane.catalog.reading import manifest_limits, manifests_in, parsed_a
 from controlplane.catalog.selectors import resource_list, resource_row, resources_named
 from controlplane.catalog.services import change_apply, change_plan
 from controlplane.catalog.values import ChangeMade, Expectation
-from controlplane.errors import Conflict, InputInvalid, InputUnreadable, PreconditionFailed
+from controlplane.common.errors import Conflict, InputInvalid, InputUnreadable, PreconditionFailed
 from controlplane.explain.impact import Edited, Impact
 from controlplane.explain.reach import Reach, impact_read, reach_of
 from controlplane.incidents.refusals import NO_REFUSALS, OpenRefusal, refusals_of

@@ -18,11 +18,11 @@ from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.selectors import resource_get, resource_list
 from controlplane.catalog.services import secrets_read_record
 from controlplane.catalog.values import Existing, Expectation
+from controlplane.common.errors import ControlPlaneError, InputTooLarge
 from controlplane.console.drafts import Draft, NameTaken, draft_check, draft_save
 from controlplane.console.pages import PART, Page
 from controlplane.console.resources import kind_of, line_of, resource_url, subject_of
 from controlplane.console.starters import STARTERS
-from controlplane.errors import ControlPlaneError, InputTooLarge
 from xdscore.limits import Limits
 from xdscore.resource_types import ResourceType, by_word
 from xdscore.schema import may_hold_secrets

@@ -22,11 +22,11 @@ from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.catalog.services import environment_create, environment_update, quarantine_default
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
 from controlplane.clients.selectors import connected_counts
+from controlplane.common.errors import ControlPlaneError, InputInvalid
 from controlplane.console.access_words import matcher_line, matchers_of
 from controlplane.console.pages import PART, Page
 from controlplane.console.posted import whole_of
 from controlplane.console.states import look_of_environment
-from controlplane.errors import ControlPlaneError, InputInvalid
 from controlplane.incidents.selectors import incident_open_counts
 from controlplane.status.environments import EnvironmentStatus
 from controlplane.status.selectors import environment_statuses

@@ -12,8 +12,8 @@ from controlplane.access.values import EditDone, GroupDraft
 from controlplane.accounts.people import people_who_may
 from controlplane.accounts.principal import Principal, Role
 from controlplane.clients.selectors import client_get
+from controlplane.common.errors import NotFound
 from controlplane.console.access_words import matcher_line
-from controlplane.errors import NotFound
 from controlplane.explain.values import Ladder, RungState
 
 _MAX_PEOPLE: Final = 5

@@ -19,11 +19,11 @@ from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.selectors import environment_list
 from controlplane.clients.selectors import client_get
+from controlplane.common.errors import ControlPlaneError, InputInvalid
 from controlplane.console.explain_askers import WhoAsks, verdict_key, who_asks
 from controlplane.console.explain_denial import Denial, denial_of
 from controlplane.console.pages import Page
 from controlplane.console.resources import resource_url
-from controlplane.errors import ControlPlaneError, InputInvalid
 from controlplane.explain.askers import askers_of
 from controlplane.explain.selectors import explain
 from controlplane.explain.values import Ladder, Link, Question, RungState

@@ -20,10 +20,10 @@ from controlplane.catalog.reading import NOTHING_CHANGED, parsed_all, placed, pu
 from controlplane.catalog.selectors import resource_content, resource_list, resources_named
 from controlplane.catalog.services import change_apply, change_plan, secrets_read_record
 from controlplane.catalog.values import ChangeMade, EditedResource
+from controlplane.common.errors import ControlPlaneError, InputTooLarge, InputUnreadable
 from controlplane.console.drafts import manifests_of_text
 from controlplane.console.guarding import loss_shown
 from controlplane.console.pages import Page
-from controlplane.errors import ControlPlaneError, InputTooLarge, InputUnreadable
 from xdscore.findings import Finding
 from xdscore.limits import Limits
 from xdscore.resource_types import SECRET, by_word

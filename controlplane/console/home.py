@@ -7,7 +7,7 @@ from typing import Final
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from controlplane.broker_probe import ANSWERS, probe
+from controlplane.broker.probe import ANSWERS, probe
 from controlplane.builder.condition import BUILDS, builder_state
 from controlplane.catalog.searching import changes_latest
 from controlplane.catalog.selectors import EnvironmentState, environment_list

@@ -10,8 +10,8 @@ from django.shortcuts import redirect
 from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible, require
 from controlplane.catalog.selectors import environment_list
+from controlplane.common.errors import ControlPlaneError, InputInvalid
 from controlplane.console.pages import Page
-from controlplane.errors import ControlPlaneError, InputInvalid
 from controlplane.notify.selectors import channel_list, notification_list
 from controlplane.notify.services import channel_resume, channel_test
 

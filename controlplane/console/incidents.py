@@ -13,13 +13,14 @@ from controlplane.catalog.rights import environment_visible, require
 from controlplane.catalog.selectors import change_get
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.clock import database_now
+from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.diffs import first_changed
 from controlplane.console.losses import Lost
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
 from controlplane.console.posted import reason_of
 from controlplane.console.resources import kind_of
-from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
+from controlplane.http.moments import moment_or_age
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.filtering import IncidentFilter
 from controlplane.incidents.fingerprint import PROVEN_ALGORITHM
@@ -33,7 +34,6 @@ from controlplane.incidents.triage import (
 )
 from controlplane.incidents.values import CROWDED, TRANSITIONS, UNRESOLVED, IncidentCause, IncidentState
 from controlplane.journal.models import AuditEvent
-from controlplane.moments import moment_or_age
 from xdscore.codes import shown
 from xdscore.resource_types import RESOURCE_TYPES, by_word
 

@@ -21,10 +21,10 @@ from django.template.loader import render_to_string
 from prometheus_client import Counter
 
 from controlplane.accounts.browsers import stranger_of
+from controlplane.accounts.callers import Callers
 from controlplane.accounts.selectors import id_of_user
-from controlplane.callers import Callers
-from controlplane.gates import Gate
-from controlplane.principal_ids import PrincipalId
+from controlplane.common.principal_ids import PrincipalId
+from controlplane.http.gates import Gate
 from xdscore.limits import Limits
 
 _API: Final = "/api/"

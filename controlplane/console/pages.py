@@ -18,9 +18,9 @@ from controlplane.accounts.selectors import user_principal
 from controlplane.catalog.guarding import Consent, Loss, LossRefused
 from controlplane.catalog.rights import environment_visible, require
 from controlplane.catalog.selectors import EnvironmentState
+from controlplane.common.errors import ControlPlaneError
 from controlplane.console.guarding import consent_of, loss_shown, question_of
 from controlplane.console.navigation import surroundings
-from controlplane.errors import ControlPlaneError
 
 PART: Final = "X-Parley-Part"
 """A request header: only the part of the page that changes is wanted."""

@@ -23,12 +23,12 @@ from controlplane.accounts.principal import Role
 from controlplane.catalog.role_rights import role_grant
 from controlplane.catalog.selectors import environment_list
 from controlplane.catalog.token_rights import api_tokens_of
+from controlplane.common.errors import ControlPlaneError, InputInvalid, TooManyAttempts
+from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.posted import number_of, reason_of
 from controlplane.console.sign_in import browser_keep, caller_of_request
-from controlplane.errors import ControlPlaneError, InputInvalid, TooManyAttempts
-from controlplane.principal_ids import PrincipalId, PrincipalKind
 
 ROLES: Final = (
     (Role.VIEWER, "reads everything but secrets"),

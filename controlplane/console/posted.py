@@ -4,7 +4,7 @@ from typing import Final
 
 from django.http import HttpRequest, QueryDict
 
-from controlplane.errors import InputInvalid, NotFound
+from controlplane.common.errors import InputInvalid, NotFound
 from xdscore.codes import shown
 
 MAX_REASON_CHARS: Final = 400

@@ -19,10 +19,10 @@ from controlplane.catalog.selectors import resource_get, resource_list, resource
 from controlplane.catalog.services import change_apply, change_plan, resource_restore, secrets_read_record
 from controlplane.catalog.values import ChangeMade, Delete, ResourceContent, finding_from_json
 from controlplane.clients.holders import holders_of
+from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.resources import line_of, resource_url, subject_of
-from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.explain.reach import reach_of
 from controlplane.incidents.selectors import incidents_of_name
 from controlplane.incidents.values import IncidentState

@@ -10,10 +10,10 @@ from django.utils.http import urlencode
 
 from controlplane.catalog.selectors import ResourceRow, resource_list, resource_row
 from controlplane.clients.coverage import Coverage, coverage_of
+from controlplane.common.errors import NotFound
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.states import look_of_resource
-from controlplane.errors import NotFound
 from controlplane.status.selectors import Standing, standings_of, with_status
 from controlplane.status.values import Condition, ConditionType, Reason, ResourceStatus, Status, Truth
 from xdscore.names import canonical, name_problem

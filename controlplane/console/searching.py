@@ -16,11 +16,11 @@ from controlplane.accounts.principal import Role
 from controlplane.catalog.searching import changes_found, resources_named_like
 from controlplane.catalog.selectors import change_get, environment_list
 from controlplane.clients.browsing import ClientLine, client_page
+from controlplane.common.errors import NotFound
 from controlplane.console.clients import looks_of
 from controlplane.console.pages import Page
 from controlplane.console.search_terms import Terms, terms_of
 from controlplane.console.states import look_of_resource
-from controlplane.errors import NotFound
 from controlplane.incidents.selectors import incident_get
 from controlplane.incidents.triage import incident_page
 from controlplane.incidents.values import IncidentState

@@ -25,11 +25,11 @@ from controlplane.clients.bootstraps import (
 from controlplane.clients.browsing import Standing, client_page, standing_counts
 from controlplane.clients.selectors import replica_list
 from controlplane.clients.troubles import Troubles, troubles_of
-from controlplane.config import Config
+from controlplane.config.loading import Config
+from controlplane.config.values import AdsAuth
 from controlplane.console.clients import looks_of
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
-from controlplane.values import AdsAuth
 from xdscore.codes import shown
 from xdscore.names import name_problem
 from xdscore.server_features import CRITERIA, BootstrapFeature

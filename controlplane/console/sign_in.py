@@ -11,7 +11,7 @@ from structlog.contextvars import get_contextvars
 
 from controlplane.accounts.browsers import KEPT_S, browser_write, cookie_name
 from controlplane.accounts.logins import Caller, password_sign_in
-from controlplane.errors import TooManyAttempts
+from controlplane.common.errors import TooManyAttempts
 
 _MAX_NAME_CHARS: Final = 150  # the column
 

@@ -18,10 +18,10 @@ from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import EnvironmentState
 from controlplane.catalog.values import finding_from_json
 from controlplane.clients.browsing import Standing, standing_counts
+from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, page_number, paged
 from controlplane.console.states import look_of_environment
-from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.snapshots.history import addresses_at, addresses_between
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.rollback import environment_rollback, rollback_plan

@@ -27,10 +27,10 @@ from controlplane.catalog.token_rights import (
     client_tokens_of,
     environment_choices,
 )
+from controlplane.common.errors import ControlPlaneError, Forbidden, InputInvalid
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, paged
 from controlplane.console.posted import number_of, reason_of
-from controlplane.errors import ControlPlaneError, Forbidden, InputInvalid
 from xdscore.selectors import EnvironmentChoice
 
 Row = TypeVar("Row", ApiToken, ClientToken)

@@ -9,10 +9,10 @@ from controlplane.builder.selectors import held_with_code
 from controlplane.catalog.selectors import environment_list
 from controlplane.clients.browsing import client_page
 from controlplane.clients.troubles import troubles_of
+from controlplane.common.errors import NotFound
 from controlplane.console.clients import looks_of
 from controlplane.console.pages import Page
 from controlplane.console.states import look_of_resource
-from controlplane.errors import NotFound
 from controlplane.incidents.triage import incident_page
 from controlplane.status.selectors import statuses_named
 from xdscore.codes import CATALOGUE, shown

@@ -22,9 +22,9 @@ from controlplane.clients.selectors import (
     client_subscriptions,
     client_subscriptions_last,
 )
+from controlplane.common.remembered import Remembered
 from controlplane.explain.selectors import refusal_of
 from controlplane.explain.values import names_covered
-from controlplane.remembered import Remembered
 from controlplane.snapshots.selectors import snapshot_of_names
 from xdscore.access import Audience
 from xdscore.decision import Decision, Denied, Missing, Serve, decide

@@ -15,7 +15,7 @@ from controlplane.clients.selectors import (
     client_nacks,
     client_subscriptions,
 )
-from controlplane.config import Config
+from controlplane.config.loading import Config
 from controlplane.explain.delivery import Delivery, NameKnown, delivery_of
 from controlplane.explain.selectors import asked_of, refusal_of
 from controlplane.snapshots.selectors import snapshot_of_names

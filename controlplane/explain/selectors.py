@@ -26,8 +26,8 @@ from controlplane.clients.selectors import (
     client_nacks,
     client_subscriptions,
 )
-from controlplane.config import Config
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
+from controlplane.config.loading import Config
 from controlplane.explain.answers import Answer, answer_of
 from controlplane.explain.ladder import ladder_of
 from controlplane.explain.values import Asked, ClientSide, Ladder, NameFacts, Origin, Question, Refusal, Reply

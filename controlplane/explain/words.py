@@ -7,7 +7,7 @@ from controlplane.clients.comparing import Comparison, compare, with_own_version
 from controlplane.clients.reports import ClientWord, client_word
 from controlplane.clients.selectors import ClientSummary, client_streams
 from controlplane.clients.services import report_keep
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.explain.beliefs import beliefs_of
 from xdscore.names import canonical, name_problem
 from xdscore.said import SaidState, Word

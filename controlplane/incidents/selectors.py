@@ -18,7 +18,7 @@ from controlplane.catalog.guarding import Loss, loss_from_json
 from controlplane.catalog.links import LinkedName, used_by
 from controlplane.catalog.selectors import is_quarantined
 from controlplane.clients.selectors import NackView, nacks_get
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.filtering import EVERY_INCIDENT, IncidentFilter
 from controlplane.incidents.models import Incident, IncidentClient, IncidentNack

@@ -15,7 +15,7 @@ from controlplane.catalog.contents import contents_of_revisions
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.selectors import revision_list
 from controlplane.clients.clock import database_now
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.filtering import EVERY_INCIDENT, IncidentFilter
 from controlplane.incidents.models import Incident

@@ -12,9 +12,9 @@ from typing import Final
 from django.db import IntegrityError, models, transaction
 from django.utils import timezone
 
-from controlplane.errors import Conflict
+from controlplane.common.errors import Conflict
+from controlplane.common.principal_ids import PrincipalId
 from controlplane.journal.models import KeptAnswer
-from controlplane.principal_ids import PrincipalId
 
 KEPT_FOR: Final = timedelta(hours=24)
 # Longer than any request takes: whoever had the key is dead, and the same request may be tried again.

@@ -3,8 +3,8 @@
 from django.db import models
 from django.utils import timezone
 
-from controlplane.append_only import AppendOnly
-from controlplane.principal_ids import MAX_PRINCIPAL_CHARS
+from controlplane.common.principal_ids import MAX_PRINCIPAL_CHARS
+from controlplane.database.append_only import AppendOnly
 
 
 class AuditEvent(AppendOnly):

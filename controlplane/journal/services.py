@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
+from controlplane.common.principal_ids import Actor
 from controlplane.journal.models import AuditEvent, DomainEvent
-from controlplane.principal_ids import Actor
 
 
 def audit_record(

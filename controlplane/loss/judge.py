@@ -11,7 +11,7 @@ from controlplane.access.selectors import access_table
 from controlplane.catalog.guarding import Loss, Prospect
 from controlplane.clients.fleet import Fleet, Member
 from controlplane.clients.fleet_reading import fleet_read
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.loss.judging import Judge, Passage, Way, grouped
 from controlplane.loss.moving import destination
 from controlplane.loss.names import links_read, names_served

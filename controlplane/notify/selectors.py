@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.notify.catalogue import KINDS
 from controlplane.notify.models import Channel, ChannelKind, Delivery, DeliveryState, Notification, ToldCount
 from controlplane.notify.targets import shown_target

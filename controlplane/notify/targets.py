@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from controlplane.values import WebhookAllow
+from controlplane.config.values import WebhookAllow
 
 MAX_URL_CHARS = 2_000
 _PORTS = {"http": 80, "https": 443}

@@ -18,12 +18,12 @@ from psycopg.conninfo import make_conninfo
 
 from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.services import lineages_renew
-from controlplane.config import Config
-from controlplane.home import FILE_MODE, Home
+from controlplane.config.home import FILE_MODE, Home
+from controlplane.config.loading import Config
+from controlplane.config.values import Postgres
 from controlplane.ops.supervisor.locks import Held, children_gone, supervisor_absent
 from controlplane.ops.transfer import TransferError, rows_copy, target_prepare
 from controlplane.snapshots.selectors import snapshot_heads
-from controlplane.values import Postgres
 
 _BEFORE: Final = ".before-restore"
 _SQLITE_MAGIC: Final = b"SQLite format 3\x00"

@@ -17,7 +17,7 @@ from django.utils import timezone
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from controlplane.broker_probe import ANSWERS, probe
+from controlplane.broker.probe import ANSWERS, probe
 from controlplane.builder.selectors import environments_failing, held_count
 from controlplane.catalog.selectors import environment_list, environments_due, oldest_waiting, quarantine_count
 from controlplane.clients.selectors import connected_counts, replica_list, subscription_counts

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from controlplane.broker_probe import probe
+from controlplane.broker.probe import probe
 from controlplane.builder.condition import builder_state
 from controlplane.fitness.judging import Check, Finding
 from controlplane.fitness.look import wrong_here

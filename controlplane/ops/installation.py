@@ -18,9 +18,9 @@ from django.db.migrations.executor import MigrationExecutor
 from controlplane.accounts.services import admin_token_ensure, administrator_ensure, client_token_ensure
 from controlplane.catalog.key_marks import keys_permit
 from controlplane.catalog.services import environment_default_ensure
-from controlplane.config import Config
-from controlplane.home import Home, private_create, private_replace
-from controlplane.values import AdsAuth
+from controlplane.config.home import Home, private_create, private_replace
+from controlplane.config.loading import Config
+from controlplane.config.values import AdsAuth
 
 CLIENT_SUBJECT: Final = "client"
 """Whom the token in `client.token` names: the identity of every data plane that shows it."""

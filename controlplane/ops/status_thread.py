@@ -10,7 +10,7 @@ from typing import TypeVar
 import structlog
 from prometheus_client import generate_latest
 
-from controlplane.values import Address
+from controlplane.config.values import Address
 from xdscore.status_http import Readiness, StatusAddressError, StatusHttp
 
 log = structlog.get_logger(__name__)

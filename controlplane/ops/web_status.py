@@ -7,10 +7,10 @@ import structlog
 from django.db import connections
 from prometheus_client import CollectorRegistry, generate_latest
 
+from controlplane.config.values import Address
 from controlplane.ops.condition_metrics import ConditionCollector
 from controlplane.ops.health import condition
 from controlplane.ops.http_metrics import Application, Message, Receive, Send
-from controlplane.values import Address
 from xdscore.status_http import StatusAddressError, StatusHttp
 
 log = structlog.get_logger(__name__)

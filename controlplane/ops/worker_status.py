@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Final
 
-from controlplane.broker_probe import ANSWERS, probe
+from controlplane.broker.probe import ANSWERS, probe
 from xdscore.status_http import Readiness
 
 # A round of the sweeper lasts as long as a build may: 60 s, the tasks' limit.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controlplane.catalog.selectors import blobs_read
-from controlplane.errors import Gone, NotFound
+from controlplane.common.errors import Gone, NotFound
 from controlplane.snapshots.selectors import SnapshotHead, snapshot_head, snapshot_list, snapshot_part
 from xdscore.chunks import ChunkError, decode_addresses, decode_chunk, decode_root
 from xdscore.resource_types import ResourceType

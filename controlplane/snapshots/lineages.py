@@ -5,7 +5,7 @@ from django.db import transaction
 
 from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.services import environment_lock, lineage_renew
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.selectors import SnapshotHead
 

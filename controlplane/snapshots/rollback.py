@@ -7,7 +7,7 @@ from controlplane.catalog.contents import addresses_now, contents_at
 from controlplane.catalog.guarding import NO_CONSENT, Consent
 from controlplane.catalog.services import change_apply, change_plan
 from controlplane.catalog.values import ChangeMade, ChangePlanned, Delete, Edit, Put, ResourceContent
-from controlplane.errors import InputInvalid
+from controlplane.common.errors import InputInvalid
 from controlplane.snapshots.history import PastSnapshot, generation_at, snapshot_at
 from xdscore.findings import Finding
 from xdscore.resource_types import by_word

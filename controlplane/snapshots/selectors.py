@@ -9,7 +9,7 @@ from django.db import models
 
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.selectors import blobs_read
-from controlplane.remembered import Remembered
+from controlplane.common.remembered import Remembered
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.services import signed_part
 from xdscore.chunks import ChunkError, chunk_number, decode_access, decode_chunk, decode_root

@@ -6,14 +6,14 @@ from enum import Enum
 
 from django.db import transaction
 
+from controlplane.broker.hints import hint_published
 from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.heads import Moment
 from controlplane.catalog.key_marks import keys_permit
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.selectors import change_of_generation
 from controlplane.catalog.services import blobs_write, environment_publish_fence, environment_publish_lock
-from controlplane.failpoints import failpoint
-from controlplane.hints import hint_published
+from controlplane.database.failpoints import failpoint
 from controlplane.snapshots.models import SnapshotRow
 from xdscore.access import AccessTable
 from xdscore.chunks import encode_access, encode_root

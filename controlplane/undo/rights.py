@@ -5,7 +5,7 @@ from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.models import Change
 from controlplane.catalog.rights import column_role
 from controlplane.catalog.undoing import columns_of
-from controlplane.errors import Forbidden
+from controlplane.common.errors import Forbidden
 
 _BY_KIND = {
     # Editors write resources; operators lead them back, as a rollback does.

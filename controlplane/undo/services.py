@@ -18,7 +18,7 @@ from controlplane.catalog.services import (
     settings_undo_way,
 )
 from controlplane.catalog.undoing import CREATED, Undoes, Way, columns_of, quarantine_of
-from controlplane.errors import Conflict
+from controlplane.common.errors import Conflict
 from controlplane.incidents.services import quarantine_undo, quarantine_undo_way
 from controlplane.undo.rights import undo_require
 from xdscore.findings import Finding

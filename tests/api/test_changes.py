@@ -25,7 +25,7 @@ from controlplane.catalog.choices import QuarantineCause
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import change_apply, environment_default_ensure, quarantine_open
 from controlplane.catalog.values import Put
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from tests.api.conftest import DANA, PREFIX, Caller, assert_problem, caller, limited
 from tests.support.manifests import cluster, parsed
 

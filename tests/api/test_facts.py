@@ -7,7 +7,7 @@ import pytest
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.services import digest
 from tests.api.conftest import Caller, assert_problem, caller
 from tests.services.incidents.fleet import Fleet, held, publish, rebuild

@@ -10,7 +10,7 @@ from django.utils import timezone
 from controlplane.accounts.principal import ADMIN_SCOPES, Role, Scope
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest
 from tests.api.conftest import Caller, assert_problem, caller

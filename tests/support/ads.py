@@ -18,7 +18,7 @@ from adsserver.config import AdsConfig
 from adsserver.engine.events import Fact, Respond
 from adsserver.metrics import Metrics
 from adsserver.ports import ClientToken, Directory, StreamInfo
-from adsserver.server import AdsServer
+from adsserver.running.server import AdsServer
 from controlplane.accounts.token_text import client_token_text, token_digest
 from tests.support.access_tables import EVERYTHING_FOR_ALL
 from tests.support.ads_fleet import MemoryFleet

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from django.conf import settings
 from django.db import connections
 
-from controlplane.config import load
-from controlplane.databases import databases
+from controlplane.config.loading import load
+from controlplane.database.aliases import databases
 from tests.support.keys import ENCRYPTION_KEYS
 
 

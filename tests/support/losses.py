@@ -4,9 +4,9 @@ from typing import Final
 
 from django.db import transaction
 
-from controlplane.append_only import maintenance
 from controlplane.catalog.guarding import Loser, Loss, LostName
 from controlplane.catalog.models import Change
+from controlplane.database.append_only import maintenance
 
 # Three of five clients: two names, which the first loses both.
 LOSS: Final = Loss(

@@ -3,7 +3,7 @@
 import zlib
 
 from controlplane.accounts.principal import Principal, Scope
-from controlplane.principal_ids import PrincipalId, PrincipalKind
+from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 
 
 def somebody(name: str, scopes: tuple[Scope, ...]) -> Principal:

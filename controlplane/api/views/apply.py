@@ -29,7 +29,7 @@ from controlplane.catalog.reading import manifests_at, manifests_in, parsed_all,
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import change_apply, change_plan
 from controlplane.catalog.values import Delete, Edit
-from controlplane.errors import Conflict, InputInvalid, InputTooLarge
+from controlplane.common.errors import Conflict, InputInvalid, InputTooLarge
 from controlplane.explain.reach import impact_read
 from xdscore.codes import shown
 from xdscore.findings import Finding, Severity

@@ -26,9 +26,9 @@ from controlplane.clients.bootstraps import (
     path_problem,
     target_problem,
 )
-from controlplane.config import Config
-from controlplane.errors import Conflict, NotFound
-from controlplane.values import AdsAuth
+from controlplane.common.errors import Conflict, NotFound
+from controlplane.config.loading import Config
+from controlplane.config.values import AdsAuth
 from xdscore.codes import shown
 from xdscore.names import name_problem
 from xdscore.selectors import DEFAULT_ENVIRONMENT

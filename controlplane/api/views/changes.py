@@ -26,7 +26,7 @@ from controlplane.catalog.models import Change
 from controlplane.catalog.rollbacks import undone_by
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
 from controlplane.catalog.values import ChangeMade, EditedResource
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.incidents.selectors import IncidentValue, incidents_of_change, refused_of_changes
 from controlplane.incidents.settling import change_delivery
 from controlplane.status.selectors import change_statuses, progress_of

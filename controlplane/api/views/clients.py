@@ -20,7 +20,7 @@ from controlplane.clients.selectors import (
     client_streams,
     client_subscriptions,
 )
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.explain.standings import ClientStatus, client_statuses
 
 

@@ -29,7 +29,7 @@ from controlplane.catalog.rights import POLICY_ROLES, require
 from controlplane.catalog.selectors import EnvironmentState, environment_get, environment_list
 from controlplane.catalog.services import environment_create, environment_delete, environment_update, quarantine_default
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
-from controlplane.errors import InputInvalid
+from controlplane.common.errors import InputInvalid
 from controlplane.status.environments import EnvironmentStatus
 from controlplane.status.selectors import environment_statuses
 from xdscore.access import Effect

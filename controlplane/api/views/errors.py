@@ -9,7 +9,7 @@ from controlplane.api.query import Query
 from controlplane.api.schema import described
 from controlplane.api.shapes.validation import ErrorCodeOut
 from controlplane.api.views.base import ApiView, Needs
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from xdscore.codes import CATALOGUE
 
 

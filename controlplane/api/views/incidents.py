@@ -18,7 +18,7 @@ from controlplane.api.views.base import ApiView, Needs, principal_of, seen_envir
 from controlplane.api.views.changes import change_answer, incident_json
 from controlplane.catalog.rights import require
 from controlplane.clients.clock import database_now
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.incidents.filtering import IncidentFilter
 from controlplane.incidents.selectors import IncidentDetail, incident_get, incident_list
 from controlplane.incidents.services import incident_quarantine, incident_release, incident_set_state

@@ -49,7 +49,7 @@ from controlplane.catalog.selectors import (
 from controlplane.catalog.services import change_apply, resource_restore, secrets_read_record
 from controlplane.catalog.standing import Key
 from controlplane.catalog.values import Delete
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.status.selectors import Standing, standings_of, with_status
 from controlplane.status.values import ResourceStatus, Status
 from xdscore.resource_types import SECRET, ResourceType

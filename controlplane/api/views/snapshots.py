@@ -14,7 +14,7 @@ from controlplane.api.shapes.facts import SnapshotDetailOut, SnapshotOut
 from controlplane.api.views.base import ApiView
 from controlplane.builder.selectors import builds_of_epochs
 from controlplane.catalog.values import finding_from_json
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.selectors import snapshot_list
 

@@ -14,7 +14,7 @@ from controlplane.api.schema import ANYTHING, described, manifests_body
 from controlplane.api.shapes.validation import ValidateIn, ValidateOut
 from controlplane.api.views.base import ApiView, Needs
 from controlplane.catalog.reading import manifests_at, manifests_in, parsed_all
-from controlplane.errors import InputInvalid
+from controlplane.common.errors import InputInvalid
 from xdscore.findings import Finding
 from xdscore.schema import Manifest
 from xdscore.schema.text import Document

@@ -21,7 +21,7 @@ from controlplane.catalog.services.planning import BATCH, Plan, Prepared, Terms,
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import Columns, Undoes, owners_as_json
 from controlplane.catalog.values import ChangeMade, ChangePlanned, Edit, finding_to_json
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.journal.services import audit_record
 from xdscore.snapshot import content_version
 

@@ -7,7 +7,6 @@ from django.db import models, transaction
 
 from controlplane.accounts.principal import SYSTEM, Principal
 from controlplane.accounts.services import environment_forget
-from controlplane.append_only import maintenance
 from controlplane.catalog.choices import ChangeKind, QuarantinePolicy
 from controlplane.catalog.guarding import NO_CONSENT, OF_ITSELF, Consent, Loss, Prospect
 from controlplane.catalog.models import Environment
@@ -17,9 +16,10 @@ from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import CREATED, Columns, Undoes
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
-from controlplane.errors import Conflict, InputInvalid
+from controlplane.common.errors import Conflict, InputInvalid
+from controlplane.config.values import AdsAuth
+from controlplane.database.append_only import maintenance
 from controlplane.journal.services import audit_record
-from controlplane.values import AdsAuth
 from xdscore.access import Effect
 from xdscore.schema.content_policy import OPEN_POLICY, stances_of
 from xdscore.selectors import DEFAULT_ENVIRONMENT, EnvironmentChoice

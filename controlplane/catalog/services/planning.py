@@ -29,7 +29,7 @@ from controlplane.catalog.values import (
     Put,
     edit_key,
 )
-from controlplane.errors import Conflict, InputInvalid, NotFound, PreconditionFailed
+from controlplane.common.errors import Conflict, InputInvalid, NotFound, PreconditionFailed
 from xdscore.codes import CATALOGUE
 from xdscore.findings import Finding, Severity, has_errors
 from xdscore.resource_types import by_word

@@ -15,7 +15,7 @@ from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import QuarantineMoved, Undoes
 from controlplane.catalog.values import ChangeMade, ProvenContent
 from controlplane.catalog.withholding import Withholding, marks_of, with_marks
-from controlplane.errors import Conflict, NotFound
+from controlplane.common.errors import Conflict, NotFound
 from controlplane.journal.services import audit_record, event_append
 
 NOBODY: Mapping[str, tuple[str, ...]] = MappingProxyType({})

@@ -8,7 +8,7 @@ from controlplane.catalog.models import Blob, Revision
 from controlplane.catalog.selectors import blob_plaintext
 from controlplane.catalog.services.changes import change_apply
 from controlplane.catalog.values import ChangeMade, Existing, Expectation, Put
-from controlplane.errors import InputInvalid, NotFound
+from controlplane.common.errors import InputInvalid, NotFound
 from xdscore.resource_types import ResourceType
 from xdscore.schema import Expected, Manifest, ParsedResource, Refused, parse, to_json_with_secrets
 

@@ -9,7 +9,7 @@ from itertools import chain
 
 from controlplane.catalog.models import Environment, Resource
 from controlplane.catalog.references import XDSTP, Authorities, missing_findings, needs_of
-from controlplane.errors import InputInvalid
+from controlplane.common.errors import InputInvalid
 from xdscore.schema.parse import ParsedResource
 from xdscore.snapshot import EntryKey
 

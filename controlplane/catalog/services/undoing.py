@@ -24,7 +24,7 @@ from controlplane.catalog.undoing import (
     resources_way,
 )
 from controlplane.catalog.values import ChangeMade, Delete, Edit, EnvironmentPolicy, Existing, Put
-from controlplane.errors import Conflict, InputInvalid, PreconditionFailed
+from controlplane.common.errors import Conflict, InputInvalid, PreconditionFailed
 from xdscore.findings import Finding
 from xdscore.resource_types import by_word
 from xdscore.schema import Refused

@@ -8,12 +8,12 @@ import structlog
 from django.db import transaction
 
 from controlplane.accounts.principal import Principal
+from controlplane.broker.hints import hint_build
 from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.guarding import NOTHING_LOST, Loss
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.undoing import Undoes
-from controlplane.errors import NotFound
-from controlplane.hints import hint_build
+from controlplane.common.errors import NotFound
 from controlplane.journal.services import audit_record
 
 log = structlog.get_logger(__name__)

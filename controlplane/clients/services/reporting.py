@@ -12,7 +12,7 @@ from controlplane.clients.clock import database_now
 from controlplane.clients.comparing import Comparison, Difference
 from controlplane.clients.foreign_text import KeptText, nack_text, one_line
 from controlplane.clients.models import VERSION_CHARS, Client, Report, SaidDifference
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from xdscore.redaction import NO_SECRETS, Secrets
 from xdscore.resource_types import by_word
 from xdscore.said import SaidSource

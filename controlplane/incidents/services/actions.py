@@ -7,7 +7,7 @@ from controlplane.catalog.choices import QuarantineCause
 from controlplane.catalog.guarding import NO_CONSENT, Consent
 from controlplane.catalog.services import quarantine_open, quarantine_release
 from controlplane.catalog.values import ChangeMade
-from controlplane.errors import Conflict, NotFound
+from controlplane.common.errors import Conflict, NotFound
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import public_key
 from controlplane.incidents.services.answering import refused_by

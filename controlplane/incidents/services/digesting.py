@@ -12,7 +12,7 @@ from controlplane.builder.claims import claim
 from controlplane.catalog.services import proofs_record, quarantine_probed
 from controlplane.clients.selectors import nacks_pending, probes_pending, proofs_pending
 from controlplane.clients.services import facts_prune, nacks_shed, probes_drop, proofs_drop, streams_reap
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.incidents.services.judging import incidents_judge, incidents_resolve
 from controlplane.incidents.services.losing import losses_open
 from controlplane.incidents.services.pruning import incidents_prune

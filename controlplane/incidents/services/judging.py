@@ -17,7 +17,7 @@ from controlplane.catalog.selectors import change_get, environment_get, is_quara
 from controlplane.catalog.services import quarantine_open, quarantine_refused
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.clock import database_now
-from controlplane.errors import Conflict, NotFound
+from controlplane.common.errors import Conflict, NotFound
 from controlplane.incidents.models import Incident, IncidentClient
 from controlplane.incidents.services.answering import answers_to, kinds_refusing, refused_by
 from controlplane.incidents.services.losing import loss_over

@@ -16,7 +16,7 @@ from django.db import transaction
 
 from controlplane.accounts.principal import Principal
 from controlplane.clients.clock import database_now
-from controlplane.errors import Busy, Conflict, InputInvalid, NotFound
+from controlplane.common.errors import Busy, Conflict, InputInvalid, NotFound
 from controlplane.journal.services import audit_record
 from controlplane.notify.catalogue import KINDS, Severity
 from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification

@@ -15,11 +15,11 @@ from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
 
 from controlplane.clients.foreign_text import one_line
+from controlplane.database.waiting_outside import before_waiting_outside
 from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
 from controlplane.notify.reaching import Deadline, addresses_of, connected, tls_context
 from controlplane.notify.sealing import channel_secret
 from controlplane.notify.targets import TargetRefusedError, allowed_address, target_of
-from controlplane.waiting_outside import before_waiting_outside
 
 _MAX_ANSWER_BYTES = 200
 _SUBJECT_CHARS = 1_200

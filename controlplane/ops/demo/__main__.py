@@ -12,8 +12,8 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 
-from controlplane.config import load
-from controlplane.home import Home
+from controlplane.config.home import Home
+from controlplane.config.loading import load
 from controlplane.ops.demo import lessons, resources
 from controlplane.ops.demo.rest import Rest, RestError
 

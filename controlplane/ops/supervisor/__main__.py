@@ -7,8 +7,8 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Final
 
-from controlplane.config import ConfigError, load
-from controlplane.home import HomeError, home_create
+from controlplane.config.home import HomeError, home_create
+from controlplane.config.loading import ConfigError, load
 from controlplane.ops.supervisor.locks import Held, supervisor_lock
 from controlplane.ops.supervisor.output import Screen
 from controlplane.ops.supervisor.preflight import CannotStart, preflight

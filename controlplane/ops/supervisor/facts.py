@@ -4,8 +4,8 @@ import os
 import shlex
 from pathlib import Path
 
-from controlplane.config import Config
-from controlplane.home import Home
+from controlplane.config.home import Home
+from controlplane.config.loading import Config
 
 
 def facts(config: Config, home: Home) -> str:

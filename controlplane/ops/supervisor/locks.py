@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from controlplane.home import FILE_MODE, Home
+from controlplane.config.home import FILE_MODE, Home
 
 # A guard ends its process within 3 s after the supervisor is gone; twice that, and something is wrong.
 CHILDREN_WAIT_S: Final = 6.0

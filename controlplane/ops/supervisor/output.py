@@ -15,9 +15,9 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Final, TextIO
 
-from controlplane.foreign_lines import event_line, is_event
-from controlplane.log_origin import origin
-from controlplane.log_text import FIELD_CHARS_MAX, contained
+from controlplane.logs.foreign_lines import event_line, is_event
+from controlplane.logs.origin import origin
+from controlplane.logs.text import FIELD_CHARS_MAX, contained
 
 FILE_BYTES_MAX: Final = 10 * 1024 * 1024
 FILES_KEPT: Final = 3

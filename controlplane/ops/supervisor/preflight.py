@@ -8,11 +8,11 @@ import os
 import socket
 from pathlib import Path
 
-from controlplane.config import Config
-from controlplane.home import Home
+from controlplane.config.home import Home
+from controlplane.config.loading import Config
+from controlplane.config.values import Address
 from controlplane.ops.supervisor.locks import CHILDREN_WAIT_S, Held, children_gone, supervisor_absent
 from controlplane.ops.supervisor.valkey import valkey_binary
-from controlplane.values import Address
 
 
 class CannotStart(Exception):

@@ -8,10 +8,10 @@ from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
 
-from controlplane.config import Config
-from controlplane.home import Home, private_replace
+from controlplane.config.home import Home, private_replace
+from controlplane.config.loading import Config
+from controlplane.config.values import AdsAuth
 from controlplane.ops.supervisor.programs import ROOT
-from controlplane.values import AdsAuth
 
 
 def prepared(config: Config, home: Home) -> bool:

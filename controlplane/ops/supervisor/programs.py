@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from controlplane.config import Config
-from controlplane.home import Home
+from controlplane.config.home import Home
+from controlplane.config.loading import Config
 from controlplane.ops.supervisor.readiness import Probe, file_ready, http_ready, valkey_ready
 from controlplane.ops.supervisor.valkey import valkey_command
 

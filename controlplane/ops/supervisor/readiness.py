@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-from controlplane.values import Address
+from controlplane.config.values import Address
 
 Probe = Callable[[], Awaitable[bool]]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from controlplane.config import Config
-from controlplane.home import Home
+from controlplane.config.home import Home
+from controlplane.config.loading import Config
 from controlplane.ops.supervisor.child import Child
 from controlplane.ops.supervisor.facts import facts
 from controlplane.ops.supervisor.locks import children_lock

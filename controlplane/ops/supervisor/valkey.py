@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 
-from controlplane.home import Home
+from controlplane.config.home import Home
 
 # sockaddr_un holds 104 bytes on macOS and 108 on Linux, with a zero at the end (unix(4), unix(7)).
 SOCKET_PATH_BYTES_MAX: Final = 103
@@ -38,7 +38,7 @@ def valkey_command(binary: Path, socket: Path) -> tuple[str, ...]:
 def socket_place(home: Home) -> Path:
     """Where the socket will be: in the home, or where that path is too long, in a private directory linked from there.
 
-    `controlplane.home.broker_url` follows the link.
+    `controlplane.config.home.broker_url` follows the link.
     """
     socket_clear(home)
     wanted = home.valkey_socket

@@ -17,7 +17,7 @@ from adsserver.engine.publication import Publication
 from adsserver.engine.session import EngineSettings, Session
 from adsserver.ports import Contents
 from adsserver.servicers.unsupported import UnsupportedTypes
-from adsserver.wire import Decoder, Encoder, NodeFacts, UnknownTypeRequest
+from adsserver.wire.discovery import Decoder, Encoder, NodeFacts, UnknownTypeRequest
 from tests.golden.whole.case import Step, key_of
 from xdscore.client_kinds import kind_of
 from xdscore.resource_types import by_url, by_word

@@ -15,7 +15,7 @@ from controlplane.clients.foreign_text import NOT_SHOWN
 from controlplane.clients.models import Client, Report, SaidDifference, Stream
 from controlplane.clients.reports import client_word, differing_counts
 from controlplane.clients.services import facts_prune, report_keep
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from tests.services.incidents.fleet import Fleet, publish
 from tests.support.manifests import tls_secret
 from xdscore.redaction import REDACTED

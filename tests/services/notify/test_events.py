@@ -13,7 +13,7 @@ from controlplane.catalog.values import Put
 from controlplane.clients.clock import database_now
 from controlplane.clients.drops import is_drop
 from controlplane.clients.models import Stream, Subscription
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.notify.models import Notification
 from controlplane.notify.services.expanding import notifications_expand
 from controlplane.notify.services.watching import Watch, drop_notice, ends_notice, silence_notice

@@ -9,12 +9,12 @@ from django.core.management.base import BaseCommand
 
 from adsserver.config import AdsConfig, AuthMode, TlsFiles
 from adsserver.main import serve
-from adsserver.opener import Store
 from adsserver.ports import Directory
-from controlplane.config import Config
-from controlplane.home import home_create
-from controlplane.process import unknown_variables_tell
-from controlplane.values import RepeatErrors
+from adsserver.running.opener import Store
+from controlplane.config.home import home_create
+from controlplane.config.loading import Config
+from controlplane.config.values import RepeatErrors
+from controlplane.ops.process import unknown_variables_tell
 
 
 class Command(BaseCommand):

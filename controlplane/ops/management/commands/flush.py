@@ -3,7 +3,7 @@
 from django.core.management.commands import flush
 from django.db import transaction
 
-from controlplane.append_only import maintenance
+from controlplane.database.append_only import maintenance
 
 
 class Command(flush.Command):

@@ -13,8 +13,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations import Migration
 
 from controlplane.access.selectors import rules_of_upgrade
-from controlplane.append_only import guards_ensure
-from controlplane.home import home_create
+from controlplane.config.home import home_create
+from controlplane.database.append_only import guards_ensure
 
 _SQLITE_WAIT_S: Final = 20  # decisions C30; everything else waits 5 s
 _POSTGRES_UNHURRIED: Final = "-c statement_timeout=0"  # the last setting of a name counts; lock_timeout stays (F26)

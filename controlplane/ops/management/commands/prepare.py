@@ -5,7 +5,7 @@ from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 
 from controlplane.catalog.key_marks import KeysForeign
-from controlplane.home import Home, home_create
+from controlplane.config.home import Home, home_create
 from controlplane.ops.installation import Prepared, installation_prepare
 from controlplane.ops.keys import foreign_keys_sentence
 

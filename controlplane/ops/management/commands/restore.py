@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.services import lineages_renew
-from controlplane.home import home_create
+from controlplane.config.home import home_create
 from controlplane.ops.backups import BackupError, backup_restore
 from controlplane.ops.keys import foreign_keys_sentence
 
