@@ -22,7 +22,7 @@ _ANYTHING = "\uffff"
 
 
 RuleFinding = tuple[int, Finding]
-"""(number of a rule, what is to be said of it)."""
+"""The number of a rule, and a finding about it."""
 
 
 def rules_shadowed(table: AccessTable) -> tuple[RuleFinding, ...]:
@@ -60,7 +60,7 @@ def rules_for_nobody(table: AccessTable, clients: Sequence[ClientFacts]) -> tupl
 
 
 def secrets_closed(table: AccessTable, environment_key: str, keys: Iterable[EntryKey]) -> tuple[Finding, ...]:
-    """Which of these names are of secrets that no rule lets any client read."""
+    """One finding for each of these names that is a secret's and that no rule lets any client read."""
     allowing = {rule.number for rule in table.rules if rule.effect is Effect.ALLOW}
     return tuple(
         CLOSED_TO_ALL.finding("", type=word, name=name, environment=environment_key).about(word, name)
@@ -70,7 +70,7 @@ def secrets_closed(table: AccessTable, environment_key: str, keys: Iterable[Entr
 
 
 def case_run(table: AccessTable, environment_key: str, case: Case) -> CaseResult:
-    """What the rules say of a case."""
+    """The effect that the rules have for the client and name of a case, beside the expected one."""
     audience = table.audience(environment_key, case.client)
     verdict = table.verdict(audience, by_word[case.type], case.name)
     return CaseResult(case, verdict.effect, verdict.rule, verdict.message)

@@ -41,7 +41,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody who may sign in."""
+    """A person's account, with every role that they have of their own or by a group."""
 
     id: int
     username: str
@@ -68,12 +68,12 @@ def people_who_may(*, role: Role, environment: str, limit: int) -> tuple[str, ..
 
 
 def person_get(*, user_id: int) -> Person:
-    """Raises NotFound."""
+    """The person with this id. Raises NotFound."""
     return person_of(_user(user_id))
 
 
 def person_of(user: User) -> Person:
-    """A row as a value."""
+    """The value of a row of `people_list`."""
     own = [(grant, "") for grant in user.role_grants.all()]
     through = [(grant, group.name) for group in user.groups.all() for grant in group.role_grants.all()]
     grants = [Grant(grant.pk, grant.role, grant.environment, group) for grant, group in (*own, *through)]
@@ -91,8 +91,8 @@ def person_of(user: User) -> Person:
 
 @transaction.atomic
 def person_create(*, username: str, actor: Principal, reason: str, request_id: str = "") -> tuple[Person, str]:
-    """Somebody new, without any role, and their first password, which is stored nowhere. Raises InputInvalid or
-    Conflict.
+    """Create an account without any role; the person and their first password, which is stored nowhere. Raises
+    InputInvalid or Conflict.
     """
     try:
         User.username_validator(username)
@@ -136,7 +136,9 @@ def person_enable(
 def person_password_renew(
     *, user_id: int, actor: Principal, by_superuser: bool, reason: str, request_id: str = ""
 ) -> tuple[Person, str]:
-    """A new password for somebody who lost theirs; their sessions end. Raises NotFound or Forbidden."""
+    """Give somebody who lost their password a new one and end their sessions; the person and the password. Raises
+    NotFound or Forbidden.
+    """
     user = _user(user_id)
     _check(user, actor, by_superuser)
     password = secrets.token_urlsafe(_PASSWORD_BYTES)
@@ -147,9 +149,9 @@ def person_password_renew(
 
 
 def password_change(*, user_id: int, old: str, new: str, again: str, session: str, caller: Caller) -> User:
-    """Somebody's own password, which they have to know; the account as it is now. `session`: the one in which they are
-    signed in, by which their mistakes are counted. Raises TooManyAttempts, and InputInvalid with everything that is
-    wrong with it.
+    """Change somebody's own password, which they have to know; the account as it is now. `session`: the one in which
+    they are signed in, by which their mistakes are counted. Raises TooManyAttempts, and InputInvalid with everything
+    that is wrong with it.
     """
     user = _user(user_id)
     # Before the transaction: a mistake counts, and what is refused below must not take the count back.

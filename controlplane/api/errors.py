@@ -21,7 +21,7 @@ class Unauthenticated(OperatorError):
 
 
 class MethodRefused(OperatorError):
-    """The path does not take this verb; `allowed` are those it takes."""
+    """The path does not take this verb; `allowed` are the verbs it takes."""
 
     code = "XDS3005"
     status = 405
@@ -32,7 +32,7 @@ class MethodRefused(OperatorError):
 
 
 class MediaRefused(OperatorError):
-    """The body is not in a form that is read here."""
+    """The body is in a media type or encoding that this request does not read."""
 
     code = "XDS3015"
     status = 415

@@ -27,7 +27,7 @@ Respond = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]
 
 
 class RequestMiddleware:
-    """Names the request in logs, audit and answer; prepares the API's paths."""
+    """Gives each request its id for logs, audit and answer, and prepares requests to the API's paths."""
 
     sync_capable = True
     async_capable = True
@@ -51,7 +51,8 @@ class RequestMiddleware:
             return _end(request, await cast(Awaitable[HttpResponseBase], self._respond(request)), identity, began)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """A problem document for what a view of the API lets through; other rooms answer for themselves."""
+        """The problem document for an exception that a view of the API lets through; other rooms answer for themselves.
+        """
         return answer_for(exception, path=request.path) if _is_api(request) else None
 
 

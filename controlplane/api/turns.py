@@ -36,7 +36,7 @@ Respond = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]
 
 
 class _Turn:
-    """One request's turn. Begins and ends on its event loop; any thread may give it back."""
+    """One request's turn. It begins and ends on its event loop; any thread may give it back."""
 
     def __init__(self, turns: asyncio.Semaphore) -> None:
         self._turns = turns
@@ -53,7 +53,7 @@ class _Turn:
 
 
 class Lane(Enum):
-    """Requests that wait for each other; the words are those of a refusal."""
+    """The two queues of requests; within one, requests wait for each other. The words are those of a refusal."""
 
     WRITES = "requests that write"
     SIGN_INS = "sign-ins"
@@ -61,8 +61,8 @@ class Lane(Enum):
 
 
 class Turns:
-    """At most `at_once` hold a turn; at most `waiting` wait for one, first come first served. Of one event loop.
-    `waiters` and `limit` name who waits, and the limit on how many may, in a refusal.
+    """At most `at_once` requests hold a turn; at most `waiting` wait for one, first come first served. Belongs to one
+    event loop. `waiters` and `limit` name who waits, and the limit on how many may, in a refusal.
     """
 
     def __init__(self, *, at_once: int, waiting: int, waiters: str, limit: str) -> None:
@@ -84,7 +84,7 @@ class Turns:
         return self
 
     async def __aexit__(self, *_exception: object) -> None:
-        """Let the next one go, unless that was done before."""
+        """Give the turn back, unless that was done before."""
         give_back = turn_give_back.get()
         if give_back is not None:
             give_back()
@@ -92,7 +92,9 @@ class Turns:
 
 
 class TurnsMiddleware:
-    """Holds a request that writes until its turn. In a synchronous chain, whose threads are the caller's, no one."""
+    """Lets a request that writes wait for its turn. In a synchronous chain, whose threads are the caller's, no request
+    waits.
+    """
 
     sync_capable = True
     async_capable = True
@@ -105,7 +107,7 @@ class TurnsMiddleware:
             markcoroutinefunction(self)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        """The answer, in its turn."""
+        """The answer to the request, given once it has its turn."""
         return self._in_turn(request) if self._asynchronous else self._respond(request)
 
     async def _in_turn(self, request: HttpRequest) -> HttpResponseBase:
