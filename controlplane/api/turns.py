@@ -53,7 +53,7 @@ class _Turn:
 
 
 class Lane(Enum):
-    """The two queues of requests; within one, requests wait for each other. The words are those of a refusal."""
+    """A queue of requests, within which they wait for each other. The words are those of a refusal."""
 
     WRITES = "requests that write"
     SIGN_INS = "sign-ins"

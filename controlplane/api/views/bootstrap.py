@@ -117,8 +117,7 @@ def _services(query: Query) -> tuple[str, ...]:
 
 
 def _node(config: Config, node_id: str, environment: str) -> Node:
-    """The node id and metadata of a client that gets into the environment. Raises Conflict when none with this id does.
-    """
+    """The node with this id that gets into the environment. Raises Conflict when none with this id does."""
     match config.ads_auth:
         case AdsAuth.NONE:
             try:

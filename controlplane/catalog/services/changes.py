@@ -176,7 +176,9 @@ def _write(environment: Environment, change: Change, planned: Plan, owner: str |
 
 
 def _proven_contents(revisions: Sequence[Revision]) -> set[tuple[int, str | None]]:
-    """(resource, content) of the revisions that bring back what a client has acknowledged of the same resource."""
+    """The (resource, content) of these revisions that brings back a content a client has acknowledged of the same
+    resource.
+    """
     known: set[tuple[int, str | None]] = set()
     size = BATCH // 2  # each revision is two variables of the statement
     for start in range(0, len(revisions), size):
@@ -210,7 +212,7 @@ def _revision(resource: Resource, change: Change, edit: Prepared) -> Revision:
 
 
 def _references(revision: Revision, edit: Prepared) -> Iterator[Reference]:
-    """What the revision needs, as rows."""
+    """The rows of the references of a revision."""
     if edit.parsed is not None:
         for (word, name), pointer in needs_of(edit.parsed).items():
             yield Reference(revision=revision, to_type=word, to_name=name, pointer=pointer[:_MAX_POINTER])
