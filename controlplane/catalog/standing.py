@@ -75,7 +75,7 @@ def heads_of(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Hea
 
 
 def in_quarantine() -> models.QuerySet[Quarantine]:
-    """The open quarantines of newest revisions, in all environments: there are few, and to ask for those of one
+    """The open quarantines of all environments: there are few, and to ask for those of one
     environment would have the database begin with all of its resources.
     """
     return Quarantine.objects.filter(released_at=None)

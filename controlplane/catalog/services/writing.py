@@ -93,7 +93,7 @@ def _message(what: str, why: str) -> str:
 
 
 def _tell(change: Change, environment_key: str) -> None:
-    """Log that the change was saved, with the ids by which later log lines name it, and hint the builder."""
+    """Log that the change was saved, with the ids by which later log lines name it."""
     log.info(
         "change.saved",
         environment=environment_key,
