@@ -291,7 +291,7 @@ class RulePage(Page):
         return self._page(draft, 0, first="first" in given, instead=instead)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Store the rule and redirect to the list; while the form is open, answer what the rule would take from
+        """Store the rule; while the form is open, answer what the rule would take from
         clients.
         """
         number = number_of(request.POST, "id") if request.POST.get("id") else 0

@@ -58,7 +58,7 @@ def _what(draft: RuleDraft) -> str:
 
 
 def _effects(table: AccessTable, draft: RuleDraft, *, number: int, first: bool) -> Sequence[str]:
-    """Sentences about the other rules that decide less once this one is in force."""
+    """Sentences about which rules decide less, or nothing, once this one is in force; it may be among them."""
     own = number or max((rule.number for rule in table.rules), default=0) + 1
     made = RuleState(own, draft).rule
     if number:

@@ -79,7 +79,7 @@ class EnvironmentsPage(Page):
         return self.page({"rows": rows, "error": error}, status=error.status if error else 200)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Create an environment, which denies by default, and redirect to its guide."""
+        """Create an environment, which denies by default, and redirect to its page."""
         key = request.POST.get("key", "").strip()
         try:
             if not re.fullmatch(ENVIRONMENT_KEY_PATTERN, key):

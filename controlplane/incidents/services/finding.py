@@ -17,7 +17,7 @@ _AT_ONCE = 1_000
 class Finder:
     """Looks incidents up for one batch of accusations, within its transaction.
 
-    Which fingerprints there are is read at once: of a flood of words most are new, and none of them is asked for alone.
+    All existing fingerprints are read at once: of a flood of words most are new, and none of them is asked for alone.
     """
 
     def __init__(self, accusations: Iterable[Accusation]) -> None:
@@ -48,7 +48,7 @@ class Finder:
         return found or of_revision.first() or same_words.first()
 
     def made(self, incident: Incident) -> None:
-        """It has this fingerprint from now on."""
+        """Note the fingerprint of an incident that was opened or changed, so that later accusations find it."""
         self._known.add(incident.fingerprint)
 
 
@@ -61,6 +61,6 @@ def same_fault(environment: EnvironmentState, incident: Incident) -> QuerySet[In
 
 
 def incidents_locked(environment: EnvironmentState) -> QuerySet[Incident]:
-    """The refusals of an environment, each locked when it is read."""
+    """The rows of an environment's refusals, each locked when it is read."""
     rows = Incident.objects.select_for_update(of=("self",)).select_related("environment")
     return rows.filter(environment=environment.id, cause=IncidentCause.NACK.value)

@@ -27,14 +27,14 @@ _NAME_CHARS = 200
 
 
 class Watch:
-    """Looks now and then. `clock` is monotonic."""
+    """Looks at intervals for what only time brings about. `clock` is monotonic, in seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._due = dict.fromkeys((silence_notice, drop_notice, ends_notice, held_notice), 0.0)
 
     def look(self) -> None:
-        """Called by every sweep; mostly does nothing."""
+        """Append the events that are due by their intervals, mostly none. Every sweep calls it."""
         for notice, due in self._due.items():
             if self._clock() >= due:
                 notice()
