@@ -93,13 +93,14 @@ app.steps["worker"].add(SweeperStep)
 
 
 def _end() -> None:
-    """Somebody else's keys came into force while this process ran, or it started while the database was away."""
+    """End the process: other keys came into force while it ran, or it started while the database was away."""
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 @setup_logging.connect
 def _keep_django_logging(**_arguments: object) -> None:
-    """Celery sets up logging of its own unless somebody listens here; Django's LOGGING is in force already."""
+    """Keep Django's LOGGING, which is in force already: Celery sets up logging of its own unless somebody listens here.
+    """
 
 
 @worker_ready.connect
@@ -112,8 +113,8 @@ def _say_ready(**_arguments: object) -> None:
 
 @beat_init.connect
 def _beat_begins(**_arguments: object) -> None:
-    """Look at how a beat that is a process of its own fits, and answer probes and scrapers for it; in `manage.py up` it
-    is a worker's child. It may have no database: it asks for work and does none.
+    """Start to check how a beat that is a process of its own fits, and to answer its probes and scrapers; in `manage.py
+    up` it is a worker's child. It may have no database: it asks for work and does none.
     """
     if current_process().name != "MainProcess":
         return

@@ -11,7 +11,9 @@ Respond = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]
 
 
 class Gate:
-    """The base of a middleware; `refusal` is what each kind decides. It takes no thread of its own."""
+    """The base of middleware that refuses requests; subclasses decide which by `refusal`. It takes no thread of its
+    own.
+    """
 
     sync_capable = True
     async_capable = True
@@ -23,7 +25,7 @@ class Gate:
             markcoroutinefunction(self)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        """The answer: the refusal, or what the rest of the chain answers."""
+        """The answer to the request: the refusal, or the answer of the rest of the chain."""
         if self._asynchronous:
             return self._asynchronously(request)
         return self.refusal(request) or self.answered(request, cast(HttpResponseBase, self._respond(request)))
@@ -33,13 +35,13 @@ class Gate:
         return refusal or self.answered(request, await cast(Awaitable[HttpResponseBase], self._respond(request)))
 
     def refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """Why the request goes no further; None lets it pass."""
+        """The answer that refuses the request; None lets it pass."""
         raise NotImplementedError
 
     async def refusal_soon(self, request: HttpRequest) -> HttpResponse | None:
-        """The same on an event loop, where a kind that reads does so in a thread."""
+        """The result of `refusal` on an event loop; a subclass that reads does so in a thread."""
         return self.refusal(request)
 
     def answered(self, _request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """The answer of the rest of the chain; a kind may learn from it."""
+        """The answer of the rest of the chain; a subclass may learn from it."""
         return response

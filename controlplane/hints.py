@@ -20,11 +20,11 @@ BREAK_S = 10.0
 MAX_WAITING = 1_000
 
 Hint = tuple[str, str | int]
-"""("build", environment id) or ("published", environment key)."""
+"""A hint: ("build", environment id) or ("published", environment key)."""
 
 
 class HintSender:
-    """One thread that hands hints to `deliver`; `send` never blocks and never raises."""
+    """Hands hints to `deliver` in one thread; `send` never blocks and never raises."""
 
     def __init__(self, deliver: Callable[[Hint], None], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._deliver = deliver

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class OpsConfig(AppConfig):
-    """Operations."""
+    """Registers this folder with Django as the application `ops`."""
 
     name = "controlplane.ops"
     label = "ops"
@@ -12,5 +12,5 @@ class OpsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Django's checks are there once they are imported."""
+        """Import Django's checks of this folder, which registers them."""
         import controlplane.ops.checks  # noqa: F401, PLC0415

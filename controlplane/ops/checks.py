@@ -11,7 +11,7 @@ from django.core.checks import Tags, Warning, register  # noqa: A004 - Django's 
 
 @register(Tags.security, deploy=True)
 def https_is_kept(**_arguments: Any) -> Sequence[Warning]:
-    """Cookies for TLS alone, HSTS and the redirection to https follow from two variables."""
+    """No warning: cookies for TLS alone, HSTS and the redirection to https follow from two variables."""
     config = settings.PARLEY
     if not config.https:
         return [

@@ -21,7 +21,7 @@ from xdscore.snapshot import content_hash
 
 
 class PublishOutcome(Enum):
-    """What became of an attempt to publish."""
+    """How an attempt to publish ended."""
 
     PUBLISHED = "published"
     UNCHANGED = "unchanged"  # clients would see no difference: no new epoch
@@ -30,14 +30,16 @@ class PublishOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The outcome, and the epoch that serves what was built: the new one, or the one that was served already."""
+    """The outcome of publishing, and the epoch that serves what was built: the new one, or the one that was served
+    already.
+    """
 
     outcome: PublishOutcome
     epoch: int
 
 
 def signed_part(*, environment_key: str, lineage: str, epoch: int, root: str, access: str) -> bytes:
-    """What a snapshot's MAC covers: with the addresses, every byte below them (reliability P10)."""
+    """The bytes that a snapshot's MAC covers: with the addresses, every byte below them (reliability P10)."""
     return "\0".join((environment_key, lineage, str(epoch), root, access)).encode()
 
 

@@ -61,7 +61,7 @@ class Child:
         return await self._once()
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Ask the program to end; do not wait for it."""
         self._stopping.set()
         self._order(guard.ORDER_TERMINATE)
 
@@ -77,7 +77,7 @@ class Child:
                 await asyncio.wait_for(self._ended.wait(), _KILL_WAIT_S)
 
     def kill(self) -> None:
-        """End it now."""
+        """End the program now; do not wait for it."""
         self._stopping.set()
         self._order(guard.ORDER_KILL)
 

@@ -18,7 +18,7 @@ _POLL_S: Final = 0.05
 
 
 class Held(Exception):
-    """The home has a supervisor already; a sentence that names both."""
+    """Another supervisor runs in this home; the sentence names both."""
 
 
 def supervisor_lock(home: Home) -> int:
@@ -64,7 +64,7 @@ def children_gone(home: Home, wait_s: float = CHILDREN_WAIT_S) -> bool:
 
 
 def children_lock(home: Home) -> Path:
-    """The file whose lock the guards share."""
+    """The file whose lock is shared by the guards of all child processes."""
     return home.run / "children.lock"
 
 
