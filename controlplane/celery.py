@@ -99,7 +99,8 @@ def _end() -> None:
 
 @setup_logging.connect
 def _keep_django_logging(**_arguments: object) -> None:
-    """Keep Django's LOGGING, which is in force already: Celery sets up logging of its own unless somebody listens here.
+    """Keep Django's LOGGING, which is in force already: Celery sets up logging of its own unless somebody listens
+    here.
     """
 
 

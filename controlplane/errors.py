@@ -94,7 +94,8 @@ class Gone(OperatorError):
 
 
 class PreconditionFailed(OperatorError):
-    """The condition of If-Match or If-None-Match does not hold; `etag` is the current one, empty when there is nothing.
+    """The condition of If-Match or If-None-Match does not hold; `etag` is the current one, empty when there is
+    nothing.
     """
 
     code = "XDS3012"

@@ -142,7 +142,8 @@ def redis_client_url(url: str) -> str:
 
 
 def private_create(file: Path, text: str) -> bool:
-    """Write a file that only its owner may read, whole or not at all; whether it was created now. Never replaces one.
+    """Write a file that only its owner may read, whole or not at all; whether it was created now. Never replaces
+    one.
     """
     draft = _draft(file, text)
     try:

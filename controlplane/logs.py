@@ -35,7 +35,8 @@ def hide_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> Even
 
 
 def contain_text(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Cut long texts in log fields and escape what would start a new line or move the cursor, however deep they stand.
+    """Cut long texts in log fields and escape what would start a new line or move the cursor, however deep they
+    stand.
     """
     for key, value in event.items():
         if key != "exception":

@@ -37,7 +37,8 @@ _FIELD: Final = re.compile(r"(<textarea\b.*?</textarea>| value=\"[^\"]*\")", re.
 
 
 def page_contain(response: HttpResponseBase) -> None:
-    """Escape in a page, wherever they stand, the characters that turn the direction of a line: our own words hold none.
+    """Escape in a page, wherever they stand, the characters that turn the direction of a line: our own words hold
+    none.
     """
     if not isinstance(response, HttpResponse) or not response.headers.get("Content-Type", "").startswith("text/html"):
         return

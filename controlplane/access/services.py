@@ -448,7 +448,8 @@ def _rule_problems(writing: _Writing, draft: RuleDraft) -> tuple[Finding, ...]:
 
 
 def _normal(draft: RuleDraft) -> RuleDraft:
-    """The draft with its groups and types sorted and without repetitions, so that drafts that mean the same are equal.
+    """The draft with its groups and types sorted and without repetitions, so that drafts that mean the same are
+    equal.
     """
     groups, types = tuple(sorted(set(draft.client_groups))), tuple(sorted(set(draft.types)))
     return replace(draft, client_groups=groups, types=types)

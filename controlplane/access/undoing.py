@@ -151,7 +151,8 @@ def _changed_since(each: Restored, now: AccessNow, current: State | None) -> Fin
 
 
 def _shared_obstacles(restored: Sequence[Restored], now: AccessNow, limits: Limits) -> Iterable[Finding]:
-    """The obstacles that only show when all of them are restored together: positions and keys taken since, and limits.
+    """The obstacles that only show when all of them are restored together: positions and keys taken since, and
+    limits.
     """
     for subject, there, limit, member in (
         (EditSubject.RULE, now.rules, limits.rules_per_environment, "position"),

@@ -51,7 +51,8 @@ class RequestMiddleware:
             return _end(request, await cast(Awaitable[HttpResponseBase], self._respond(request)), identity, began)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """The problem document for an exception that a view of the API lets through; other rooms answer for themselves.
+        """The problem document for an exception that a view of the API lets through; other rooms answer for
+        themselves.
         """
         return answer_for(exception, path=request.path) if _is_api(request) else None
 

@@ -68,7 +68,8 @@ def counted_page(request: Request, items: Sequence[object], window: Window, coun
 
 
 def cursor_page(request: Request, items: Sequence[object], limit: int, last: str) -> dict[str, object]:
-    """A page of a list that is read by cursor; `last` is where the next page begins, empty when this is the last one.
+    """A page of a list that is read by cursor; `last` is where the next page begins, empty when this is the last
+    one.
     """
     return {"next": _link(request, limit=limit, after=last) if last else None, "results": list(items)}
 

@@ -92,7 +92,8 @@ def error_url(code: str) -> str:
 
 
 def finding_json(finding: Finding) -> dict[str, object]:
-    """A finding as an object in `errors` or `findings`. What is not known is left out, not told as 0 or an empty text.
+    """A finding as an object in `errors` or `findings`. What is not known is left out, not told as 0 or an empty
+    text.
     """
     known: dict[str, object] = {"code": finding.code, "severity": finding.severity.value, "pointer": finding.pointer}
     if finding.line:

@@ -66,7 +66,8 @@ def token_admit(request: HttpRequest, token: Principal) -> None:
 
 
 def user_admit(request: HttpRequest, user: Principal) -> None:
-    """Count a request of a signed-in user, who may send a second's worth at once. Raises Busy when they send too many.
+    """Count a request of a signed-in user, who may send a second's worth at once. Raises Busy when they send too
+    many.
     """
     rate = _limits().user_requests_per_s
     _admit(request, user.id, Rate(_PEOPLE, rate, rate, f"'{user.name}'"))

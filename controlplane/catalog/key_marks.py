@@ -32,7 +32,8 @@ def keys_permit() -> None:
 
 
 def key_marks_settle() -> None:
-    """Delete every stored mark but that of the first key. Called when everything is sealed under that key, or given up.
+    """Delete every stored mark but that of the first key. Called when everything is sealed under that key, or given
+    up.
     """
     first = key_ring().marks[0]
     KeyMark.objects.bulk_create([KeyMark(mark=first)], ignore_conflicts=True)

@@ -34,7 +34,8 @@ def uses_tree(*, environment_key: str, kind: ResourceType, name: str) -> tuple[B
 
 
 def users_tree(*, environment_key: str, kind: ResourceType, name: str) -> tuple[Branch, ...]:
-    """The resources that need a name, whether or not it exists, and those that need them: the first 200 in four levels.
+    """The resources that need a name, whether or not it exists, and those that need them: the first 200 in four
+    levels.
     """
     return _tree((kind.word, name), lambda keys: links_to(environment_key=environment_key, keys=keys))
 

@@ -346,7 +346,8 @@ def revision_numbers(*, environment_key: str, versions: Mapping[tuple[str, str],
 
 
 def written_at(*, environment_key: str, keys: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], datetime]:
-    """The time when each (type word, name) was written last, a deletion included; names that never were are left out.
+    """The time when each (type word, name) was written last, a deletion included; names that never were are left
+    out.
     """
     names, found = sorted({name for _, name in keys}), {}
     for start in range(0, len(names), _BATCH):

@@ -124,7 +124,8 @@ class SubscriptionSays(NamedTuple):
 
 
 class SubscriptionFact(NamedTuple):
-    """The subscription of a stream to one type as it is now, with ages in seconds. An age of None: that never happened.
+    """The subscription of a stream to one type as it is now, with ages in seconds. An age of None: that never
+    happened.
     """
 
     stream: str

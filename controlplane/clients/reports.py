@@ -107,7 +107,8 @@ def difference_of(*, public_id: str, word: str, name: str) -> DifferenceView | N
 
 
 def differing_counts(*, clients: Collection[str]) -> Mapping[str, int]:
-    """The number of names on which each of these clients' reports differs, by client id; those that agree are left out.
+    """The number of names on which each of these clients' reports differs, by client id; those that agree are left
+    out.
     """
     rows = SaidDifference.objects.filter(client__in=list(clients)).values_list("client_id")
     return dict(rows.annotate(count=Count("pk")))

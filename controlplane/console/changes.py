@@ -192,7 +192,8 @@ class ChangesPage(Page):
 
 
 class ChangePage(Page):
-    """The page of one change: what it wrote, how far the builder and the clients have come with it, and how to undo it.
+    """The page of one change: what it wrote, how far the builder and the clients have come with it, and how to undo
+    it.
     """
 
     template = "changes/detail.html"

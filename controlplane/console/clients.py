@@ -84,7 +84,8 @@ _UNDERSTANDS_UNKNOWN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event in the life of a client. `state` is the key of its badge; `text` is what the client said, if anything.
+    """An event in the life of a client. `state` is the key of its badge; `text` is what the client said, if
+    anything.
     """
 
     at: datetime
@@ -220,7 +221,8 @@ class ClientPage(Page):
         return self.page(context)
 
     def _visible(self, client_id: str) -> ClientSummary:
-        """The client with this id. Raises NotFound in the same words whether it is unknown or the user may not see it.
+        """The client with this id. Raises NotFound in the same words whether it is unknown or the user may not see
+        it.
         """
         try:
             client = client_get(public_id=client_id)

@@ -80,7 +80,8 @@ class ResourcePage(Page):
     why = "message"
 
     def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:
-        """The tab that the address names; for who is about to delete the resource, what that would take from clients.
+        """The tab that the address names; for who is about to delete the resource, what that would take from
+        clients.
         """
         kind, name = subject_of(request)
         if request.GET.get("part") == "deletion":

@@ -56,7 +56,8 @@ class NameKnown:
 
 
 def delivery_of(known: NameKnown, asked: Asked | None) -> Delivery:
-    """The state of a name at a connected client; `asked` is its subscription, None where it does not ask for the name.
+    """The state of a name at a connected client; `asked` is its subscription, None where it does not ask for the
+    name.
     """
     if asked is None:
         return Delivery(known.type, known.name, DeliveryState.NOT_SUBSCRIBED, "This client never asked for this name.")

@@ -275,7 +275,8 @@ def _after_refusal(now: NowRuns, name: NameFacts) -> tuple[RungState, str]:
 
 
 def _belief(family: str) -> str:
-    """A sentence about what a client of this family without the resource probably shows (gRFC A88, texts.md F1 and F3).
+    """A sentence about what a client of this family without the resource probably shows (gRFC A88, texts.md F1 and
+    F3).
     """
     if family.startswith("grpc"):
         return (

@@ -10,7 +10,8 @@ from xdscore.client_groups import ClientGroup
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The keys of the groups a client belongs to, and of those for which its metadata, which is not kept, would decide.
+    """The keys of the groups a client belongs to, and of those for which its metadata, which is not kept, would
+    decide.
     """
 
     groups: tuple[str, ...] = ()

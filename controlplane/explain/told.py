@@ -84,7 +84,8 @@ def _keys(asked: _Set, names: Mapping[str, Collection[str]]) -> Iterator[EntryKe
 
 
 def _narrowed(snapshot: Snapshot, keys: Collection[EntryKey]) -> Snapshot:
-    """The snapshot without the access rules that match none of these names: a page of clients has then few audiences.
+    """The snapshot without the access rules that match none of these names: a page of clients has then few
+    audiences.
     """
     access = snapshot.access
     return replace(

@@ -192,7 +192,8 @@ class _Taking:
                 yield word, found
 
     def _led_to(self, asks: Sequence[Ask], links: Mapping[str, Links], *, after: bool) -> Names:
-        """The names that the write takes and that something these clients have refers to, before the write or after it.
+        """The names that the write takes and that something these clients have refers to, before the write or after
+        it.
         """
         led: dict[str, list[frozenset[str]]] = {}
         for ask in asks:

@@ -133,7 +133,8 @@ class Delivery(models.Model):
     answer = models.CharField(max_length=300, blank=True, default="")
 
     class Meta:
-        """At most one for each notification and channel; those that wait are looked up by a small index of their own.
+        """At most one for each notification and channel; those that wait are looked up by a small index of their
+        own.
         """
 
         constraints = (

@@ -130,7 +130,8 @@ def told_counts() -> Mapping[str, int]:
 
 
 def channels_paused() -> int:
-    """The number of channels that are sent nothing, since too many tries in a row went wrong or a person paused them.
+    """The number of channels that are sent nothing, since too many tries in a row went wrong or a person paused
+    them.
     """
     return Channel.objects.exclude(paused_at=None).count()
 

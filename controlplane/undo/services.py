@@ -62,7 +62,8 @@ def change_undo(
 
 
 def undo_way(*, change: Change) -> Way:
-    """What undoing a change would do now, or every reason why it cannot be undone. Raises Conflict where it never can.
+    """What undoing a change would do now, or every reason why it cannot be undone. Raises Conflict where it never
+    can.
     """
     if change.kind == ChangeKind.RESOURCES.value:
         return resources_undo_way(change=change)

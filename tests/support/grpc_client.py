@@ -28,7 +28,8 @@ _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one call ended: "OK" or the status code's name, the answer or the error's text, and how many seconds it took.
+    """How one call ended: "OK" or the status code's name, the answer or the error's text, and how many seconds it
+    took.
     """
 
     code: str

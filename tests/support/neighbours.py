@@ -200,7 +200,8 @@ class _GoodFleet:
         return answer
 
     async def _newcomers(self) -> None:
-        """Connect a new client each moment, with a connection of its own, and measure how long the first answer takes.
+        """Connect a new client each moment, with a connection of its own, and measure how long the first answer
+        takes.
         """
         number = 0
         while True:

@@ -24,7 +24,8 @@ MISSING: Final = (
 
 @cache
 def why_no_node() -> str:
-    """The reason why gRPC for Node cannot be tried here, with MISSING at its beginning; empty when it can. Installs it.
+    """The reason why gRPC for Node cannot be tried here, with MISSING at its beginning; empty when it can. Installs
+    it.
     """
     if shutil.which("node") is None or shutil.which("npm") is None:
         return f"{MISSING}: there is no node or no npm on this machine"

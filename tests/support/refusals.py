@@ -63,7 +63,7 @@ def manifest(resource: Message) -> dict[str, object]:
 
 
 def _unknown_filter(listener: Any) -> None:
-    """Put a filter before the others of a listener whose type is no filter's."""
+    """Put into the listener, before its filters, one whose type is that of no filter."""
     found = listener.filter_chains[0].filters[0].typed_config
     _change_http(found, config_source_pb2.AggregatedConfigSource())
 

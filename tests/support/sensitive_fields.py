@@ -27,7 +27,7 @@ _MAX_STEPS = 6
 
 @cache
 def sensitive_fields() -> tuple[FieldDescriptor, ...]:
-    """Every field that the API marks as sensitive, ordered by its message's full name."""
+    """Every field that the API marks as sensitive."""
     return tuple(field for each in descriptors().values() for field in each.fields if is_sensitive(field))
 
 

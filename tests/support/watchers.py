@@ -105,7 +105,8 @@ class Watchers:
         return told
 
     def agree(self, *names: str, within_s: float) -> Report:
-        """Wait until every client has exactly these clusters, with the same bytes; the sum of the reports until then.
+        """Wait until every client has exactly these clusters, with the same bytes; the sum of the reports until
+        then.
         """
         summed = Report()
         self.until(
@@ -126,7 +127,8 @@ class Watchers:
 
 @contextmanager
 def watchers(ads_ports: Sequence[int], *, count: int, listeners: Sequence[str] = ()) -> Iterator[Watchers]:
-    """Run so many clients of these servers, spread over them, until the block ends; `listeners` are asked for by name.
+    """Run so many clients of these servers, spread over them, until the block ends; `listeners` are asked for by
+    name.
     """
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()

@@ -58,7 +58,8 @@ class SaidIn(StrictSerializer):
 
 
 class WordIn(StrictSerializer):
-    """A report: everything that a collector read of one data plane. No content: what `xdsctl inspect --report` sends.
+    """A report: everything that a collector read of one data plane. No content: what `xdsctl inspect --report`
+    sends.
     """
 
     source = serializers.ChoiceField(choices=_SOURCES)  # type: ignore[assignment]  # the metaclass takes fields out

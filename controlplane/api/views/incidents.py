@@ -169,7 +169,8 @@ def _resource_named(text: str) -> tuple[str, str] | None:
 
 
 def _visible(request: Request, incident_id: str) -> IncidentDetail:
-    """The incident with this id. Raises NotFound in the same words whether it is unknown or the caller may not see it.
+    """The incident with this id. Raises NotFound in the same words whether it is unknown or the caller may not see
+    it.
     """
     detail = incident_get(public_id=incident_id)
     if not principal_of(request).may(Role.VIEWER, detail.incident.environment):

@@ -68,7 +68,8 @@ class ResourceListView(ApiView):
         responses=described(200, page_of(ResourceRowOut), 401, 404, 422, 503, yaml=MANIFEST_LIST),
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """One page of resources. With `manifests=true` and `Accept: application/yaml` it is a file that `apply` takes.
+        """One page of resources. With `manifests=true` and `Accept: application/yaml` it is a file that `apply`
+        takes.
         """
         query = Query(request, (*OFFSET_PARAMETERS, "type", "owner", "name", "status", "manifests"))
         kind = query.parsed("type", kind_named, None, wanted=f"must be one of {type_words()}, or a type URL")

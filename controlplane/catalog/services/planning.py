@@ -46,7 +46,8 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An edit for which all that takes long is done before the transaction: the address, and a secret's sealed bytes.
+    """An edit for which all that takes long is done before the transaction: the address, and a secret's sealed
+    bytes.
     """
 
     edit: Edit
@@ -96,7 +97,7 @@ class Prepared:
         return not same_content or (owner is not None and owner != resource.owner)
 
     def graded(self, policy: ContentPolicy) -> "Prepared":
-        """This edit with its findings about dangerous content graded by the environment's policy."""
+        """The same edit with its findings about dangerous content graded by the environment's policy."""
         if self.parsed is None:
             return self
         return replace(self, parsed=replace(self.parsed, findings=graded(self.parsed.findings, policy)))

@@ -60,7 +60,8 @@ def _caused_by(incident: Incident) -> list[str]:
 
 
 def _lost(incident: Incident) -> dict[str, str]:
-    """The facts about a loss for an event's payload: how many names, which, who lost them, and of which kinds they are.
+    """The facts about a loss for an event's payload: how many names, which, who lost them, and of which kinds they
+    are.
     """
     if incident.loss is None:
         return {}

@@ -14,7 +14,8 @@ _ADS: Tree = {"ads": {}, "resource_api_version": "V3"}
 
 
 def manifests(*, http_backend: int, grpc_backend: int, listener: int) -> list[Tree]:
-    """The manifests for one request through Envoy and one call through `xds:///`; the arguments are ports on loopback.
+    """The manifests for one request through Envoy and one call through `xds:///`; the arguments are ports on
+    loopback.
     """
     return [
         _cluster(HTTP_CLUSTER),

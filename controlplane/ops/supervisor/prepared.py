@@ -36,7 +36,8 @@ def _mark(home: Home) -> Path:
 
 
 def _state(home: Home) -> str:
-    """A hash that changes when the database file or the migrations do. Raises OSError when there is no database file.
+    """A hash that changes when the database file or the migrations do. Raises OSError when there is no database
+    file.
     """
     database = home.database.stat()
     migrations = sorted(str(file.relative_to(ROOT)) for file in ROOT.glob("controlplane/*/migrations/*.py"))

@@ -64,7 +64,8 @@ def socket_clear(home: Home) -> None:
 
 
 def _is_ours(directory: Path) -> bool:
-    """Whether this is a private directory of our own making. A link can be altered, and nothing else is ever removed.
+    """Whether this is a private directory of our own making. A link can be altered, and nothing else is ever
+    removed.
     """
     try:
         status = directory.lstat()

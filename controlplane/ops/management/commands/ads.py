@@ -47,7 +47,8 @@ def ads_config(config: Config) -> AdsConfig:
 
 
 def open_store(on_directory: Callable[[Directory], None]) -> Store:
-    """Open the store in the process that uses it; each of several workers is a new interpreter, without Django so far.
+    """Open the store in the process that uses it; each of several workers is a new interpreter, without Django so
+    far.
     """
     django.setup()
     # Not at the top: it needs models, and this module is how a worker's interpreter gets here.
