@@ -89,8 +89,8 @@ class AccessRuleGroup(models.Model):
 
 
 class AccessCase(models.Model):
-    """What an operator expects of the rules, tried at every change of them. `blocking`: a change that breaks it is
-    refused.
+    """A saved case: what an operator expects of the rules, tried at every change of them. `blocking`: a change that
+    breaks it is refused.
     """
 
     environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="access_cases")
@@ -124,7 +124,7 @@ class AccessEdit(AppendOnly):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """Read by what it is about."""
+        """Edits are looked up by the rule or group that they changed."""
 
         indexes = (models.Index(fields=("subject", "subject_id", "id"), name="access_edit_of_subject"),)
 

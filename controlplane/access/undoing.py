@@ -38,7 +38,7 @@ class AccessNow:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a rule or a group becomes when a change of it is taken back; None: it is deleted, or there was none."""
+    """What undoing an edit makes of a rule or group: its state `before` and `after` that; None: it does not exist."""
 
     subject: EditSubject
     id: int

@@ -53,7 +53,7 @@ class HeldName:
 
     @property
     def rejected(self) -> bool:
-        """Whether it is held because of a quarantine."""
+        """Whether the name is held because of a quarantine."""
         return self.reason == REJECTED
 
 

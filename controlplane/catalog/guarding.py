@@ -66,7 +66,7 @@ class Loss:
     own: "Loss | None" = None
 
     def seen_by(self, principal: Principal) -> "Loss":
-        """The part of this loss that the principal may read: without the names of clients in environments they may not see."""
+        """The part of this loss that the principal may read: without clients in environments they may not see."""
         return self if self.own is None or principal.may(Role.VIEWER, None) else self.own
 
     def as_json(self) -> dict[str, object]:

@@ -64,7 +64,7 @@ class ReplicaFact:
 
 
 class ClientFact(NamedTuple):
-    """A client that was seen `age_s` ago. `id` is `identity.client_id` of environment, identity and node id.
+    """A client that was seen `age_s` seconds ago. `id` is `identity.client_id` of environment, identity and node id.
 
     `accountable`: on whose share its row counts (`xdscore.shares`).
     """

@@ -29,7 +29,7 @@ class Lost:
 
     @property
     def tone(self) -> str:
-        """The CSS class of the box: red, yellow or neither."""
+        """The CSS class of the box: red for an open incident, yellow without one, none when the loss is over."""
         return "" if self.is_over else "alert-danger" if self.incident is not None else "alert-warning"
 
     @property

@@ -148,7 +148,7 @@ class LossMark(models.Model):
     generation = models.PositiveBigIntegerField()
 
     def __str__(self) -> str:
-        """The generation of the mark."""
+        """The generation up to which the changes were looked through."""
         return f"generation {self.generation}"
 
 
@@ -164,5 +164,5 @@ class SettledMark(models.Model):
     open = models.TextField(blank=True, default="", db_default="")
 
     def __str__(self) -> str:
-        """The generation of the mark."""
+        """The generation up to which the changes were looked through."""
         return f"generation {self.generation}"

@@ -68,7 +68,7 @@ Way = tuple[Passage, Sequence[Member], bool]
 
 
 def grouped(fleet: Fleet, ways: Iterable[Way]) -> Iterator[Group]:
-    """The clients of these ways, in groups that lose the same."""
+    """The clients of these ways, put into groups whose members lose the same."""
     alone: dict[tuple[Passage, bool], Standing] = {}
     for passage, members, certain in ways:
         asks = fleet.asks(members[0].asks)

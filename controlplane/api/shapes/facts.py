@@ -66,7 +66,7 @@ class RollbackIn(StrictSerializer):
 
 
 class TypeStateOut(serializers.Serializer[Any]):
-    """How the streams of a client stand with one resource type."""
+    """The state of a client's subscriptions to one resource type, over all its streams."""
 
     type = serializers.CharField()
     state = serializers.ChoiceField(choices=[state.value for state in SubscriptionState])
