@@ -38,7 +38,7 @@ app.conf.beat_schedule = {
 
 
 class SweeperStep(bootsteps.StartStopStep):
-    """Runs the sweeper in the worker's own process, and answers how it goes, from the moment the pool stands and
+    """Runs the sweeper in the worker's own process, and answers probes about it, from the moment the pool stands and
     whether or not a broker answers.
 
     It starts after the pool's processes were forked, so that no child inherits a lock it holds.

@@ -42,7 +42,7 @@ class HintSender:
         self._thread = None
 
     def send(self, hint: Hint) -> None:
-        """Queue a hint; one that waits already is not queued twice, one too many is dropped."""
+        """Queue a hint; one that waits already is not queued twice, and one beyond the queue's length is dropped."""
         with self._condition:
             if len(self._waiting) < MAX_WAITING:
                 self._waiting[hint] = None

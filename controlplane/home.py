@@ -108,7 +108,7 @@ def secret_key(config: Config) -> str:
 
 
 def encryption_keys(config: Config) -> tuple[bytes, ...]:
-    """The key-encryption keys, newest first: the variable, else the home's file.
+    """The key-encryption keys, newest first: those of the variable, else those in the home's file.
 
     Never invented: what was sealed under a key that is gone could not be opened. Raises HomeError.
     """

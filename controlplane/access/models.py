@@ -73,7 +73,9 @@ class AccessRule(models.Model):
 
 
 class AccessRuleGroup(models.Model):
-    """A group that a rule speaks of. It cannot go before the rule: a rule without groups speaks of everybody."""
+    """A client group that an access rule mentions. It cannot be deleted before the rule: a rule without groups is about
+    everybody.
+    """
 
     rule = models.ForeignKey(AccessRule, on_delete=models.CASCADE, related_name="group_links")
     group = models.ForeignKey(ClientGroup, on_delete=models.RESTRICT, related_name="rule_links")

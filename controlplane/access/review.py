@@ -26,7 +26,9 @@ RuleFinding = tuple[int, Finding]
 
 
 def rules_shadowed(table: AccessTable) -> tuple[RuleFinding, ...]:
-    """Rules that can never decide, because one rule before them takes every client, type and name they speak of."""
+    """A finding for each rule that can never decide, because one rule before it takes every client, type and name it
+    speaks of.
+    """
     found: list[RuleFinding] = []
     for rule in table.rules:
         kinds = [kind for kind in RESOURCE_TYPES if rule.covers(kind)]
@@ -41,8 +43,8 @@ def rules_shadowed(table: AccessTable) -> tuple[RuleFinding, ...]:
 
 
 def rules_for_nobody(table: AccessTable, clients: Sequence[ClientFacts]) -> tuple[RuleFinding, ...]:
-    """Rules that speak of groups none of these clients belongs to. Of a group that is matched by metadata nobody knows:
-    the metadata of clients is not kept.
+    """A finding for each rule that speaks only of groups to which none of these clients belongs. Of a group that is
+    matched by metadata nobody knows: the metadata of clients is not kept.
     """
     inhabited = {
         group.key
@@ -79,8 +81,8 @@ def case_run(table: AccessTable, environment_key: str, case: Case) -> CaseResult
 def cases_broken(
     before: AccessTable, after: AccessTable, environment_key: str, saved: Iterable[SavedCase]
 ) -> tuple[Finding, ...]:
-    """The cases that the rules after a change do not keep. An ERROR is a blocking one that they kept before: a change
-    is not refused for what was broken already.
+    """A finding for each saved case that the rules after a change do not keep. An ERROR is a blocking case that they
+    kept before: a change is not refused for what was broken already.
     """
     found = []
     for each in saved:

@@ -49,7 +49,7 @@ def access_table(*, environment_key: str) -> AccessTable:
 
 
 def secret_findings(*, environment_key: str, edits: Iterable[EditedResource]) -> tuple[Finding, ...]:
-    """Warnings about the secrets that these edits put and that no rule, as they are now, lets any client read. Raises
+    """Warnings about the secrets among these edits that no rule, as they are now, lets any client read. Raises
     NotFound.
     """
     put = [(each.type, each.name) for each in edits if each.type in SECRET_WORDS and each.action != "deleted"]
@@ -146,8 +146,8 @@ def edit_list(
 
 
 def rules_of_upgrade() -> tuple[tuple[str, int], ...]:
-    """(environment, id) of the rules that upgrades wrote, oldest first: whatever else writes one does so by somebody's
-    name.
+    """The environment and id of each rule that an upgrade wrote, oldest first: whatever else writes one does so by
+    somebody's name.
     """
     rows = AccessEdit.objects.filter(
         change__author=SYSTEM.name,

@@ -246,7 +246,7 @@ def rule_move(
 def access_undo(
     *, change: Change, undoes: Undoes, actor: Principal, request_id: str = "", consent: Consent = NO_CONSENT
 ) -> AccessWritten:
-    """Take back what a change did to rules and groups; what was deleted comes back under the id that it had.
+    """Undo what a change did to rules and groups; what was deleted comes back under the id that it had.
 
     Raises Conflict naming everything that stands in the way, and when a blocking case would break; and LossRefused.
     """
@@ -312,8 +312,8 @@ class _Writing:
         also: Sequence[Shift] = (),
         undoes: Undoes | None = None,
     ) -> AccessWritten:
-        """Try the cases, judge what clients would lose, then record the change; in a dry run, take it all back. Raises
-        Conflict when a blocking case breaks, and LossRefused.
+        """Try the cases, judge what clients would lose, then record the change; in a dry run, roll everything back.
+        Raises Conflict when a blocking case breaks, and LossRefused.
 
         `also`: others of the same kind that changed with it, each with its state before and after. `undoes`: the change
         that this takes back.

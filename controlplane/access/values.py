@@ -119,8 +119,9 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class AccessWritten:
-    """The outcome of a write: what is there now (after a deletion: what was), the change it made (empty when nothing
-    had to change, and for a dry run), what the rules as a whole leave to be desired, and what connected clients lose.
+    """The result of a write: the rule or group as it is now (after a deletion: as it was), the change that was made
+    (empty when nothing had to change, and for a dry run), the findings about all rules, and the loss of connected
+    clients.
     """
 
     id: int

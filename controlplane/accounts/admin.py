@@ -19,8 +19,8 @@ from controlplane.journal.services import audit_record
 
 
 class _Audited:
-    """Writes an audit entry for whatever is added, changed or deleted; Django calls these within the transaction of the
-    change.
+    """Writes an audit entry for whatever is added, changed or deleted; Django calls its methods within the transaction
+    of the change.
     """
 
     def log_addition(self, request: HttpRequest, obj: models.Model, message: Any) -> Any:

@@ -81,8 +81,8 @@ def password_sign_in(request: HttpRequest, *, username: str, password: str, call
 
 
 def password_confirm(user: User, password: str, *, session: str, caller: Caller) -> bool:
-    """Whether somebody who is signed in knows their own password. Not within a transaction that a mistake would take
-    back, and the count with it. Raises TooManyAttempts.
+    """Whether somebody who is signed in knows their own password. Must not be called in a transaction that a mistake
+    would roll back, and the count of attempts with it. Raises TooManyAttempts.
     """
     username = user.get_username()
     bound = _Bound(_key("session", str(user.pk), session), _limits().logins_per_min)

@@ -31,7 +31,9 @@ _MAX_NAME_CHARS: Final = 150  # the column
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A role somebody has. `environment` is empty for all of them; `group` names the group it comes by, if it does."""
+    """A role that somebody has. `environment` is empty for all of them; `group` names the group it comes by, if it
+    does.
+    """
 
     id: int
     role: str
@@ -53,7 +55,9 @@ class Person:
 
 
 def people_list(*, text: str = "") -> QuerySet[User]:
-    """Everybody, by name; those whose name contains `text`. Two more queries for the roles, however many there are."""
+    """Everybody who has an account, ordered by name; with `text`, only those whose name contains it. Two more queries
+    for the roles, however many there are.
+    """
     people = User.objects.order_by("username").prefetch_related("role_grants", "groups__role_grants")
     return people.filter(username__icontains=text) if text else people
 
@@ -116,7 +120,7 @@ def person_create(*, username: str, actor: Principal, reason: str, request_id: s
 def person_enable(
     *, user_id: int, enabled: bool, actor: Principal, by_superuser: bool, reason: str, request_id: str = ""
 ) -> Person:
-    """Let somebody sign in, or not any more: their sessions end with their next request, and their tokens for good. A
+    """Let somebody sign in, or no longer: their sessions end with their next request, and their tokens for good. A
     second call changes nothing. Raises NotFound, Forbidden or Conflict.
     """
     user = _user(user_id)
@@ -186,9 +190,9 @@ def role_give(
     reason: str,
     request_id: str = "",
 ) -> Person:
-    """Give somebody a role in an environment, or in all of them when it is empty. That it exists, and stays until this
-    is done, is for the caller to see to (`catalog.role_rights`). A second call changes nothing. Raises NotFound or
-    Forbidden.
+    """Give somebody a role in an environment, or in all of them when it is empty. The caller sees to it that the
+    environment exists, and stays until this is done (`catalog.role_rights`). A second call changes nothing. Raises
+    NotFound or Forbidden.
     """
     user = _user(user_id)
     _check(user, actor, by_superuser)
@@ -202,7 +206,9 @@ def role_give(
 def role_take(
     *, user_id: int, grant_id: int, actor: Principal, by_superuser: bool, reason: str, request_id: str = ""
 ) -> Person:
-    """Take a role of their own from somebody; a second call changes nothing. Raises NotFound, Forbidden or Conflict."""
+    """Take away a role that somebody has of their own; a second call changes nothing. Raises NotFound, Forbidden or
+    Conflict.
+    """
     user = _user(user_id)
     _check(user, actor, by_superuser)
     grant = RoleGrant.objects.filter(pk=grant_id, user=user).first() if grant_id < _MAX_ID else None
@@ -216,7 +222,7 @@ def role_take(
 
 def person_lock(*, user_id: int) -> None:
     """Lock somebody's row until the transaction ends: before the environments that something is granted in, and before
-    tokens. Nothing happens where there is nobody.
+    tokens. Does nothing where there is no such person.
     """
     if user_id < _MAX_ID:
         User.objects.select_for_update().filter(pk=user_id).first()

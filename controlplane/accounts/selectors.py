@@ -108,7 +108,8 @@ def client_tokens_valid() -> tuple[ClientTokenRow, ...]:
 
 def api_tokens_version() -> tuple[int, int]:
     """A pair of numbers that differs whenever `api_tokens_valid` could have changed but for the passing of time. One
-    cheap read: of what that tells of a token nothing ever changes but that it is revoked, or deleted with its owner.
+    cheap read: what `api_tokens_valid` tells of a token changes only when the token is revoked, or deleted with its
+    owner.
     """
     found = ApiToken.objects.filter(revoked_at=None).aggregate(count=Count("id"), last=Max("id"))
     return found["count"], found["last"] or 0

@@ -115,7 +115,7 @@ def person_behind_lock(actor: Principal) -> User | None:
 
 @transaction.atomic
 def api_token_revoke(*, token: ApiToken, actor: Actor, reason: str = "", request_id: str = "") -> None:
-    """End a token now, and every token that was made with it: whoever stole one cannot keep another. A second call
+    """Revoke a token now, and every token that was made with it: whoever stole one cannot keep another. A second call
     changes nothing.
     """
     waiting = [(token, reason)]

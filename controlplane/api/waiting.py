@@ -49,7 +49,7 @@ def wait_of(query: Query) -> float:
 
 
 class Waiters:
-    """The requests of one process that wait for one thing. Lives on the event loop; no thread calls it."""
+    """The requests of one process that wait until changes are finished. Lives on the event loop; no thread calls it."""
 
     def __init__(
         self, unfinished: Callable[[list[str]], Awaitable[frozenset[str]]], *, poll_s: float = _POLL_S
@@ -65,7 +65,9 @@ class Waiters:
         return sum(len(futures) for futures in self._waiting.values())
 
     async def wait(self, change_id: str, seconds: float) -> None:
-        """Return when the change is finished, or the time is up. Raises whatever reading the database raised."""
+        """Wait until the change is finished, or the time in seconds is up. Raises whatever reading the database
+        raised.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         self._waiting.setdefault(change_id, set()).add(future)

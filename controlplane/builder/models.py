@@ -43,8 +43,8 @@ class Build(models.Model):
 
 
 class HeldResource(models.Model):
-    """A name that the newest build does not serve as written, and why: an older revision is (`served`), or nothing; or,
-    with `kinds`, it is served as written, but to clients of these kinds.
+    """A name that the newest build does not serve as written, and why: an older revision is served instead (`served`),
+    or nothing; or, with `kinds`, it is served as written, but to clients of these kinds.
 
     Written in the transaction that publishes, so that it never tells of another snapshot than the served one.
     """

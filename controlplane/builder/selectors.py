@@ -59,7 +59,9 @@ class HeldName:
 
 @dataclass(frozen=True, slots=True)
 class ChangeProgress:
-    """A change's state; `epoch` is None until there is one, and when it is forgotten; `detail` says why it failed."""
+    """How far a change has come; `epoch` is None until there is one, and when it is forgotten; `detail` says why it
+    failed.
+    """
 
     state: ChangeState
     epoch: int | None = None

@@ -23,7 +23,7 @@ _MOST_SEALED = 10
 
 
 def addresses_now(*, environment_key: str) -> Mapping[EntryKey, str]:
-    """The address of every resource as it is written now, whether or not a build serves it."""
+    """The addresses of the contents of all resources as they are written now, whether or not a build serves them."""
     rows = Resource.objects.filter(environment__key=environment_key, deleted=False)
     return {(word, name): address for word, name, address in rows.values_list("type", "name", "head__blob_id")}
 

@@ -57,7 +57,7 @@ class Environment(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """A build covers no generation that was not written."""
+        """No build covers a generation that was never written."""
 
         constraints = (
             models.CheckConstraint(
@@ -76,7 +76,7 @@ class Environment(models.Model):
 
 
 class Blob(models.Model):
-    """Bytes by address. A secret's are sealed: `hash` is then the address of the ciphertext's plaintext under a key
+    """Bytes under their address. A secret's bytes are sealed: `hash` is then the address of the plaintext under a key
     (D18).
     """
 
@@ -91,7 +91,9 @@ class Blob(models.Model):
 
 
 class LastingKey(models.Model):
-    """The one row with what outlives a rotation of the encryption keys, sealed under them (`lasting`, D18)."""
+    """The lasting keys, in the only row: they outlive a rotation of the encryption keys, under which they are sealed
+    (`lasting`, D18).
+    """
 
     sealed = models.BinaryField()
 
@@ -101,8 +103,8 @@ class LastingKey(models.Model):
 
 
 class KeyMark(models.Model):
-    """A key under which something is stored, or will be, by the id that `sealing` gives it; never the key. The newest
-    has the highest `id` (`key_marks`).
+    """The mark of a key under which something is stored, or will be: the id that `sealing` gives it, never the key. The
+    newest has the highest `id` (`key_marks`).
     """
 
     mark = models.CharField(max_length=MARK_CHARS, unique=True)
@@ -287,7 +289,8 @@ class ExpiryNotice(models.Model):
 
 
 class Quarantine(models.Model):
-    """A revision that is not served in its environment; the last proven one is, or an error says why none is.
+    """A quarantine: a revision that is not served in its environment; the last proven one is, or an error says why none
+    is.
 
     `refused_by` and `accepted_by` hold, by kind of client, the marks of those that refused it and of those that took it
     when they were let try it (`catalog.withholding`).

@@ -76,7 +76,9 @@ def environment_list(*, using: str = "default") -> tuple[EnvironmentState, ...]:
 
 
 def environments_due() -> tuple[int, ...]:
-    """The environments in which something was written that no build has covered: the build outbox (decisions C19)."""
+    """The ids of the environments in which something was written that no build has covered: the build outbox (decisions
+    C19).
+    """
     due = Environment.objects.filter(generation__gt=models.F("built_generation"))
     return tuple(due.order_by("id").values_list("id", flat=True))
 
@@ -380,7 +382,7 @@ def blob_plaintext(blob: Blob) -> bytes:
 
 
 def blobs_read(*, addresses: Iterable[str]) -> Iterator[tuple[str, BlobKind, bytes]]:
-    """(address, kind, bytes as stored) of those of the addresses that exist, in batches."""
+    """The address, kind and stored bytes of each blob with one of these addresses that exists, in batches."""
     wanted = sorted(set(addresses))
     for start in range(0, len(wanted), _BATCH):
         rows = Blob.objects.filter(hash__in=wanted[start : start + _BATCH])

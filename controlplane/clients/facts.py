@@ -159,7 +159,7 @@ class NackFact:
 
 
 class ProbeFact(NamedTuple):
-    """A client acknowledged a content that is withheld from others and that it was let try."""
+    """The fact that a client acknowledged a content that is withheld from others and that it was let try."""
 
     client: str
     word: str

@@ -166,7 +166,7 @@ class ContentList(models.Model):
 
 
 class Nack(models.Model):
-    """A NACK: what was refused, in the client's own words. `digested_at` is null until incidents have taken it in.
+    """A NACK as the client sent it, with what it refused. `digested_at` is null until incidents have taken it in.
 
     `accountable`: on whose share it counts; empty where an ADS process of the version before wrote it. `kept`: what the
     client had acknowledged, on the same stream, of the suspects; null where one before that wrote it. `healing`: it was
@@ -207,8 +207,8 @@ class Nack(models.Model):
 
 
 class ContentProbe(models.Model):
-    """A client acknowledged a content that is withheld from others and that it was let try. A row waits here until the
-    catalogue was told.
+    """A content that is withheld from others and that a client acknowledged when it was let try it. A row waits here
+    until the catalogue was told.
     """
 
     client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="+")

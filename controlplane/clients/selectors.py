@@ -305,7 +305,7 @@ class NackView:
     """A stored NACK: `resources` and `suspects` are (name, version) in the order of the response; `text` is escaped.
 
     `kept` is the (name, version) of what the client had acknowledged of the suspects, None where that was not written
-    down; `healing`: it was sent that again. `accountable`: on whose share counts what it makes (`xdscore.shares`).
+    down; `healing`: it was sent that again. `accountable`: on whose share its incident counts (`xdscore.shares`).
     """
 
     id: int

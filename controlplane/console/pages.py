@@ -35,9 +35,9 @@ class Page(View):
     A role in `needs` is needed in the environment of the path, or everywhere when the path has none; None is open to
     everybody who is signed in, and the page shows each what they may see.
 
-    A write that connected clients would lose something by is asked about: where the content of a page has LossRefused
-    for its `error`, the question is answered instead, which sends the same form again with what somebody typed. The
-    services read it from `consent`. `why`: the field by which forms of this page say why.
+    A write by which connected clients would lose something has to be accepted: where the content of a page has
+    LossRefused for its `error`, a question is answered instead, which sends the same form again with the number that
+    somebody typed. The services read it from `consent`. `why`: the field in which forms of this page give a reason.
     """
 
     template: ClassVar[str]

@@ -55,7 +55,7 @@ class SignInView(LoginView):
         return answer
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        """Sign in, under a new session key, and let this browser know that it did."""
+        """Sign the user in, under a new session key, and let this browser know that they signed in with it."""
         answer = super().form_valid(form)
         user = form.get_user()
         if isinstance(user, User):

@@ -89,7 +89,7 @@ def explain(*, question: Question, client: str = "", environment_keys: Collectio
 
 
 def rules_review(*, environment_key: str) -> tuple[RuleFinding, ...]:
-    """Access rules that never decide, each with why: those behind others, and those that speak of no known client.
+    """A finding for each access rule that never decides: those behind others, and those that speak of no known client.
     Raises NotFound.
     """
     table = access_table(environment_key=environment_key)
@@ -244,7 +244,8 @@ def refusal_of(word: str, name: str, decision: Decision, nacks: Iterable[NackVie
     """The newest of these NACKs, which come newest first, of exactly the content that is served; None where there is
     none.
 
-    Sure is one that blames it by itself, by whatever ground; where one NACK names several, it blames each of them.
+    It is sure where the NACK blames this content by itself, on whatever ground; a NACK that names several blames each
+    of them.
     """
     if not isinstance(decision, Serve):
         return None

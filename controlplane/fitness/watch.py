@@ -47,7 +47,7 @@ class State:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The findings that keep the process from nothing, as sentences."""
+        """The findings that do not keep the process from its work, as sentences."""
         return tuple(each.text for each in self.wrong if not each.stops)
 
     def beside(self, readiness: Readiness) -> Readiness:
@@ -61,7 +61,7 @@ class State:
 
 class Watch:
     """Checks regularly whether this process fits the installation. `on_foreign_keys` is called after each check that
-    finds foreign keys; the state is safe from any thread.
+    finds foreign keys; any thread may read the state.
 
     While the database is away the latest state stays, and who starts then is judged once it answers.
     """

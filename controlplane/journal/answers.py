@@ -43,7 +43,7 @@ class Kept:
 
 
 def answer_claim(*, principal: PrincipalId, key: str, digest: str) -> Claim | Kept:
-    """Take the key for the request with this digest, or read what the request was answered before.
+    """Claim the key for the request with this digest, or read the answer that the request had before.
 
     Raises Conflict when the key stands for another request, or this one is being answered at this moment; TypeError for
     somebody who is named and not identified.

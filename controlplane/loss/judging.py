@@ -37,7 +37,7 @@ class Passage:
 
     @cached_property
     def groups_matter(self) -> bool:
-        """Whether a rule speaks of client groups, so that clients have to be told apart."""
+        """Whether a rule of either world speaks of client groups, so that clients have to be told apart."""
         return any(world.table.groups_mentioned for world in self.worlds)
 
     @property

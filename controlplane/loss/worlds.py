@@ -35,7 +35,7 @@ class World:
         return frozenset(name for name in names if may.verdict(name).effect is Effect.ALLOW)
 
     def had(self, audience: Audience, word: str) -> frozenset[str]:
-        """The names in question that the audience gets if it asks for them."""
+        """The names of this type, among those in question, that the audience gets if it asks for them."""
         return self.allowed(audience, word, self.names.get(word, ()))
 
 
@@ -70,7 +70,7 @@ class RulesInQuestion:
 
     @property
     def takes_nothing(self) -> bool:
-        """Whether the later table cannot refuse what the earlier one allows: all that differs gives."""
+        """Whether the later table allows everything that the earlier one allows: all differences only give."""
         return self._only_gives
 
     def concerns_type(self, kind: ResourceType) -> bool:

@@ -35,8 +35,8 @@ class StatusThread(threading.Thread):
     """A thread with a status server, until the process ends.
 
     A worker forks. A child would go on listening with nobody to answer, and nobody else could have the port once the
-    parent is gone: so it closes what it inherits. A fork also waits until no answer is being made, as it waits for the
-    sweepers: a child must not inherit a lock that nobody releases.
+    parent is gone: so a child closes what it inherits. A fork also waits until no answer is being made, as it waits for
+    the sweepers: a child must not inherit a lock that nobody releases.
     """
 
     def __init__(self, role: str, address: Address, readiness: Callable[[], Readiness]) -> None:

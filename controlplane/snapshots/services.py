@@ -53,11 +53,11 @@ def snapshot_publish(
     counts: Mapping[str, int],
     record: Callable[[Published], None],
 ) -> Published:
-    """Make these chunks what the environment serves, unless a later generation already is, or the database has lost
-    what they were built from (compare-and-set, decisions D6 and D5b).
+    """Publish these chunks as the environment's snapshot, unless a later generation already is, or the database has
+    lost what they were built from (compare-and-set, decisions D6 and D5b).
 
-    `record` writes, within the same transaction, what the winner has to say; it is not called when the build is fenced.
-    Raises KeysForeign when nobody else could verify what this process signs.
+    `record` is called within the same transaction to store what the build found; it is not called when the build is
+    fenced. Raises KeysForeign when nobody else could verify what this process signs.
     """
     chunks = {content_hash(part).hex(): part for part in parts}
     root = encode_root(content_hash(part) for part in parts)

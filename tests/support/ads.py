@@ -110,8 +110,8 @@ class Catalogue:
         proven: Sequence[Message] = (),
         access: AccessTable | None = None,
     ) -> Directory:
-        """A directory in which the environment holds exactly these resources. `proven` are contents that some client
-        acknowledged, for those of their names.
+        """Publish exactly these resources in the environment; the directory then. `proven` are contents that some
+        client acknowledged, for those of their names.
         """
         self._epoch += 1
         acknowledged = {name_of(message): self.contents.add(message) for message in proven}

@@ -27,7 +27,7 @@ class NothingSecret:
 def stream(
     number: int = 1, *, node_id: str = "", identity: str = "", environment: str = "default", **more: str
 ) -> StreamInfo:
-    """A stream of a client of its own, unless `node_id` says whose."""
+    """A stream of a new client, unless `node_id` says whose."""
     return StreamInfo(
         id=f"{number:032x}",
         environment=environment,

@@ -49,7 +49,7 @@ _INVALID_ARGUMENT = 3
 
 
 class EndedError(Exception):
-    """The server ended the stream; the text is the name of the status."""
+    """The server ended the stream; the text is the name of the gRPC status."""
 
 
 Call = Any

@@ -51,7 +51,7 @@ class ScriptedStream:
         removed: Iterable[str] = (),
         version: str = "",
     ) -> str:
-        """Send a response; its nonce. Delta resources get the response's version."""
+        """Send a response; its nonce. In delta, resources get the response's version."""
         self.nonce += 1
         nonce, version = f"n{self.nonce}", version or f"v{self.nonce}"
         if self.delta:

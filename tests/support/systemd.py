@@ -42,7 +42,7 @@ class Unit:
         return [word for value in self.settings.get(name, ()) for word in shlex.split(value)]
 
     def command(self, instance: str = "", variables: Mapping[str, str] | None = None) -> list[str]:
-        """The words of ExecStart, its specifiers and variables replaced."""
+        """The words of ExecStart, with its specifiers and variables replaced."""
         line = specified(self.one("ExecStart"), instance)
         for key, value in (variables or {}).items():
             line = line.replace(f"${{{key}}}", value)

@@ -117,7 +117,9 @@ class ContentIn(StrictSerializer):
 
 
 class LossThresholdIn(StrictSerializer):
-    """The number or share of losing clients from which a write is refused without `accept_loss`; what is absent stays."""
+    """The number or share of losing clients from which a write is refused without `accept_loss`; what is absent
+    stays.
+    """
 
     access_clients = Whole(required=False, min_value=1, max_value=MAX_ACCESS_CLIENTS, help_text=_ACCESS_CLIENTS_HELP)
     other_percent = Whole(required=False, min_value=0, max_value=MAX_OTHER_PERCENT, help_text=_OTHER_PERCENT_HELP)

@@ -32,7 +32,9 @@ from xdscore.schema.sensitive import holds_secrets
 from xdscore.schema.traversal import everything_in
 
 SHOWN: Final = frozenset({CLUSTER.word, LISTENER.word, ROUTE.word})
-"""The types that Envoy is shown. The others it judges only with what surrounds them, or not at all in this mode."""
+"""The words of the types that Envoy is shown. The others it judges only with what surrounds them, or not at all in this
+mode.
+"""
 
 _MESSAGES: Final[dict[str, type[Message]]] = {
     CLUSTER.word: Cluster,

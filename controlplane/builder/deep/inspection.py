@@ -36,7 +36,9 @@ def inspect(
     accepted: frozenset[bytes],
     clock: Callable[[], float] = time.monotonic,
 ) -> Inspection:
-    """Let Envoy judge what `resolution` would serve and neither a client nor it (`accepted`) has taken before."""
+    """Let Envoy judge the contents that `resolution` would serve and that neither a client nor Envoy (`accepted`) has
+    taken before.
+    """
     asking = _Asking(environment_id, heads, accepted, clock)
     for _ in range(_MAX_ROUNDS):
         resolution = resolve(heads, asking.refused)

@@ -48,8 +48,8 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The entry of every name, which names do not serve their head, and what was found on the way. `broken`: the types
-    that could not be built, with the name of the error (`isolation`).
+    """The decision of a build about every name: its entry, which names do not serve their head, and the findings.
+    `broken`: the types that could not be built, with the name of the error (`isolation`).
     """
 
     entries: Mapping[EntryKey, Entry]

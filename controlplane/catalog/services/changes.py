@@ -45,11 +45,12 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Make all edits, or none; an edit whose outcome is already there makes nothing new. `planning.Terms` has the rest.
+    """Make all edits as one change, or none; an edit whose outcome is already there makes no revision. `planning.Terms`
+    has the rest.
 
     `hold` goes through a hold and, unless it is empty, leaves the environment held for this reason (decisions U5).
-    `hold_back`: a hold that is still as `after` has it becomes as `before` has it.
-    `back_to`: the edits make the resources what they were at this generation. `undoes`: they take this change back.
+    `hold_back`: a hold that is still as `after` has it becomes as `before` has it. `back_to`: the edits make the
+    resources what they were at this generation. `undoes`: they take this change back.
 
     Raises NotFound (environment, or a resource to delete), Conflict (the environment is held, or moved on from its
     base), LossRefused (connected clients would lose something that `consent` does not accept), PreconditionFailed and

@@ -193,8 +193,8 @@ def environments_publish_lock() -> None:
 
 
 def environment_publish_fence(*, environment_id: int, generation: int, new_epoch: bool) -> bool:
-    """Claim that `generation` is built; whether the claim holds. A slower build of an older generation is refused
-    (reliability P2).
+    """Record that `generation` is built, unless a later one is already; whether it was recorded. A slower build of an
+    older generation is refused (reliability P2).
 
     Runs inside the transaction that writes the snapshot. `new_epoch` counts the epoch up in the same statement.
     """

@@ -39,10 +39,10 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
     consent: Consent = NO_CONSENT,
     undoes: Undoes | None = None,
 ) -> ChangeMade:
-    """Stop serving this revision: its last proven one is served instead. Where there is none, it is withheld from the
-    kinds of clients that refuse it, or, unless some client acknowledged it, from everybody. `refused_by`: by kind, the
-    marks of those that refused it (`client_mark`). A second call changes nothing but whom it is withheld from.
-    `undoes`: the change that this takes back.
+    """Put this revision into quarantine: its last proven one is served instead. Where there is none, it is withheld
+    from the kinds of clients that refuse it, or, unless some client acknowledged it, from everybody. `refused_by`: by
+    kind, the marks of those that refused it (`client_mark`). A second call changes nothing but whom it is withheld
+    from. `undoes`: the change that this takes back.
 
     Raises NotFound, Conflict when a newer revision took its place meanwhile, and LossRefused where nothing would be
     served of it any more to connected clients.
@@ -118,8 +118,8 @@ def quarantine_refused(
 ) -> bool:
     """Note that more clients refuse a revision in quarantine; whether that says anything new. Raises NotFound.
 
-    `joining`: so many refuse it of these kinds that it may be withheld from them too. Of others, whose kind is what a
-    client says of itself, nobody is taken at their word (N4).
+    `joining`: the kinds of which so many clients refuse it that it may be withheld from them too. The kind of another
+    client is only what it says of itself, and is not believed (N4).
     """
     environment = environment_lock(key=environment_key)
     row = _revision(environment_key, word, name, revision)

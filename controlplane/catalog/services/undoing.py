@@ -123,8 +123,8 @@ def settings_undo(
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Give the environment the settings that the change found, and leave the others as they are. Raises Conflict naming
-    each setting that was changed since, by whom and in which change, and LossRefused.
+    """Undo a change of an environment's settings: give it those that the change found, and leave the others as they
+    are. Raises Conflict naming each setting that was changed since, by whom and in which change, and LossRefused.
     """
     settings_undo_way(change=change, columns=columns).go(undoes.change)
     now, before = settings_before(change=change, columns=columns)

@@ -18,7 +18,7 @@ def answers_to(incident: Incident, *, served: Mapping[str, ClientKey], now: date
     `now`: as the database has it.
 
     Clients refuse in the words of their kind, so that one revision may have several incidents: the refusals of all of
-    them weigh against the ACKs, and who refused it in one of them acknowledged but what stands in for it.
+    them weigh against the ACKs, and a client that refused it in any of them acknowledged only what stands in for it.
     """
     refused = _clients(refusers(incident))
     proven = _is_proven(incident)

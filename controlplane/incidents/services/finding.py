@@ -28,7 +28,8 @@ class Finder:
             self._known.update(rows.values_list("fingerprint", flat=True))
 
     def incident_of(self, environment: EnvironmentState, accusation: Accusation) -> Incident | None:
-        """The incident that is continued; None where a new one is to be opened. Locked until the transaction ends.
+        """The incident that an accusation continues; None where a new one is to be opened. Locked until the transaction
+        ends.
 
         The revision that is refused comes first: what is proven goes on in whatever unresolved incident is about it,
         and what only words tell, in one where it is proven. Then the same words about another revision of the resource:
@@ -53,7 +54,7 @@ class Finder:
 
 
 def same_fault(environment: EnvironmentState, incident: Incident) -> QuerySet[Incident]:
-    """The other unresolved incidents about the same revision, which words alone told apart."""
+    """The other unresolved incidents about the same revision, which only the words of clients told apart."""
     rows = incidents_locked(environment).filter(state__in=UNRESOLVED).exclude(pk=incident.pk)
     return rows.filter(type=incident.type, name=incident.name, revision=incident.revision).exclude(
         confidence__in=PROVEN

@@ -128,9 +128,9 @@ def _may_act(incident: Incident) -> bool:
 
 
 def _is_released(incident: Incident) -> bool:
-    """Whether this revision was in quarantine and is not any more, be it over another incident about it: an operator
-    released it (decisions U21), or a client that was let try it took it. Who says that it is of another kind, and
-    refuses in other words, does not bring it back.
+    """Whether this revision was released from quarantine, be it over another incident about it: by an operator
+    (decisions U21), or because a client that was let try it took it. Who says that it is of another kind, and refuses
+    in other words, does not bring it back.
     """
     same = Incident.objects.filter(environment=incident.environment, type=incident.type, name=incident.name)
     if same.filter(forced_revision=incident.revision).exists():

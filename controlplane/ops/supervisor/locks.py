@@ -22,7 +22,7 @@ class Held(Exception):
 
 
 def supervisor_lock(home: Home) -> int:
-    """Become the supervisor of this home; the descriptor that holds the lock. Raises Held."""
+    """Lock this home for its only supervisor; the descriptor that holds the lock. Raises Held."""
     descriptor = os.open(_supervisor(home), os.O_RDWR | os.O_CREAT, FILE_MODE)
     _claim(descriptor, home)
     os.ftruncate(descriptor, 0)

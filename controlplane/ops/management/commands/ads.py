@@ -18,7 +18,7 @@ from controlplane.values import RepeatErrors
 
 
 class Command(BaseCommand):
-    """Maps the product's configuration to that of the server, and serves."""
+    """Serves ADS, with the product's configuration mapped to the server's."""
 
     help = "Serve xDS to data planes until SIGTERM or Ctrl-C."
     requires_system_checks = []  # they belong to `make check`; a start must be quick
@@ -30,7 +30,7 @@ class Command(BaseCommand):
 
 
 def ads_config(config: Config) -> AdsConfig:
-    """The part of the configuration that the ADS server needs, in its own words."""
+    """The part of the configuration that the ADS server needs, in the server's own form."""
     tls = config.ads_tls
     return AdsConfig(
         address=str(config.ads_address),
