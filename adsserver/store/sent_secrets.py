@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 
 from adsserver.engine.events import NamedContent
 from adsserver.store.reading_time import ReadingTime
-from controlplane.clients.foreign_text import WITHHELD, KeptText, nack_text
+from controlplane.clients.foreign_text import NOT_SHOWN, KeptText, nack_text
 from xdscore.redaction import NO_SECRETS, Secrets, secrets_of
 from xdscore.resource_types import ResourceType
 from xdscore.schema import secret_values
@@ -46,7 +46,7 @@ def secrets_in(contents: SentContents, held: Iterable[Content]) -> Secrets | Non
 
 class Hearing:
     """Turns what clients say, in one batch, into what is kept of it. What many say of one response is read once. What
-    there is no `time` left to read is withheld; texts about what holds no secrets are not counted.
+    there is no `time` left to read is not shown; texts about what holds no secrets are not counted.
     """
 
     def __init__(self, contents: SentContents, *, max_bytes: int, time: ReadingTime) -> None:
@@ -69,7 +69,7 @@ class Hearing:
             sent = self._responses.get(id(resources)) or self._look(resources)
             if sent.sealed and not self._time.is_left(accountable):
                 # What one may not say any more, another still may.
-                return WITHHELD
+                return NOT_SHOWN
             began = self._time.now()
             held = self._secrets(sent)
             text = nack_text(message, secret=kind.secret, held=held, max_bytes=self._max_bytes, names=sent.names)

@@ -168,7 +168,7 @@ def resolve(
 
 
 def loaded() -> Any:
-    """xdsctl.dataplane. Raises UsageError where grpcio is not installed."""
+    """`xdsctl.dataplane`. Raises UsageError where grpcio is not installed."""
     try:
         from xdsctl import dataplane  # noqa: PLC0415 - an extra: the other commands do without grpcio
     except ModuleNotFoundError as error:
