@@ -64,7 +64,7 @@ class HeldResource(models.Model):
         constraints = (models.UniqueConstraint(fields=("environment", "type", "name"), name="held_once"),)
 
     def __str__(self) -> str:
-        """The held name and the reason."""
+        """The type and name that is held back, and the reason."""
         return f"{self.type} {self.name}: {self.reason}"
 
 

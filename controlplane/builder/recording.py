@@ -25,7 +25,7 @@ _BATCH = 200
 
 @dataclass(frozen=True, slots=True)
 class HeldWhy:
-    """A held name with every finding that says why its head is not served."""
+    """A name that is held back, with every finding that says why its head is not served."""
 
     held: Held
     findings: tuple[Finding, ...]
@@ -33,7 +33,7 @@ class HeldWhy:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The findings and held names of a build, ready to be stored."""
+    """The findings of a build and the names that it holds back, ready to be stored."""
 
     held: tuple[HeldWhy, ...]
     findings: tuple[Finding, ...]
@@ -86,7 +86,7 @@ def build_record(
 
 
 def held_replace(*, environment_id: int, generation: int, held: Sequence[HeldWhy]) -> None:
-    """Make these the held names of the environment; only rows that differ are written."""
+    """Make these the names that are held back in the environment; only rows that differ are written."""
     rows = HeldResource.objects.filter(environment_id=environment_id)
     before = {
         (word, name): (pk, tuple(said))

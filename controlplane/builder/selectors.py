@@ -53,7 +53,7 @@ class HeldName:
 
     @property
     def rejected(self) -> bool:
-        """Whether the name is held because of a quarantine."""
+        """Whether the name is held back because of a quarantine."""
         return self.reason == REJECTED
 
 
@@ -105,7 +105,9 @@ def changes_unfinished(*, public_ids: Sequence[str]) -> frozenset[str]:
 
 
 def held_names(*, environment_key: str, keys: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], HeldName]:
-    """The held names among these (type, name): names that the environment does not serve as written. One query."""
+    """The names among these (type, name) that are held back: the environment does not serve them as written. One
+    query.
+    """
     ended = _ended().filter(environment=models.OuterRef("environment"), to_generation=models.OuterRef("generation"))
     rows = held_rows(environment_keys=[environment_key]).filter(
         type__in={word for word, _ in keys}, name__in={name for _, name in keys}
@@ -123,8 +125,8 @@ def held_rows(
     served: bool | None = None,
 ) -> models.QuerySet[HeldResource]:
     """Rows of the names that these environments (None: all) do not serve as written, for lists that filter by them.
-    `rejected`: only those held because of a quarantine, or only others; `served`: only those that an older revision
-    stands in for, or only others.
+    `rejected`: only those held back because of a quarantine, or only others; `served`: only those that an older
+    revision stands in for, or only others.
     """
     rows = HeldResource.objects.all()
     if environment_keys is not None:

@@ -23,7 +23,7 @@ class ChangeKind(Enum):
 
 
 class QuarantinePolicy(Enum):
-    """Whether a rejected revision is quarantined: never, when an operator says so, or automatically."""
+    """Whether a revision that clients refuse is quarantined: never, when an operator says so, or automatically."""
 
     OFF = "off"
     SUGGEST = "suggest"

@@ -148,7 +148,7 @@ def _standing(troubles: Troubles) -> Case:
 
 
 def _listed(ids: Collection[str]) -> RawSQL:
-    """These ids as one parameter of a statement: writing a statement with thousands of them takes longer than answering
+    """The ids as one parameter of a statement: writing a statement with thousands of them takes longer than answering
     it.
     """
     elements = "json_each(%s)" if connection.vendor == "sqlite" else "json_array_elements_text(%s::json) AS each(value)"

@@ -248,7 +248,7 @@ def _shown(environment_key: str, lines: Sequence[ClientLine]) -> list[Shown]:
 
 
 def looks_of(lines: Sequence[ClientLine]) -> list[tuple[ClientLine, str]]:
-    """These clients, each with the key of its badge."""
+    """The clients of these lines, each with the key of its badge."""
     told = told_of(clients=[line.client for line in lines])
     return [(line, client_status(line.standing, told[line.client.id]).value) for line in lines]
 

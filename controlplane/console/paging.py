@@ -25,7 +25,7 @@ class Paged(Generic[Item]):
     size: int = SIZE
 
     def showing(self, items: Sequence[Other]) -> "Paged[Other]":
-        """The same page of the list with these items in place of its own."""
+        """A copy of the page with these items in place of its own."""
         return Paged(items, self.number, self.count, self.size)
 
     @property

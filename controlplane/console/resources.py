@@ -93,7 +93,7 @@ def resource_url(environment_key: str, word: str, name: str, route: str = "resou
 
 
 def lines_of(environment_key: str, rows: Sequence[ResourceRow]) -> list[ResourceLine]:
-    """These resources as lines of the list. Of what is not served as it was written, no client runs the newest
+    """The lines of the list for these resources. Of what is not served as it was written, no client runs the newest
     revision.
     """
     versions = {(row.kind.word, row.name): row.version for row in rows}

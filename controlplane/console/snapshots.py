@@ -144,7 +144,8 @@ class ComparePage(_DifferencesPage):
 
 class RollbackPage(_DifferencesPage):
     """The page to roll an environment back to an earlier snapshot: what that would change, a field for the reason, and
-    whether changes are held afterwards.
+    whether the environment is on hold
+    afterwards.
     """
 
     template = "snapshots/rollback.html"

@@ -43,7 +43,7 @@ def selector_key(selector: Selector) -> tuple[object, ...]:
 def _takes(
     choice: EnvironmentChoice, facts: ClientFacts, known: set[tuple[object, ...]], *, is_here: bool
 ) -> bool | None:
-    """Whether it is certain that the environment takes the client; None where it does not take it."""
+    """Whether the environment takes the client for certain (True) or perhaps (False); None where it does not."""
     if any(selector.matches(facts) for selector in choice.selectors):
         return True
     for selector in choice.selectors:

@@ -121,7 +121,7 @@ def snapshots_of_heads(*, keys: Mapping[SnapshotHead, Collection[EntryKey]]) -> 
 
 
 def _chunks_of(root: bytes, keys: Collection[EntryKey]) -> list[_Held]:
-    """These names, each with the address of the chunk that holds it."""
+    """Each of these names with the address of the chunk that holds it."""
     addresses = [address.hex() for address in decode_root(root)]
     return [(addresses[chunk_number(key)], key) for key in dict.fromkeys(keys)]
 

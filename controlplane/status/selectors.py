@@ -252,7 +252,7 @@ def _facts(head: HeadRow, covered: datetime | None, held: HeldName | None, refus
 
 def _quarantine(row: QuarantineRow, held: HeldName | None) -> Quarantine:
     """The quarantine of a newest revision. What is withheld from some kinds of clients only is `withheld`;
-    `with_status` finds it by its row among the held names, which says that nothing is served in its place.
+    `with_status` finds it by its row among the names held back, which says that nothing is served in its place.
     """
     return Quarantine(row.reason, row.opened_at, withheld_from=held.kinds if held is not None else ())
 

@@ -30,7 +30,7 @@ def http_backend(text: str, tls: ssl.SSLContext | None = None) -> Iterator[int]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
-            """Log nothing."""
+            """Log nothing: tests look at the answers."""
 
     server = _Server(("127.0.0.1", 0), Handler)
     if tls is not None:

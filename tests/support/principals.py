@@ -1,4 +1,4 @@
-"""Those who act in tests."""
+"""Principals who act in tests."""
 
 import zlib
 

@@ -159,7 +159,7 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
 
 
 def held_back_json(held: HeldName) -> dict[str, object]:
-    """A held name as a JSON object, with the findings that say why it is not served as written."""
+    """The JSON object for a name that is held back, with the findings that say why it is not served as written."""
     findings = [finding_json(finding) for finding in held.findings]
     return {"type": held.type, "name": held.name, "reason": held.reason, "served": held.served, "findings": findings}
 

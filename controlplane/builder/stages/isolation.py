@@ -40,7 +40,7 @@ class Isolation:
 
     def keep(self, resolution: Resolution) -> Resolution:
         """The resolution of `heads`, with what is published of the failing types kept as it is; a name that is not
-        served as it was written is held.
+        served as it was written is held back.
         """
         if not self.failed:
             return resolution

@@ -27,7 +27,7 @@ Pointers = Mapping[tuple[EntryKey, EntryKey], str]
 
 
 def findings_of_held(held: Held, resolution: Resolution, environment: str, pointers: Pointers) -> tuple[Finding, ...]:
-    """The findings that say why this name is held: one for each missing reference, or each claim it lost."""
+    """The findings that say why this name is held back: one for each missing reference, or each claim it lost."""
     return tuple(each.about(*held.key) for each in _found_of_held(held, resolution, environment, pointers))
 
 
@@ -64,7 +64,7 @@ def finding_counts(resolution: Resolution) -> Counter[str]:
 
 
 def code_of(held: Held) -> str:
-    """The code of the finding that says why this name is held."""
+    """The code of the finding that says why this name is held back."""
     return FROM_KINDS.code if held.kinds else held.cause.value
 
 

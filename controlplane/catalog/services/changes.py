@@ -48,11 +48,11 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
     """Make all edits as one change, or none; an edit whose outcome is already there makes no revision. `planning.Terms`
     has the rest.
 
-    `hold` goes through a hold and, unless it is empty, leaves the environment held for this reason (decisions U5).
+    `hold` goes through a hold and, unless it is empty, leaves the environment on hold for this reason (decisions U5).
     `hold_back`: a hold that is still as `after` has it becomes as `before` has it. `back_to`: the edits make the
     resources what they were at this generation. `undoes`: they take this change back.
 
-    Raises NotFound (environment, or a resource to delete), Conflict (the environment is held, or moved on from its
+    Raises NotFound (environment, or a resource to delete), Conflict (the environment is on hold, or moved on from its
     base), LossRefused (connected clients would lose something that `consent` does not accept), PreconditionFailed and
     InputInvalid (one name edited twice, prune without owner, too many resources; with `strict`, a reference to
     nothing).

@@ -1,4 +1,4 @@
-"""Tells people that an environment is held, or takes changes again (texts.md section 6)."""
+"""Tells people that an environment is on hold, or takes changes again (texts.md section 6)."""
 
 from controlplane.accounts.principal import Principal
 from controlplane.journal.services import event_append

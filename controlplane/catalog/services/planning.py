@@ -97,7 +97,7 @@ class Prepared:
         return not same_content or (owner is not None and owner != resource.owner)
 
     def graded(self, policy: ContentPolicy) -> "Prepared":
-        """The same edit with its findings about dangerous content graded by the environment's policy."""
+        """A copy of the edit, with findings about dangerous content graded by the environment's policy."""
         if self.parsed is None:
             return self
         return replace(self, parsed=replace(self.parsed, findings=graded(self.parsed.findings, policy)))
