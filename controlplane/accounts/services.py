@@ -34,13 +34,13 @@ def api_token_create(
     expires_at: datetime | None = None,
     request_id: str = "",
 ) -> tuple[ApiToken, str]:
-    """Create a token of the API; its row and its plaintext, which is stored nowhere.
+    """Create a token of the API. Returns its row and its plaintext, which is stored nowhere.
 
-    It belongs to the person who makes it, or whose token makes it, unless it is to be a service's; `kind` None: a
-    person's where there is one. Made with a token that ends, it ends no later: then at the latest where `expires_at` is
-    None. That it may do no more than its maker is for the caller to see to (`catalog.token_rights`); what it may do
-    beyond its owner is cut when it is used. Raises InputInvalid, Conflict for a name that is taken, and Forbidden for a
-    service's token made with a person's, and when its maker ended meanwhile.
+    The token belongs to the person who makes it, or whose token makes it, unless it is to be a service's; `kind` None:
+    a person's where there is a person. Made with a token that expires, it expires no later; where `expires_at` is None,
+    at the same time. The caller makes sure that it may do no more than its maker (`catalog.token_rights`); what it may
+    do beyond its owner is cut when it is used. Raises InputInvalid, Conflict for a name that is taken, and Forbidden
+    for a service's token made with a person's, and when its maker was revoked or turned off meanwhile.
     """
     owner = person_behind_lock(actor)
     maker = _maker(actor)

@@ -61,9 +61,9 @@ class State:
 
 class Watch:
     """Checks regularly whether this process fits the installation. `on_foreign_keys` is called after each check that
-    finds foreign keys; any thread may read the state.
+    finds the process's encryption keys to be those of another installation; any thread may read the state.
 
-    While the database is away the latest state stays, and who starts then is judged once it answers.
+    While the database is away the latest state stays, and a process that starts then is judged once it answers.
     """
 
     def __init__(self, role: str, *, on_foreign_keys: Callable[[], None] = lambda: None) -> None:

@@ -40,7 +40,7 @@ class Answers:
 
     `refused`: who refuses it; that counts, whatever else they acknowledged since. `acknowledged`: who acknowledged this
     very revision; `proven`: somebody did, known by name or not. `served`: who was sent it or is about to be; whoever
-    answered was, whether or not that was recorded. `age_s`: so long at least somebody refuses it.
+    answered was, whether or not that was recorded. `age_s`: for at least so many seconds somebody has refused it.
     """
 
     revision: int
