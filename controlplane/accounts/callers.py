@@ -21,8 +21,8 @@ K = TypeVar("K", bound=Hashable)
 
 
 def caller_of(address: str) -> str:
-    """What an address is counted as: an address of IPv4 is a caller, of IPv6 the /64 around it is. What is no address
-    (a socket has none) is itself.
+    """The key under which the requests of an address are counted: an address of IPv4 itself, of IPv6 the /64 around it.
+    A text that is no address (a socket has none) is returned as it is.
     """
     return network_of(address) or address
 
@@ -33,7 +33,9 @@ def neighbours_of(address: str) -> str:
 
 
 class Callers(Generic[K]):
-    """A bucket for each caller that was heard lately. For threads. `K` is what callers are told apart by."""
+    """Limits how many requests each caller sends, by a token bucket for each that was heard lately. Threads may share
+    it. `K` is what callers are told apart by.
+    """
 
     def __init__(self, most: int = _MAX_CALLERS) -> None:
         self._most = most
@@ -41,7 +43,7 @@ class Callers(Generic[K]):
         self._lock = threading.Lock()
 
     def wait_s(self, caller: K, *, per_s: int, burst: int, now: float) -> float:
-        """0 if this caller's request may go on, else the seconds after which the next one may."""
+        """Count a request of this caller; 0 if it may go on, else the seconds after which the next one may."""
         with self._lock:
             bucket = self._buckets.get(caller)
             if bucket is None:
@@ -52,7 +54,7 @@ class Callers(Generic[K]):
             return bucket.try_take(now)
 
     def give_back(self, caller: K, *, now: float) -> None:
-        """A request that went on turned out not to be this caller's to pay for."""
+        """Take back the count of a request that went on and turned out not to be this caller's."""
         with self._lock:
             if bucket := self._buckets.get(caller):
                 bucket.spend(-1, now)

@@ -24,7 +24,7 @@ VERSION: Final = "1"
 
 
 class RequestMiddleware(Middleware):
-    """Names the request in logs, audit and answer; prepares the API's paths."""
+    """Gives each request its id for logs, audit and answer, and prepares requests to the API's paths."""
 
     def answer(self, request: HttpRequest) -> HttpResponseBase:
         """The answer with the request's id, in a synchronous chain."""
@@ -39,7 +39,9 @@ class RequestMiddleware(Middleware):
             return _end(request, await self.rest_soon(request), identity, began)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """A problem document for what a view of the API lets through; other rooms answer for themselves."""
+        """The problem document for an exception that a view of the API lets through; other rooms answer for
+        themselves.
+        """
         return answer_for(exception, path=request.path) if _is_api(request) else None
 
 

@@ -34,7 +34,7 @@ _RETRY_AFTER_S: Final = 2
 
 
 class _Turn:
-    """One request's turn. Begins and ends on its event loop; any thread may give it back."""
+    """One request's turn. It begins and ends on its event loop; any thread may give it back."""
 
     def __init__(self, turns: asyncio.Semaphore) -> None:
         self._turns = turns
@@ -51,7 +51,7 @@ class _Turn:
 
 
 class Lane(Enum):
-    """Requests that wait for each other; the words are those of a refusal."""
+    """A queue of requests, within which they wait for each other. The words are those of a refusal."""
 
     WRITES = "requests that write"
     SIGN_INS = "sign-ins"
@@ -59,8 +59,8 @@ class Lane(Enum):
 
 
 class Turns:
-    """At most `at_once` hold a turn; at most `waiting` wait for one, first come first served. Of one event loop.
-    `waiters` and `limit` name who waits, and the limit on how many may, in a refusal.
+    """At most `at_once` requests hold a turn; at most `waiting` wait for one, first come first served. Belongs to one
+    event loop. `waiters` and `limit` name who waits, and the limit on how many may, in a refusal.
     """
 
     def __init__(self, *, at_once: int, waiting: int, waiters: str, limit: str) -> None:
@@ -82,7 +82,7 @@ class Turns:
         return self
 
     async def __aexit__(self, *_exception: object) -> None:
-        """Let the next one go, unless that was done before."""
+        """Give the turn back, unless that was done before."""
         give_back = turn_give_back.get()
         if give_back is not None:
             give_back()
@@ -90,7 +90,9 @@ class Turns:
 
 
 class TurnsMiddleware(Middleware):
-    """Holds a request that writes until its turn. In a synchronous chain, whose threads are the caller's, no one."""
+    """Lets a request that writes wait for its turn. In a synchronous chain, whose threads are the caller's, no request
+    waits.
+    """
 
     def __init__(self, get_response: Respond) -> None:
         super().__init__(get_response)

@@ -19,11 +19,11 @@ BREAK_S = 10.0
 MAX_WAITING = 1_000
 
 Hint = tuple[str, str | int]
-"""("build", environment id) or ("published", environment key)."""
+"""A hint: ("build", environment id) or ("published", environment key)."""
 
 
 class HintSender:
-    """One thread that hands hints to `deliver`; `send` never blocks and never raises."""
+    """Hands hints to `deliver` in one thread; `send` never blocks and never raises."""
 
     def __init__(self, deliver: Callable[[Hint], None], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._deliver = deliver
@@ -41,7 +41,7 @@ class HintSender:
         self._thread = None
 
     def send(self, hint: Hint) -> None:
-        """Queue a hint; one that waits already is not queued twice, one too many is dropped."""
+        """Queue a hint; one that waits already is not queued twice, and one beyond the queue's length is dropped."""
         with self._condition:
             if len(self._waiting) < MAX_WAITING:
                 self._waiting[hint] = None

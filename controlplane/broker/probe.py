@@ -17,7 +17,9 @@ ANSWERS: Final = "ok"
 
 
 class BrokerProbe:
-    """At most one question at a time, in a thread of its own; its answer holds for a second."""
+    """Asks the broker whether it answers: at most one question at a time, in a thread of its own; its answer holds for
+    a second.
+    """
 
     def __init__(self, ask: Callable[[], object], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._ask = ask
@@ -28,7 +30,7 @@ class BrokerProbe:
         self._asking: threading.Event | None = None
 
     def state(self) -> str:
-        """`ok`, or what is the matter."""
+        """The broker's state: `ok`, or what is the matter, as a sentence."""
         with self._lock:
             if self._clock() - self._said_at < _FRESH_S:
                 return self._said

@@ -22,8 +22,8 @@ from xdscore.findings import Finding
 
 
 class ControlPlaneError(Exception):
-    """Something Parley says no to. `code` is stable; `status` is what HTTP calls it; `detail` is one sentence for a
-    person.
+    """Parley refused to do something, or could not. `code` is stable; `status` is the HTTP status; `detail` is one
+    sentence for a person.
     """
 
     code: ClassVar[str]
@@ -41,11 +41,11 @@ class ControlPlaneError(Exception):
 
 
 class OperatorError(ControlPlaneError):
-    """The caller can mend it."""
+    """An error that the caller can mend."""
 
 
 class InputInvalid(OperatorError):
-    """Understood, but something in it is not valid; nothing was stored."""
+    """The input was understood, but something in it is not valid; nothing was stored."""
 
     code = "XDS1000"
     status = 422
@@ -66,7 +66,7 @@ class InputTooLarge(OperatorError):
 
 
 class NotFound(OperatorError):
-    """No such thing, or none that this caller may know of."""
+    """There is no such thing, or none that this caller may know of."""
 
     code = "XDS3004"
     status = 404
@@ -80,21 +80,23 @@ class Forbidden(OperatorError):
 
 
 class Conflict(OperatorError):
-    """The state of things does not allow it now."""
+    """The current state does not allow what was asked."""
 
     code = "XDS3009"
     status = 409
 
 
 class Gone(OperatorError):
-    """It was there and is kept no more."""
+    """The thing existed and is not stored any more."""
 
     code = "XDS3010"
     status = 410
 
 
 class PreconditionFailed(OperatorError):
-    """If-Match or If-None-Match does not hold; `etag` is the current one, empty when there is nothing."""
+    """The condition of If-Match or If-None-Match does not hold; `etag` is the current one, empty when there is
+    nothing.
+    """
 
     code = "XDS3012"
     status = 412
@@ -105,7 +107,9 @@ class PreconditionFailed(OperatorError):
 
 
 class Busy(OperatorError):
-    """As many as may do this do it already, or as often as they may; `retry_after_s` is when to ask again."""
+    """As many callers as may do this do it already, or this one did it as often as it may; `retry_after_s` is the
+    seconds after which to ask again.
+    """
 
     code = "XDS3029"
     status = 429

@@ -12,7 +12,7 @@ MAX_PRINCIPAL_CHARS: Final = 32  # "installation", or "token:" and the 19 digits
 
 
 class PrincipalKind(Enum):
-    """What can act."""
+    """The kinds of principals, which are what can act."""
 
     USER = "user"
     TOKEN = "token"  # noqa: S105 - a word
@@ -22,7 +22,8 @@ class PrincipalKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PrincipalId:
-    """Who acts, for good: `number` is the primary key of the user or token, and 0 of what there is one of.
+    """The id of a principal, which never changes: `number` is the primary key of the user or token, and 0 of what there
+    is one of.
 
     There is no way from a name to one of these (TypeError), so what takes one cannot be given a name.
     """
@@ -39,7 +40,7 @@ class PrincipalId:
             raise TypeError("a principal is a kind and a primary key, and never a name")
 
     def __str__(self) -> str:
-        """As it is stored and told: `user:12`, `token:34`, `system`, `installation`."""
+        """The id as it is stored and told: `user:12`, `token:34`, `system`, `installation`."""
         return f"{self.kind.value}:{self.number}" if self.number else self.kind.value
 
 
@@ -48,16 +49,16 @@ class Actor(Protocol):
 
     @property
     def id(self) -> PrincipalId | None:
-        """Who it was, for good."""
+        """The id of who acted; None where nothing is known."""
 
     @property
     def name(self) -> str:
-        """What they were called then."""
+        """The name of who acted, as it was then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """An actor of whom no rights are asked."""
+    """A name and id for the audit log, without any rights."""
 
     name: str
     id: PrincipalId | None

@@ -16,7 +16,9 @@ _ABSENT: Final = object()
 
 
 class Remembered(Generic[Key, Value]):
-    """The values used last, up to a number. For many threads: they may make the same value twice, and it is equal."""
+    """Keeps the values used last, up to a number. Threads may share it: they may make the same value twice, and it is
+    equal.
+    """
 
     def __init__(self, at_most: int) -> None:
         self._at_most = at_most
@@ -26,7 +28,7 @@ class Remembered(Generic[Key, Value]):
     def those_of(
         self, keys: Collection[Key], make: Callable[[Collection[Key]], Mapping[Key, Value]]
     ) -> Mapping[Key, Value]:
-        """The values of these keys; `make` is asked for those that are not kept, all at once, if there are any. What it
+        """The values of these keys; `make` is called once with all that are not kept, if there are any. A key that it
         leaves out is left out here, and not kept.
         """
         found = self._kept(keys)

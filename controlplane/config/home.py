@@ -28,7 +28,7 @@ class HomeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where things are in the home. Nothing here touches the disk."""
+    """The paths of the files and directories in the home. Nothing here touches the disk."""
 
     path: Path
 
@@ -42,7 +42,7 @@ class Home:
 
     @property
     def encryption_keys(self) -> Path:
-        """One key a line, newest first, in the form of PARLEY_ENCRYPTION_KEYS."""
+        """The file with the encryption keys: one a line, newest first, in the form of PARLEY_ENCRYPTION_KEYS."""
         return self.path / "encryption.keys"
 
     @property
@@ -55,17 +55,17 @@ class Home:
 
     @property
     def client_token(self) -> Path:
-        """A data plane's token, where PARLEY_ADS_AUTH is `token`."""
+        """The file with a token of data planes, where PARLEY_ADS_AUTH is `token`."""
         return self.path / "client.token"
 
     @property
     def run(self) -> Path:
-        """Sockets, locks and schedules: worth nothing once no process of this home runs."""
+        """The directory of sockets, locks and schedules: worth nothing once no process of this home runs."""
         return self.path / "run"
 
     @property
     def cache(self) -> Path:
-        """The last good snapshots of ADS (law 4)."""
+        """The directory of the last good snapshots of ADS (law 4)."""
         return self.path / "cache"
 
     @property
@@ -74,12 +74,14 @@ class Home:
 
     @property
     def valkey_socket(self) -> Path:
-        """The embedded Valkey's socket, or a link to it where this path is too long for a socket's address."""
+        """The path of the embedded Valkey's socket, or of a link to it where this path is too long for a socket's
+        address.
+        """
         return self.run / "valkey.sock"
 
 
 def home_create(config: Config) -> Home:
-    """Make the home, its directories and the keys that no variable gives. What is there stays; a race has one winner.
+    """Create the home, its directories and the keys that no variable gives. What exists stays; a race has one winner.
 
     Raises HomeError.
     """
@@ -99,14 +101,14 @@ def home_create(config: Config) -> Home:
 
 
 def secret_key(config: Config) -> str:
-    """Django's secret: the variable, else the home's file, else one of this process that nothing outlives."""
+    """Django's secret key: the variable, else the home's file, else one of this process that nothing outlives."""
     if config.secret_key:
         return config.secret_key
     return _read(Home(config.home).secret_key) or _passing_key()
 
 
 def encryption_keys(config: Config) -> tuple[bytes, ...]:
-    """The key-encryption keys, newest first: the variable, else the home's file.
+    """The key-encryption keys, newest first: those of the variable, else those in the home's file.
 
     Never invented: what was sealed under a key that is gone could not be opened. Raises HomeError.
     """
@@ -120,7 +122,7 @@ def encryption_keys(config: Config) -> tuple[bytes, ...]:
 
 
 def broker_url(config: Config) -> str:
-    """Where Celery finds the broker: REDIS_URL, else the embedded Valkey's socket."""
+    """The URL by which Celery reaches the broker: REDIS_URL, else the embedded Valkey's socket."""
     if config.redis_url:
         return config.redis_url
     link = Home(config.home).valkey_socket
@@ -131,7 +133,7 @@ def broker_url(config: Config) -> str:
 
 
 def redis_client_url(url: str) -> str:
-    """The same place in the words of redis-py, whose scheme for sockets is `unix` and whose parameter is `db`."""
+    """The URL in the form of redis-py, whose scheme for sockets is `unix` and whose parameter is `db`."""
     if not url.startswith("redis+socket:"):
         return url
     parts = urlsplit(url)
@@ -140,7 +142,9 @@ def redis_client_url(url: str) -> str:
 
 
 def private_create(file: Path, text: str) -> bool:
-    """Write a file that only its owner may read, whole or not at all; whether it was made now. Never replaces one."""
+    """Write a file that only its owner may read, whole or not at all; whether it was created now. Never replaces
+    one.
+    """
     draft = _draft(file, text)
     try:
         os.link(draft, file)

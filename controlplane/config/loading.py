@@ -24,7 +24,9 @@ ADS_WORKERS_MAX: Final = 128
 
 
 class ConfigError(Exception):
-    """Variables that cannot be used. One sentence each, naming the variable; all of them at once."""
+    """Environment variables that cannot be used: one sentence for each problem, naming the variable; all of them at
+    once.
+    """
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(problems))
@@ -33,7 +35,7 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Files of the ADS server's TLS; without `client_ca` clients are not asked for a certificate."""
+    """The files of the ADS server's TLS; without `client_ca` clients are not asked for a certificate."""
 
     certificate: Path
     key: Path
@@ -42,7 +44,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Every variable, checked. Secrets are left out of its repr."""
+    """The configuration: every environment variable, checked. Secrets are left out of its repr."""
 
     home: Path
     database: Postgres | None = field(repr=False)  # None: SQLite in the home
@@ -79,7 +81,9 @@ class Config:
 
     @property
     def ads_public_address(self) -> Address:
-        """Where data planes reach ADS. "Every interface" is no such address: then it is the host that people use."""
+        """The address at which data planes reach ADS. "Every interface" is no such address: then it is the host that
+        people use.
+        """
         if self.ads_announced is not None or not self.ads_address.unspecified:
             return self.ads_announced or self.ads_address
         return replace(self.ads_address, host=str(urlsplit(self.public_url).hostname))
@@ -99,14 +103,16 @@ def load(environment: Mapping[str, str], *, directory: Path) -> Config:
 
 
 def in_force(environment: Mapping[str, str], *, directory: Path) -> tuple[Variable, ...]:
-    """Every variable that `load` reads, in its order, with what is in force. Raises ConfigError as `load` does."""
+    """Every variable that `load` reads, in its order, with the value in force. Raises ConfigError as `load` does."""
     read = _Reader(environment)
     _load(read, directory)
     return tuple(read.variables.values())
 
 
 def unknown(environment: Mapping[str, str], known: tuple[Variable, ...]) -> list[str]:
-    """A PARLEY_ variable that nothing reads would be silently ignored: name it, and the nearest one that is read."""
+    """A warning for each PARLEY_ variable that nothing reads, which would be silently ignored, with the nearest one
+    that is read.
+    """
     names = [each.name for each in known]
     found = sorted(
         name for name in environment if name.startswith("PARLEY_") and name not in names and name not in READ_ELSEWHERE
@@ -155,7 +161,7 @@ def _load(read: "_Reader", directory: Path) -> Config:
 
 
 class _Reader:
-    """Reads variables one by one and remembers what was wrong with each."""
+    """Reads variables one by one and remembers the problems of each."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -163,7 +169,7 @@ class _Reader:
         self.variables: dict[str, Variable] = {}
 
     def __call__(self, name: str, default: str, parse: Callable[[str], T], *, secret: bool = False) -> T:
-        """The parsed value; that of `default`, and a problem noted, when it cannot be parsed."""
+        """The value that `parse` makes of the variable; where it cannot, that of `default`, and a problem is noted."""
         text = self._environment.get(name, "").strip() or default
         self.variables[name] = Variable(name, "" if secret else text, default, MEANINGS[name], bool(text) and secret)
         try:
@@ -174,11 +180,13 @@ class _Reader:
             return parse(default)
 
     def optional(self, name: str, parse: Callable[[str], T], *, secret: bool = False) -> T | None:
-        """The parsed value; None when unset."""
+        """The value that `parse` makes of the variable; None when it is unset."""
         return self(name, "", lambda text: parse(text) if text else None, secret=secret)
 
     def unknown_limits(self) -> list[str]:
-        """A limit that does not exist would be silently ignored: name it, and the nearest one that does."""
+        """A problem for each limit that does not exist, which would be silently ignored, with the nearest one that
+        does.
+        """
         known = [limit.variable for limit in LIMITS]
         found = sorted(name for name in self._environment if name.startswith(VARIABLE_PREFIX) and name not in known)
         return [f"{name} is no limit of Parley; did you mean {_nearest(name, known)}?" for name in found]
@@ -212,7 +220,7 @@ def _limits(read: _Reader) -> Limits:
 
 
 def _combinations(config: Config, *, insecure: bool) -> list[str]:
-    """Values that are sound alone and not together."""
+    """The problems of values that are sound alone and not together."""
     problems: list[str] = []
     exposed = not config.ads_address.loopback and not insecure
     where = f"PARLEY_ADS_ADDRESS {config.ads_address} is not a loopback address"

@@ -26,7 +26,7 @@ _TRUST_DOMAIN: Final = re.compile(r"[a-z0-9._-]{1,255}")
 
 
 class AdsAuth(StrEnum):
-    """How a stream proves who it is."""
+    """How a stream proves the identity of its client."""
 
     NONE = "none"
     MTLS = "mtls"
@@ -50,7 +50,7 @@ class MailSecurity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a process listens. `host` is a name or an IP address without brackets."""
+    """The host and port at which a process listens. `host` is a name or an IP address without brackets."""
 
     host: str
     port: int
@@ -60,7 +60,7 @@ class Address:
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether only this machine can reach the address."""
         try:
             return ip_address(self.host).is_loopback
         except ValueError:
@@ -68,7 +68,7 @@ class Address:
 
     @property
     def unspecified(self) -> bool:
-        """Whether it means every interface (0.0.0.0, ::)."""
+        """Whether the address means every interface (0.0.0.0, ::)."""
         try:
             return ip_address(self.host).is_unspecified
         except ValueError:
@@ -77,7 +77,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Postgres:
-    """A PostgreSQL server. `options` are libpq's connection parameters from the URL's query."""
+    """The parts of the URL of a PostgreSQL server. `options` are libpq's connection parameters from the URL's query."""
 
     host: str
     port: str
@@ -89,7 +89,7 @@ class Postgres:
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """A mail server and the address notifications come from."""
+    """The parts of the URL of a mail server, and the address that notifications come from."""
 
     host: str
     port: int
@@ -101,14 +101,14 @@ class Mail:
 
 @dataclass(frozen=True, slots=True)
 class WebhookAllow:
-    """Private targets that webhooks may reach all the same (decisions U22)."""
+    """The private targets that webhooks may reach all the same (decisions U22)."""
 
     networks: tuple[Network, ...] = ()
     hosts: tuple[str, ...] = ()
 
 
 def address(text: str) -> Address:
-    """`host:port` or `[ipv6]:port`."""
+    """The address that `host:port` or `[ipv6]:port` names. Raises ValueError."""
     example = "must be host:port, for example 127.0.0.1:8000 or [::1]:8000"
     host, separator, port = text.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
@@ -123,7 +123,9 @@ def address(text: str) -> Address:
 
 
 def reachable(text: str) -> Address:
-    """An address that clients can connect to."""
+    """The address of a text, as `address` reads it, to which clients can connect. Raises ValueError for one that means
+    every interface.
+    """
     found = address(text)
     if found.unspecified:
         raise ValueError("must be an address that clients can connect to, for example ads.example.com:18000")
@@ -131,7 +133,7 @@ def reachable(text: str) -> Address:
 
 
 def whole(text: str, minimum: int, maximum: int, unit: str) -> int:
-    """A whole number of `unit` between two bounds."""
+    """The whole number that a text names, between two bounds; `unit` is for the error. Raises ValueError."""
     try:
         number = int(text) if text.isascii() else minimum - 1
     except ValueError:
@@ -142,14 +144,14 @@ def whole(text: str, minimum: int, maximum: int, unit: str) -> int:
 
 
 def flag(text: str) -> bool:
-    """`1` or `0`."""
+    """True for `1`, False for `0`. Raises ValueError for any other text."""
     if text not in ("0", "1"):
         raise ValueError("must be 1 or 0")
     return text == "1"
 
 
 def choice(kind: type[E], text: str) -> E:
-    """One of the words of an enum."""
+    """The member of an enum whose value the text is. Raises ValueError."""
     try:
         return kind(text)
     except ValueError:
@@ -158,14 +160,16 @@ def choice(kind: type[E], text: str) -> E:
 
 
 def path(text: str, directory: Path) -> Path:
-    """A path; a relative one starts at `directory`, `~` is the user's own directory."""
+    """The path that a text names; a relative one starts at `directory`, `~` is the user's own directory."""
     if "\0" in text:
         raise ValueError("must be a path")
     return directory / Path(text).expanduser()
 
 
 def postgres(text: str) -> Postgres:
-    """`postgres://user:password@host:5432/name?sslmode=...`; a socket directory is given as `?host=/run/postgresql`."""
+    """The parts of `postgres://user:password@host:5432/name?sslmode=...`; a socket directory is given as
+    `?host=/run/postgresql`. Raises ValueError.
+    """
     example = "must be postgres://user:password@host:5432/name (unset it for SQLite in the home)"
     url = _split(text, ("postgres", "postgresql"), example)
     name = unquote(url.path.removeprefix("/"))
@@ -186,7 +190,7 @@ def postgres(text: str) -> Postgres:
 
 
 def redis(text: str) -> str:
-    """`redis://`, `rediss://` or `redis+socket://`; the text itself."""
+    """The text, where it is a URL with `redis://`, `rediss://` or `redis+socket://`. Raises ValueError."""
     example = "must be redis://host:6379/0, rediss://host:6379/0 or redis+socket:///path/to/socket (unset: embedded)"
     url = _split(text, ("redis", "rediss", "redis+socket"), example)
     if url.scheme == "redis+socket":
@@ -198,7 +202,9 @@ def redis(text: str) -> str:
 
 
 def public_url(text: str) -> str:
-    """`http://host[:port]` or `https://...`, without a path; a slash at its end is dropped."""
+    """The text, where it is `http://host[:port]` or `https://...`, without a path; a slash at its end is dropped.
+    Raises ValueError.
+    """
     example = "must be http://host[:port] or https://host[:port], without a path"
     url = _split(text, ("http", "https"), example)
     if not url.hostname or url.path not in ("", "/") or url.query or url.fragment or url.username is not None:
@@ -207,7 +213,9 @@ def public_url(text: str) -> str:
 
 
 def mail(text: str) -> Mail:
-    """`smtp://`, `smtp+starttls://` or `smtps://user:password@host:port?from=parley@example.org`."""
+    """The parts of `smtp://`, `smtp+starttls://` or `smtps://user:password@host:port?from=parley@example.org`. Raises
+    ValueError.
+    """
     example = "must be smtps://user:password@host:465?from=parley@example.org (or smtp:, smtp+starttls:)"
     kinds = {
         "smtp": (MailSecurity.NONE, 25),
@@ -231,12 +239,12 @@ def mail(text: str) -> Mail:
 
 
 def words(text: str) -> tuple[str, ...]:
-    """A list separated by commas; blanks around a word and empty words do not count."""
+    """The words of a list separated by commas; blanks around a word and empty words do not count."""
     return tuple(word for word in (each.strip() for each in text.split(",")) if word)
 
 
 def networks(text: str) -> tuple[Network, ...]:
-    """IP addresses and networks: `10.0.0.0/8, 192.0.2.7`."""
+    """The IP addresses and networks in a list such as `10.0.0.0/8, 192.0.2.7`. Raises ValueError."""
     try:
         return tuple(ip_network(word) for word in words(text))
     except ValueError:
@@ -244,7 +252,7 @@ def networks(text: str) -> tuple[Network, ...]:
 
 
 def webhook_allow(text: str) -> WebhookAllow:
-    """IP addresses, networks and host names."""
+    """The IP addresses, networks and host names in a list separated by commas. Raises ValueError."""
     found: list[Network] = []
     hosts: list[str] = []
     for word in words(text):
@@ -259,7 +267,7 @@ def webhook_allow(text: str) -> WebhookAllow:
 
 
 def trust_domains(text: str) -> tuple[str, ...]:
-    """SPIFFE trust domains, without `spiffe://`."""
+    """The SPIFFE trust domains in a list, without `spiffe://`. Raises ValueError."""
     found = words(text)
     if not all(_TRUST_DOMAIN.fullmatch(word) for word in found):
         raise ValueError("must list SPIFFE trust domains, for example prod.example.org, without spiffe://")
@@ -267,14 +275,16 @@ def trust_domains(text: str) -> tuple[str, ...]:
 
 
 def secret_key(text: str) -> str:
-    """Django's secret: long enough not to be guessed."""
+    """The text, where it is long enough for Django's secret key not to be guessed. Raises ValueError."""
     if len(text) < _SECRET_KEY_CHARS:
         raise ValueError(f"must be at least {_SECRET_KEY_CHARS} random characters")
     return text
 
 
 def encryption_keys(text: str) -> tuple[bytes, ...]:
-    """32-byte keys in base64 (URL-safe alphabet), separated by commas: the first encrypts, all decrypt."""
+    """The 32-byte keys in a list, in base64 (URL-safe alphabet), separated by commas: the first encrypts, all decrypt.
+    Raises ValueError.
+    """
     example = "must list 32-byte keys in URL-safe base64, separated by commas"
     keys: list[bytes] = []
     for word in words(text):

@@ -8,7 +8,9 @@ from xdscore.limits import LIMITS
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One variable as a process has it. `value` and `default` are in the form in which they would be written."""
+    """An environment variable as a process reads it. `value` and `default` are in the form in which they would be
+    written.
+    """
 
     name: str
     value: str  # empty: unset, or a secret
@@ -18,12 +20,14 @@ class Variable:
 
     @property
     def is_default(self) -> bool:
-        """Whether what is in force is what would be without the variable."""
+        """Whether the value in force is the one that would hold without the variable."""
         return not self.hidden and self.value == self.default
 
 
 READ_ELSEWHERE: Final = frozenset({"PARLEY_READY_FILE", "PARLEY_IMAGE_TAG", "PARLEY_WEB_PUBLISH", "PARLEY_ADS_PUBLISH"})
-"""Of `manage.py up` for its children, and of docker-compose.yml alone."""
+"""The variables that this code does not read: those of `manage.py up` for its children, and of docker-compose.yml
+alone.
+"""
 
 MEANINGS: Final = {
     "PARLEY_HOME": "The directory of what a process keeps in files; a relative one starts where Parley is.",

@@ -25,13 +25,13 @@ _PLACE: Final = re.compile(r"\{\w+\}")
 
 
 class CodePage(Page):
-    """What a code means, and where: wherever a page shows one, it leads here, and so does a search for it."""
+    """The page that explains an error code, to which every shown code leads, and so does a search for it."""
 
     template = "console/code.html"
     needs = {"GET": None}
 
     def get(self, request: HttpRequest, code: str) -> HttpResponse:  # noqa: ARG002 - Django's
-        """The catalogue's row, and what of it there is in the environments that one may see."""
+        """The meaning of the code, and where it applies in the environments that the user may see."""
         row = CATALOGUE.get(code)
         if row is None:
             raise NotFound(f"There is no code '{shown(code)}'.")

@@ -20,21 +20,21 @@ _FLAG: Final = "parley.maintenance"
 
 
 class AppendOnly(models.Model):
-    """Rows are never changed and never removed."""
+    """The base of models whose rows are never changed and never removed."""
 
     class Meta:
-        """Has no table of its own."""
+        """An abstract model, without a table of its own."""
 
         abstract = True
 
 
 def guarded_models() -> tuple[type[models.Model], ...]:
-    """Every append-only model."""
+    """The models whose rows are never changed and never removed."""
     return tuple(model for model in apps.get_models() if issubclass(model, AppendOnly))
 
 
 def guards_ensure(connection: BaseDatabaseWrapper) -> None:
-    """Put the triggers of every append-only table that exists in place; what is there already is left as it is."""
+    """Create the triggers of every append-only table that exists; one that exists is left as it is."""
     existing = set(connection.introspection.table_names())
     tables = [model._meta.db_table for model in guarded_models() if model._meta.db_table in existing]  # noqa: SLF001
     statements = _sqlite if connection.vendor == "sqlite" else _postgresql
@@ -45,8 +45,8 @@ def guards_ensure(connection: BaseDatabaseWrapper) -> None:
 
 @contextmanager
 def maintenance(*, using: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
-    """Let the transaction this is called in change append-only rows until the end of the block. Raises RuntimeError
-    outside of a transaction: nothing would end it.
+    """Let the current transaction change append-only rows until the end of the block. Raises RuntimeError outside of a
+    transaction: nothing would end it.
     """
     connection = connections[using]
     if not connection.in_atomic_block:

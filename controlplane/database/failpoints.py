@@ -7,18 +7,18 @@ from collections.abc import Callable
 
 
 def _pass(name: str) -> None:
-    """Do nothing."""
+    """Do nothing: the action where none is armed."""
 
 
 _action: Callable[[str], None] = _pass
 
 
 def failpoint(name: str) -> None:
-    """The process is at the place called `name`."""
+    """Run the armed action, for the process is at the place called `name`; tests kill it there."""
     _action(name)
 
 
 def arm(action: Callable[[str], None] = _pass) -> None:
-    """Call `action` at each failpoint from now on, in this process; without one, nothing."""
+    """Run `action` at each failpoint from now on, in this process; without an argument, do nothing there."""
     global _action  # noqa: PLW0603 - one process, one action
     _action = action

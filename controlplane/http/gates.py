@@ -57,11 +57,11 @@ class Gate(Middleware):
         return await self.refusal_soon(request) or self.answered(request, await self.rest_soon(request))
 
     def refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """Why the request goes no further; None lets it pass."""
+        """The answer that refuses the request; None lets it pass."""
         raise NotImplementedError
 
     async def refusal_soon(self, request: HttpRequest) -> HttpResponse | None:
-        """The same on an event loop, where a kind that reads does so in a thread."""
+        """The result of `refusal` on an event loop; a kind that reads does so in a thread."""
         return self.refusal(request)
 
     def answered(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:  # noqa: ARG002  for kinds

@@ -9,7 +9,7 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def moment_or_age(text: str, now: datetime) -> datetime | None:
-    """The moment that an RFC 3339 time names, or that lies so far back: `24h`, `30m`, `90s`, `7d`.
+    """The time that an RFC 3339 text names, or that lies so far back: `24h`, `30m`, `90s`, `7d`.
 
     None where it is neither, and for a time without its offset from UTC: that would be another moment in another place.
     """

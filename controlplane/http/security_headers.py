@@ -26,7 +26,7 @@ _HEADERS: Final = {
 
 
 def security_headers_set(response: HttpResponseBase) -> None:
-    """Add what the answer does not say for itself."""
+    """Add the security headers that the answer does not set itself."""
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
 
@@ -37,7 +37,9 @@ _FIELD: Final = re.compile(r"(<textarea\b.*?</textarea>| value=\"[^\"]*\")", re.
 
 
 def page_contain(response: HttpResponseBase) -> None:
-    """Write what turns the direction of a line as an escape, wherever on a page it stands: our own words hold none."""
+    """Escape in a page, wherever they stand, the characters that turn the direction of a line: our own words hold
+    none.
+    """
     if not isinstance(response, HttpResponse) or not response.headers.get("Content-Type", "").startswith("text/html"):
         return
     text = response.content.decode()

@@ -15,7 +15,9 @@ Answer = HttpResponseBase | Awaitable[HttpResponseBase]
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # untyped library
-    """WhiteNoise for both kinds of chain. Which file a path means is one look into a dictionary, so nothing blocks."""
+    """Serves static files by WhiteNoise in both kinds of chain. Which file a path means is one look into a dictionary,
+    so nothing blocks.
+    """
 
     sync_capable = True
     async_capable = True
@@ -27,7 +29,7 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # unty
             markcoroutinefunction(self)
 
     def __call__(self, request: HttpRequest) -> Answer:
-        """The file, or what the rest of the chain answers."""
+        """The static file, or the answer of the rest of the chain."""
         answer: Answer = super().__call__(request)
         return _ready(answer) if self._asynchronous and isinstance(answer, HttpResponseBase) else answer
 
@@ -39,7 +41,7 @@ async def _ready(answer: HttpResponseBase) -> HttpResponseBase:
 
 
 async def _parts(file: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """A file's parts, read in a thread. Django would do the same, and warn each time that it had to."""
+    """The parts of a file, read in a thread. Django would do the same, and warn each time that it had to."""
 
     def read() -> list[bytes]:
         return list(file)

@@ -32,8 +32,8 @@ _stream: TextIO | None = None
 
 
 def capture_begin(environment: Mapping[str, str] = os.environ) -> None:
-    """Capture what this process prints, if it serves and its lines are JSON; once, however often it is called. A crash
-    says where it was, whatever the form of the lines.
+    """Turn what this process prints from now on into JSON lines, if it is a serving one and its log is JSON; further
+    calls do nothing. A crash says where it was, whatever the form of the lines.
     """
     global _stream  # noqa: PLW0603  there is one standard error
     if _stream is not None or role() not in SERVING:
@@ -45,12 +45,12 @@ def capture_begin(environment: Mapping[str, str] = os.environ) -> None:
 
 
 def log_stream() -> TextIO | None:
-    """Where our own lines go; None: to standard error."""
+    """The stream that our own log lines are written to; None: standard error."""
     return _stream
 
 
 def say_last(reason: str) -> None:
-    """Say why this process ends before it has a log: one line, in the form that its log would have."""
+    """Write why this process ends before it has a log: one line, in the form that its log would have."""
     if _stream is None:
         sys.stderr.write(f"{reason}\n")
         return
@@ -90,7 +90,9 @@ def _captured() -> TextIO | None:
 
 
 def _await_heard(owner: int, heard: int) -> None:
-    """Let the reader write what was said so far: in a container it is gone with this process. Not of a forked child."""
+    """Wait until the reader has written what was said so far: in a container it is gone with this process. Does nothing
+    in a forked child.
+    """
     if os.getpid() != owner:
         return
     sys.stdout.flush()

@@ -33,7 +33,7 @@ _ABSL_LEVELS: Final = {"I": "info", "W": "warning", "E": "error", "F": "critical
 _OPENINGS: Final = ("Traceback (most recent call last):", "Exception in thread ", "Exception ignored ", "  + Exception")
 _CRASH: Final = "Fatal Python error:"
 SAID_SO_FAR: Final = b"\0parley: said so far"
-"""A line that asks to be told once everything before it is written."""
+"""A line by which a process asks to be told once everything before it is written."""
 
 _OURS: Final = ("timestamp", "role", "event")
 
@@ -42,7 +42,7 @@ Fields = Mapping[str, object]
 
 @dataclass(slots=True)
 class _Block:
-    """A traceback, or what Python says as it crashes: many lines that are one event."""
+    """Lines that are one event: a traceback, or what Python says as it crashes."""
 
     lines: list[str] = field(default_factory=list)
 
@@ -61,7 +61,7 @@ class _Block:
 
 
 class ForeignLines:
-    """Lines in, JSON lines out. `origin`: whose they are."""
+    """Turns lines that other code prints into JSON lines. `origin`: the fields that say whose they are."""
 
     def __init__(self, origin: Fields) -> None:
         self._origin = dict(origin)
@@ -69,11 +69,11 @@ class ForeignLines:
 
     @property
     def open(self) -> bool:
-        """Whether more of an event may come."""
+        """Whether an event has begun whose later lines may still come."""
         return self._block is not None
 
     def take(self, line: bytes) -> Iterator[bytes]:
-        """What is to be written now that this line came. A line that is an event of ours already stays as it is."""
+        """The lines to write now that this line came. A line that is an event of ours already stays as it is."""
         if is_event(line):
             yield from self.flush()
             yield line
@@ -96,7 +96,7 @@ class ForeignLines:
             yield self._json({"level": "warning", "logger": "output", "event": contained(text, FIELD_CHARS_MAX)})
 
     def flush(self) -> Iterator[bytes]:
-        """The event that is open, for nothing more of it comes."""
+        """The line of the event that has begun, for nothing more of it comes; nothing where none has."""
         if self._block is not None:
             block, self._block = self._block, None
             yield self._json(block.event())
@@ -106,14 +106,14 @@ class ForeignLines:
 
 
 def event_line(event: Fields, origin: Fields) -> str:
-    """The line of an event that happens now, without its end."""
+    """The JSON line of an event that happens now, without a line feed."""
     now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     return json.dumps({"timestamp": now, **event, **origin})
 
 
 def main() -> None:
-    """Read standard input to its end, and write to standard output. The arguments: the origin as JSON, and the file
-    descriptor into which goes a byte for each `SAID_SO_FAR`.
+    """Turn standard input, to its end, into JSON lines on standard output. The arguments: the origin as JSON, and the
+    file descriptor into which goes a byte for each `SAID_SO_FAR`.
     """
     # Whoever stops the process that writes sends this to all of them; what it says as it stops is wanted, too.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -122,7 +122,9 @@ def main() -> None:
 
 
 def carry(source: int, target: int, lines: ForeignLines, heard: int = -1) -> None:
-    """From one file descriptor to another until nobody can write into it any more."""
+    """Read lines from one file descriptor and write them, as JSON lines, to another, until nobody can write into the
+    first any more. `heard`: the descriptor into which goes a byte for each `SAID_SO_FAR`.
+    """
     rest = b""
     while True:
         if lines.open and not select.select([source], [], [], _PAUSE_S)[0]:
@@ -157,7 +159,7 @@ def _write(target: int, lines: Iterator[bytes]) -> None:
 
 
 def is_event(line: bytes) -> bool:
-    """Whether this line has the form of ours already."""
+    """Whether this line is a JSON event of ours already."""
     if not line.startswith(b"{"):
         return False
     try:

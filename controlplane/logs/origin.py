@@ -18,15 +18,15 @@ WORKER: Final = "worker"
 BEAT: Final = "beat"
 ADS: Final = "ads"
 SERVING: Final = frozenset({WEB, WORKER, BEAT, ADS})
-"""The roles that run until they are stopped. Every other one is a command, whose output is its answer."""
+"""The roles that run until they are stopped. Every other one is a command, which prints its result."""
 
 _WEB_APPLICATION: Final = "controlplane.asgi"
 _replica = ""
 
 
 def origin() -> dict[str, object]:
-    """The fields of this process; `process` is its id for the operating system, `replica` the id by which the facts
-    of an ADS process know it.
+    """The log fields that name this process; `process` is its id for the operating system, `replica` the id by which
+    the facts of an ADS process know it.
     """
     found: dict[str, object] = {"role": role(), "process": os.getpid(), "version": VERSION}
     return found | {"replica": _replica} if _replica else found
@@ -39,7 +39,7 @@ def role() -> str:
 
 
 def replica_set(identity: str) -> None:
-    """Make `identity` the id of this ADS process from now on."""
+    """Set the `replica` field of this ADS process's log lines from now on."""
     global _replica  # noqa: PLW0603  a fact of the whole process
     _replica = identity
 

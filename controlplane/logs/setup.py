@@ -27,7 +27,7 @@ _REQUEST: Final = "request"
 
 
 def hide_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Replace the value of fields that are named like a secret."""
+    """Replace the value of log fields that are named like a secret."""
     for key in event:
         if any(word in key.lower() for word in _SECRET_WORDS):
             event[key] = _HIDDEN
@@ -35,7 +35,9 @@ def hide_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> Even
 
 
 def contain_text(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Cut long texts and escape what would start a new line or move the cursor, however deep they stand."""
+    """Cut long texts in log fields and escape what would start a new line or move the cursor, however deep they
+    stand.
+    """
     for key, value in event.items():
         if key != "exception":
             event[key] = _inside(value)
@@ -55,14 +57,14 @@ def _inside(value: object) -> object:
 
 
 def _add_origin(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Say where the line comes from, whatever a library calls its own fields."""
+    """Add the fields that name this process, in place of any that a library calls the same."""
     event.pop(_REQUEST, None)
     event.update(origin())
     return event
 
 
 def logging_config(*, as_json: bool) -> dict[str, object]:
-    """Django's LOGGING. Records of every library pass through the same processors as our own events."""
+    """Django's setting LOGGING. Records of every library pass through the same processors as our own events."""
     renderers: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
     if as_json:
         renderers += [

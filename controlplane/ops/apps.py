@@ -6,7 +6,7 @@ from controlplane.broker.hints import builds_asked_by
 
 
 class OpsConfig(AppConfig):
-    """Operations."""
+    """Registers this folder with Django as the application `ops`."""
 
     name = "controlplane.ops"
     label = "ops"

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 @beat_init.connect
 def _begin(**_arguments: object) -> None:
-    """Begin both in a beat that is a process of its own; in `manage.py up` it is a worker's child. It may have no
-    database: it asks for work and does none.
+    """Watch how a beat that is a process of its own fits, and answer its probes; in `manage.py up` it is
+    a worker's child. It may have no database: it asks for work and does none.
     """
     if current_process().name != "MainProcess":
         return

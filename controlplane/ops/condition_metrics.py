@@ -35,7 +35,9 @@ _FRESH_S: Final = 5.0
 
 
 class ConditionCollector(Collector):
-    """Reads the figures when it is scraped; what was read holds for five seconds."""
+    """Reads figures about the installation's condition from the database when it is scraped; what was read holds for
+    five seconds.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, now: Callable[[], datetime] = timezone.now) -> None:
         self._clock = clock
@@ -45,7 +47,7 @@ class ConditionCollector(Collector):
         self._figures: Sequence[Metric] = ()
 
     def collect(self) -> Iterable[Metric]:
-        """The figures; without the database only that it does not answer."""
+        """The figures as metrics; without the database only the one that says it does not answer."""
         with self._lock:
             if self._clock() - self._read_at >= _FRESH_S:
                 self._figures = _read(self._now())

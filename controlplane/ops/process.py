@@ -15,7 +15,7 @@ _OPEN_FILES_WHEN_UNLIMITED = 10_240
 
 
 def open_files_raise() -> int:
-    """Raise the soft limit of open files to the hard one; the limit in force. Each stream is a file.
+    """Raise the soft limit of open files to the hard one; the limit in force. Each stream needs a file.
 
     Source: dependencies.md fact 8.
     """
@@ -27,7 +27,9 @@ def open_files_raise() -> int:
 
 
 def unknown_variables_tell() -> None:
-    """Warn in one line of variables that begin as ours do and that nothing reads: a slip of the pen, as a rule."""
+    """Log one warning that names the variables that begin as ours do and that nothing reads: a slip of the pen, as a
+    rule.
+    """
     sentences = unknown(os.environ, in_force(os.environ, directory=Path.cwd()))
     if sentences:
         log.warning("config.unknown", detail=" ".join(sentences))

@@ -22,7 +22,7 @@ READY_FILE_VARIABLE: Final = "PARLEY_READY_FILE"
 
 
 class SweeperStep(bootsteps.StartStopStep):
-    """Runs the sweeper in the worker's own process, and answers how it goes, from the moment the pool stands and
+    """Runs the sweeper in the worker's own process, and answers probes about it, from the moment the pool stands and
     whether or not a broker answers.
 
     It starts after the pool's processes were forked, so that no child inherits a lock it holds.
@@ -73,7 +73,7 @@ app.steps["worker"].add(SweeperStep)
 
 
 def _end() -> None:
-    """Somebody else's keys came into force while this process ran, or it started while the database was away."""
+    """End the process: other keys came into force while it ran, or it started while the database was away."""
     os.kill(os.getpid(), signal.SIGTERM)
 
 

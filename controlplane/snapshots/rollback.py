@@ -24,7 +24,8 @@ def environment_rollback(
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Make the resources what the snapshot of `to_epoch` served; `hold`: refuse later changes of them until released.
+    """Roll an environment back: make the resources what the snapshot of `to_epoch` served; `hold`: refuse later changes
+    of them until released.
 
     Only resources go back: access rules stay, because an old one could re-open what was revoked since (U4). A name that
     had nothing to serve then stays as it is. A hold that is there already does not stand in the way.

@@ -11,7 +11,7 @@ from controlplane.status.values import ConditionType, Reason, Status, Truth
 
 
 class RefusedOut(serializers.Serializer[Any]):
-    """Who refuses a resource."""
+    """How many clients refuse a resource, and the incident about it."""
 
     clients = serializers.IntegerField(help_text="How many clients refuse it, whether or not they are connected.")
     sent = serializers.IntegerField(help_text="Of how many that were sent it.")
@@ -19,7 +19,7 @@ class RefusedOut(serializers.Serializer[Any]):
 
 
 class ConditionOut(serializers.Serializer[Any]):
-    """One thing that is said of a resource's newest revision, as Kubernetes' conditions say it."""
+    """One condition of a resource's newest revision, in the form of Kubernetes' conditions."""
 
     type = serializers.ChoiceField(
         choices=[each.value for each in ConditionType],
@@ -33,7 +33,7 @@ class ConditionOut(serializers.Serializer[Any]):
 
 
 class StatusOut(serializers.Serializer[Any]):
-    """How a resource stands."""
+    """The status of a resource: one word, with its reason and conditions."""
 
     status = serializers.ChoiceField(
         choices=[each.value for each in Status],
@@ -49,7 +49,7 @@ class StatusOut(serializers.Serializer[Any]):
 
 @extend_schema_serializer(deprecate_fields=("held",))
 class ResourceRowOut(StatusOut):
-    """One line of a list of resources."""
+    """One resource in a list, with its status."""
 
     type = serializers.CharField()
     name = serializers.CharField()
@@ -70,7 +70,7 @@ class ResourceRowOut(StatusOut):
 
 
 class RevisionOut(serializers.Serializer[Any]):
-    """What a resource was from one change on."""
+    """One revision of a resource: the content that it had from one change on."""
 
     revision = serializers.IntegerField()
     content_hash = serializers.CharField(allow_null=True, help_text="Null for a deletion. Keyed for secrets.")

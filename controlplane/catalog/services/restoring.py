@@ -42,7 +42,7 @@ def resource_restore(  # noqa: PLR0913 - what one request may say of it
 
 
 def parsed_again(blob: Blob, word: str, name: str, *, ttl_ms: int) -> ParsedResource | Refused:
-    """What a resource was, read under the rules of today, its secrets included."""
+    """The content of an earlier revision parsed under the rules of today, its secrets included."""
     tree = to_json_with_secrets(blob_plaintext(blob), xds_name=name, ttl_ms=ttl_ms)
     return parse(Manifest(tree), Expected(word, name), now=timezone.now())
 

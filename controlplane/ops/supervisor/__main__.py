@@ -50,7 +50,7 @@ def main(arguments: list[str], *, with_demo: bool = False) -> int:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """What the processes get: ours, with paths that do not depend on where they start."""
+    """The environment variables of the child processes: ours, with paths that do not depend on where they start."""
     return {
         **os.environ,
         "PARLEY_HOME": str(home),

@@ -48,6 +48,6 @@ class Command(BaseCommand):
             raise CommandError(f"But keys{where} are missing; start nothing before they are there. {sentence}".rstrip())
 
     def _say(self, line: str) -> None:
-        """At once: a large installation takes minutes."""
+        """Print a line at once: a large installation takes minutes."""
         self.stdout.write(line)
         self.stdout.flush()
