@@ -142,7 +142,9 @@ def _forms(value: bytes) -> Iterator[tuple[int, str]]:
 
 
 def _decoded(text: bytes) -> tuple[bytes, ...]:
-    """The possible bytes that a base64 text, such as the inside of a PEM file, stands for."""
+    """The bytes that a base64 text, such as the inside of a PEM file, stands for, in a tuple; empty for
+    any other text.
+    """
     packed = b"".join(text.split())
     if len(packed) < FRAGMENT_CHARS or not _BASE64_TEXT.fullmatch(packed):
         return ()
