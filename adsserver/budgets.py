@@ -140,8 +140,8 @@ class Budget:
     # Places and names: refused beyond their limit.
 
     def enter(self) -> None:
-        """Count a call of this caller. New calls are free of the rate limit up to some times as many as it ever had at
-        once.
+        """Count a call of this caller. The most calls that it ever had open at once decide how many it may open before
+        its rate applies: some times as many.
         """
         self.places += 1
         if self.places > self._most_places:

@@ -1,4 +1,4 @@
-"""What it costs a server to bring a change to many clients. Several servers, or fleets, are measured in turn, so that a
+"""What a server spends to bring a change to many clients. Several servers, or fleets, are measured in turn, so that a
 busy moment of the machine meets all of them.
 """
 

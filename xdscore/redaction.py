@@ -79,7 +79,7 @@ NO_SECRETS: Final = Secrets()
 
 
 def secrets_of(values: Iterable[bytes]) -> Secrets | None:
-    """These values prepared for searching; None where that is impossible, so that no text about them may be kept: they
+    """The values prepared for searching; None where that is impossible, so that no text about them may be kept: they
     are more than MAX_SECRET_BYTES, or one of them is nothing but blanks, quotes and the like.
     """
     fragments: set[str] = set()

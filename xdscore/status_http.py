@@ -106,7 +106,7 @@ class StatusHttp:
         return tuple(each.fileno() for each in self._server.sockets) if self._server is not None else ()
 
     async def stop(self) -> None:
-        """Stop listening."""
+        """Stop listening and answering."""
         if self._server is not None:
             self._server.close()
         if self._threads is not None:

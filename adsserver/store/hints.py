@@ -28,7 +28,7 @@ class HintListener:
         self._thread = threading.Thread(target=self._run, name="hints", daemon=True)
 
     def start(self) -> None:
-        """Start listening."""
+        """Start the thread that listens."""
         self._thread.start()
 
     def stop(self) -> None:

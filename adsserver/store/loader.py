@@ -415,7 +415,9 @@ def _access(head: SnapshotHead, data: bytes, before: _Loaded | None) -> AccessTa
 
 
 def _went_back(head: SnapshotHead | None, held: SnapshotHead) -> bool:
-    """Whether the snapshot in the database may be older than the one held here, or of another history."""
+    """Whether the snapshot in the database is older than the one held here, or another one of the same epoch. False for
+    one of another lineage.
+    """
     if head is None:
         return True
     if not head.genuine or head.lineage != held.lineage:

@@ -1,4 +1,4 @@
-"""What it costs to judge, before a write, what connected clients would lose by it (issue 2.1b)."""
+"""The cost of judging, before a write, what connected clients would lose by it (issue 2.1b)."""
 
 import time
 from collections.abc import Callable, Iterator
