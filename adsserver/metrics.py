@@ -157,7 +157,7 @@ class Metrics:
         requests = Counter("parley_ads_requests", "Requests that were read.", ["variant", "type"], registry=registry)
         responses = Counter("parley_ads_responses", "Responses that were sent.", ["variant", "type"], registry=registry)
         acks = Counter("parley_ads_acks", "Responses that clients acknowledged.", ["type"], registry=registry)
-        nacks = Counter("parley_ads_nacks", "Responses that clients rejected.", ["type"], registry=registry)
+        nacks = Counter("parley_ads_nacks", "Responses that clients refused.", ["type"], registry=registry)
         heals = Counter(
             "parley_ads_heals",
             "NACKs after which a client was sent again what it may have dropped.",
@@ -166,7 +166,7 @@ class Metrics:
         )
         unblamed = Counter(
             "parley_ads_nacks_without_content",
-            "Responses without any resource that clients rejected: the fault is this server's.",
+            "Responses without any resource that clients refused: the fault is this server's.",
             ["type"],
             registry=registry,
         )

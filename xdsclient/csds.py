@@ -20,7 +20,9 @@ from xdscore.schema import redact, secret_values
 _SERVICE = "envoy.service.status.v3.ClientStatusDiscoveryService"
 
 # In place of words of which nobody can say that they quote no secret.
-_WITHHELD = "what is wrong is withheld, for the content cannot be read, or its secrets cannot be taken out of the error"
+_NOT_SHOWN = (
+    "what is wrong is not shown, for the content cannot be read, or its secrets cannot be taken out of the error"
+)
 
 # Generated messages; their fields are known by descriptor only.
 ClientConfig = Any
@@ -112,7 +114,7 @@ def _details(entry: CacheEntry) -> str:
         secrets = None
     if secrets is not None:
         return without_secrets(entry.error.message, secrets, names=(entry.key.name,))
-    return f"{INVALID}: {_WITHHELD}" if entry.rejected else _WITHHELD
+    return f"{INVALID}: {_NOT_SHOWN}" if entry.rejected else _NOT_SHOWN
 
 
 def _shown(kind: ResourceType, raw: bytes) -> AnyMessage:

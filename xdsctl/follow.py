@@ -84,6 +84,12 @@ def _read(session: Session, change_id: str, **waiting: str) -> JsonObject:
     return found
 
 
+def held_back(change: JsonObject) -> list[JsonObject]:
+    """The names that a change wrote and that are not served as written. An older Parley calls them `held`."""
+    names: list[JsonObject] = change["held_back"] if "held_back" in change else change["held"]
+    return names
+
+
 def summary(change: JsonObject) -> str:
     """A change as lines of text for people."""
     counts = change["counts"]
@@ -95,7 +101,7 @@ def summary(change: JsonObject) -> str:
         f"clients  {counts['clients']}: {counts['acked']} acked, {counts['nacked']} nacked, {counts['silent']} silent",
     ]
     lines += [f"unserved ADS {each['replica']}: {each['reason']}" for each in change.get("unserved", ())]
-    lines += [f"held     {each['type']}/{each['name']}: {each['reason']}" for each in change["held"]]
+    lines += [f"held back {each['type']}/{each['name']}: {each['reason']}" for each in held_back(change)]
     lines += [f"lost     {line}" for line in loss_lines(change.get("loss"))]
     lines += [f"incident {each['id']} {incident_sentence(each)}" for each in change["incidents"]]
     return "\n".join(lines)
@@ -172,7 +178,8 @@ def _outcome(change: JsonObject, tolerance: Tolerance) -> Outcome:
         )
     if counts["silent"] > tolerance.silent_share * counts["clients"]:
         return Outcome(Exit.NO, f"{counts['silent']} of {counts['clients']} clients did not answer.")
-    held = f"; {len(change['held'])} resources are held back" if change["held"] else ""
+    names = held_back(change)
+    held = f"; {len(names)} resources are held back" if names else ""
     return Outcome(
         text=f"Epoch {change['epoch']} serves it{held}." if change["epoch"] else "No client sees a difference."
     )

@@ -31,7 +31,7 @@ from xdscore.snapshot import Content
 NO_SNAPSHOT = "No snapshot of this environment was loaded yet."
 NEWER = "This content was published after the last response to the client and was not sent yet."
 UNTRACED = "What the client was sent last cannot be traced to the published content; it may be this or an earlier one."
-WITH_OTHERS = "Sent in a response that the client rejected because of something else; it may or may not be in use. "
+WITH_OTHERS = "Sent in a response that the client refused because of something else; it may or may not be in use. "
 BY_METADATA = "Access rules speak of a group that is told by node metadata, and of that nothing is kept."
 TEXT_GONE = "What the client said is no longer kept."
 
@@ -128,7 +128,7 @@ class _Rejection:
     def details(self) -> str:
         if self.among == 1:
             return f"{self.text}. It {self.now}." if self.now else self.text
-        return f"One of {self.among} changed resources was rejected, and it is not known which: {self.text}"
+        return f"One of {self.among} changed resources was refused, and it is not known which: {self.text}"
 
 
 def client_resources(

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 
 from adsserver.engine.events import NamedContent
 from adsserver.store.reading_time import ReadingTime
-from controlplane.clients.foreign_text import WITHHELD, KeptText, nack_text
+from controlplane.clients.foreign_text import NOT_SHOWN, KeptText, nack_text
 from xdscore.redaction import NO_SECRETS, Secrets, secrets_of
 from xdscore.resource_types import ResourceType
 from xdscore.schema import secret_values
@@ -46,7 +46,7 @@ def secrets_in(contents: SentContents, held: Iterable[Content]) -> Secrets | Non
 
 class Hearing:
     """Turns the NACK texts of one batch into the texts that are kept. A text that many clients send about one response
-    is read once. A text for whose reading no `time` is left is withheld; texts about responses without secrets cost no
+    is read once. A text for whose reading no `time` is left is not shown; texts about responses without secrets cost no
     time.
     """
 
@@ -72,7 +72,7 @@ class Hearing:
             sent = self._responses.get(id(resources)) or self._look(resources)
             if sent.sealed and not self._time.is_left(accountable):
                 # What one may not say any more, another still may.
-                return WITHHELD
+                return NOT_SHOWN
             began = self._time.now()
             held = self._secrets(sent)
             text = nack_text(message, secret=kind.secret, held=held, max_bytes=self._max_bytes, names=sent.names)

@@ -189,7 +189,7 @@ def _setting(column: str) -> str:
 
 def _restored(column: str, value: object) -> str:
     if column == "hold_reason":
-        return f"The environment is held again: {value}" if value else "The hold is released."
+        return f"The environment is on hold again: {value}" if value else "The hold is released."
     if isinstance(value, bool):
         return f"{_setting(column)} is turned {'on' if value else 'off'} again."
     return f"{_setting(column)} becomes {value if isinstance(value, str | int) else 'what it was'} again."

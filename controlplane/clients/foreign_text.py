@@ -21,8 +21,8 @@ KeptText = NewType("KeptText", str)
 and whatever stores the words of a client asks for one: so its raw words are refused by the type checker.
 """
 
-WITHHELD: Final = KeptText(
-    "What the client said is withheld: it was sent secrets that cannot be taken out of its words, or what it was sent "
+NOT_SHOWN: Final = KeptText(
+    "What the client said is not shown: it was sent secrets that cannot be taken out of its words, or what it was sent "
     "is not at hand any more to tell."
 )
 """What is kept in place of a text of which nobody can say that it quotes no secret."""
@@ -61,14 +61,14 @@ def nack_text(
 ) -> KeptText:
     """The text of a NACK as it is kept: redacted, escaped, at most `max_bytes` of UTF-8.
 
-    `held` are the secrets of what the client was sent; None: they cannot be told, and WITHHELD is kept in its place.
+    `held` are the secrets of what the client was sent; None: they cannot be told, and NOT_SHOWN is kept in its place.
     `names` are those of the resources, which stay readable (`without_secrets`). Line feeds and tabs stay: they separate
     what a text says of one resource from what it says of the next. Of a `secret` resource no quoted value stays.
     """
     if not message:
         return KeptText("")
     if held is None:
-        return WITHHELD
+        return NOT_SHOWN
     # What is cut off is not read: every step below shortens or bounds, none may see a text of a size a client chose.
     kept = without_secrets(message[: 2 * max_bytes], held, names=names)
     if secret:

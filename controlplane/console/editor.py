@@ -121,10 +121,10 @@ class EditorPage(Page, ABC):
             answer = self.part("resources/verdict.html", {**found, "lines": True, "environment": self.environment})
             answer.status_code = status
             return answer
-        withheld = may_hold_secrets(given.text) or (self.kind is not None and self.kind.secret)
-        text = self.stored().text if withheld else given.text
+        not_shown = may_hold_secrets(given.text) or (self.kind is not None and self.kind.secret)
+        text = self.stored().text if not_shown else given.text
         form = Form(text, given.revision, given.message, given.owner)
-        return self.form_page(form, {**found, "withheld": withheld, "lines": not withheld}, status)
+        return self.form_page(form, {**found, "not_shown": not_shown, "lines": not not_shown}, status)
 
     def form_page(self, form: Form, context: dict[str, object], status: int = 200) -> HttpResponse:
         """The page with this form."""

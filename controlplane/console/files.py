@@ -99,8 +99,8 @@ class ImportPage(Page):
         return redirect("change", made.change_id)
 
     def _answer(self, text: str, context: Mapping[str, object], status: int = 200) -> HttpResponse:
-        withheld = may_hold_secrets(text)
-        return self.page({**context, "text": "" if withheld else text, "withheld": withheld}, status=status)
+        not_shown = may_hold_secrets(text)
+        return self.page({**context, "text": "" if not_shown else text, "not_shown": not_shown}, status=status)
 
     def _applied(self, environment_key: str, text: str, given: Mapping[str, str], *, prune: bool) -> ChangeMade:
         manifests, _notes = manifests_of_text(text)

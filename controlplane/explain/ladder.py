@@ -150,7 +150,7 @@ def _held_back(name: NameFacts) -> str:
     if name.quarantined:
         return f" The newer r{name.written.number} is in quarantine."
     if name.findings:
-        return f" The newer r{name.written.number} is held: {_because(name)}."
+        return f" The newer r{name.written.number} is held back: {_because(name)}."
     return f" The newer r{name.written.number} waits for a build." if name.waiting else ""
 
 

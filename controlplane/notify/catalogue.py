@@ -151,7 +151,7 @@ def _left_out(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
 def _held(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
     reason = said.get("reason", "")
     text = f"{said.get('actor', '')}: {reason}. Changes of resources are refused until the hold is released."
-    return f"'{environment}' is held", text
+    return f"'{environment}' is on hold", text
 
 
 def _released(environment: str, said: Mapping[str, str]) -> tuple[str, str]:

@@ -27,7 +27,7 @@ from controlplane.builder.services import builds_sweep
 from controlplane.catalog.models import Change
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
-from controlplane.clients.foreign_text import WITHHELD
+from controlplane.clients.foreign_text import NOT_SHOWN
 from controlplane.clients.models import Client as ClientRow
 from controlplane.clients.models import Nack, SaidDifference
 from controlplane.clients.selectors import client_get
@@ -231,7 +231,7 @@ def test_secret__quoted_in_every_spelling_by_who_refuses_it__is_nowhere(
 
     kept = list(Nack.objects.values_list("text", flat=True))
     assert incidents.keys() == set(words)
-    assert all(REDACTED in text and text != WITHHELD and "pay: refused" in text for text in kept)
+    assert all(REDACTED in text and text != NOT_SHOWN and "pay: refused" in text for text in kept)
     assert len(places) > 500
     said = SaidDifference.objects.filter(error__contains=REDACTED)
     # What a client has of a name in quarantine is not held against what it says.

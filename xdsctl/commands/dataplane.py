@@ -170,7 +170,7 @@ def resolve(
 
 
 def loaded() -> Any:
-    """The module xdsctl.dataplane, imported when it is first needed. Raises UsageError where grpcio is
+    """The module `xdsctl.dataplane`, imported when it is first needed. Raises UsageError where grpcio is
     not installed.
     """
     try:

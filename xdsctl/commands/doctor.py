@@ -197,7 +197,7 @@ def _environment(api: Api) -> JsonObject:
     except CommandError as error:
         return _row(_BAD, "environment", error.text, "Name another with --environment; 'xdsctl get' needs one.")
     if found["hold"]:
-        return _row(_ODD, "environment", f"'{found['key']}' is held: {found['hold']}", "Release the hold to apply.")
+        return _row(_ODD, "environment", f"'{found['key']}' is on hold: {found['hold']}", "Release the hold to apply.")
     behind = found["generation"] - found["built_generation"]
     told = f"'{found['key']}' at epoch {found['epoch']}" + (f", {behind} changes to build" if behind else "")
     return _row(_OK, "environment", told, "")

@@ -84,7 +84,7 @@ def undo(
     session.printer.document(made, lambda: f"change {made['id']}", name=made["id"])
     return Outcome(
         text=f"Back to epoch {to}."
-        + ("" if no_hold else " The environment is held now; 'xdsctl rollout release' ends that.")
+        + ("" if no_hold else " The environment is on hold now; 'xdsctl rollout release' ends that.")
     )
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
@@ -18,8 +19,11 @@ _STATUSES: Final = [
     *(each.value for each in Progress if each not in {Progress.SAVED, Progress.BUILT}),
 ]
 
+# Both spellings are answered until the release after the one that brought the new (docs/reference/versions.md).
+HELD_HELP: Final = "`held_back`, as it was called; gone in the next release."
 
-class HeldOut(serializers.Serializer[Any]):
+
+class HeldBackOut(serializers.Serializer[Any]):
     """A name that is not served as the change wrote it."""
 
     type = serializers.CharField()
@@ -29,7 +33,7 @@ class HeldOut(serializers.Serializer[Any]):
     findings = FindingOut(many=True, help_text="Everything that speaks against it.")
 
 
-class HeldThenOut(serializers.Serializer[Any]):
+class HeldBackThenOut(serializers.Serializer[Any]):
     """A name that a build did not serve as written."""
 
     type = serializers.CharField()
@@ -82,6 +86,7 @@ class UnservedOut(serializers.Serializer[Any]):
     reason = serializers.CharField()
 
 
+@extend_schema_serializer(deprecate_fields=("held",))
 class ChangeOut(serializers.Serializer[Any]):
     """One atomic set of edits, and how far it has come."""
 
@@ -108,7 +113,8 @@ class ChangeOut(serializers.Serializer[Any]):
     edit_count = serializers.IntegerField()
     counts = CountsOut()
     unserved = UnservedOut(many=True, help_text="While there are any, the change is not settled.")
-    held = HeldOut(many=True)
+    held_back = HeldBackOut(many=True, help_text="What it wrote that is not served as written.")
+    held = HeldBackOut(many=True, help_text=HELD_HELP)
     findings = FindingOut(many=True)
     loss = LossOut(
         allow_null=True,

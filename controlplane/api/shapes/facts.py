@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
-from controlplane.api.shapes.changes import DifferentResourceOut, HeldThenOut, IncidentOut
+from controlplane.api.shapes.changes import HELD_HELP, DifferentResourceOut, HeldBackThenOut, IncidentOut
 from controlplane.api.shapes.common import FindingOut, LossOut
 from controlplane.clients.facts import SubscriptionState
 from controlplane.explain.standings import ClientStatus
@@ -27,14 +28,17 @@ class SnapshotOut(serializers.Serializer[Any]):
     counts = serializers.DictField(child=serializers.IntegerField(), help_text="Served resources by type.")
 
 
+@extend_schema_serializer(deprecate_fields=("held", "held_count"))
 class SnapshotDetailOut(SnapshotOut):
     """One snapshot with what its build held back."""
 
     root = serializers.CharField(  # type: ignore[assignment]  # the metaclass takes fields out of the class
         help_text="The address of its content: equal content, equal root."
     )
-    held = HeldThenOut(many=True, help_text="The first 1,000 by type and name.")
-    held_count = serializers.IntegerField()
+    held_back = HeldBackThenOut(many=True, help_text="The first 1,000 by type and name.")
+    held_back_count = serializers.IntegerField()
+    held = HeldBackThenOut(many=True, help_text=HELD_HELP)
+    held_count = serializers.IntegerField(help_text="`held_back_count`, as it was called; gone in the next release.")
     findings = FindingOut(many=True, help_text="What was found beside that: the first 500, worst first.")
     finding_counts = serializers.DictField(child=serializers.IntegerField(), help_text="How many resources, by code.")
     stage_ms = serializers.DictField(child=serializers.FloatField(), help_text="How long each stage of the build took.")

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
-from controlplane.api.shapes.changes import HeldOut
+from controlplane.api.shapes.changes import HELD_HELP, HeldBackOut
 from controlplane.api.shapes.common import FindingOut
 from controlplane.status.values import ConditionType, Reason, Status, Truth
 
@@ -46,6 +47,7 @@ class StatusOut(serializers.Serializer[Any]):
     conditions = ConditionOut(many=True)
 
 
+@extend_schema_serializer(deprecate_fields=("held",))
 class ResourceRowOut(StatusOut):
     """One line of a list of resources."""
 
@@ -58,7 +60,10 @@ class ResourceRowOut(StatusOut):
     proven = serializers.BooleanField(help_text="Whether a client acknowledged this revision.")
     quarantined = serializers.BooleanField()
     findings = serializers.IntegerField(help_text="How many warnings and notes its revision has.")
-    held = HeldOut(allow_null=True, help_text="Why the newest build does not serve it as written; null where it does.")
+    held_back = HeldBackOut(
+        allow_null=True, help_text="Why the newest build does not serve it as written; null where it does."
+    )
+    held = HeldBackOut(allow_null=True, help_text=HELD_HELP)
     manifest = serializers.DictField(
         required=False, help_text="In a list with `manifests=true`, of one resource with `status=true`."
     )

@@ -117,6 +117,7 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
     back = undone.get(change.generation)
     said = change_findings(change=change, limit=MAX_EDITS)
     closed = secret_findings(environment_key=key, edits=edits)
+    held_back = [held_back_json(each) for each in progress.held]
     statuses = change_statuses(
         environment_key=key,
         changes={change: state},
@@ -146,7 +147,8 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
             "silent": delivery.silent,
         },
         "unserved": [{"replica": each.replica, "epoch": each.epoch, "reason": each.reason} for each in delivery.behind],
-        "held": [held_json(held) for held in progress.held],
+        "held_back": held_back,
+        "held": held_back,
         "findings": [finding_json(finding) for finding in islice((*said, *closed), MAX_EDITS)],
         "loss": change.loss,
         "incidents": [incident_json(each) for each in incidents_of_change(change_id=public_id)],
@@ -156,7 +158,7 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
     }
 
 
-def held_json(held: HeldName) -> dict[str, object]:
+def held_back_json(held: HeldName) -> dict[str, object]:
     """Why a name is not served as written."""
     findings = [finding_json(finding) for finding in held.findings]
     return {"type": held.type, "name": held.name, "reason": held.reason, "served": held.served, "findings": findings}

@@ -33,7 +33,7 @@ from controlplane.api.schema import (
 from controlplane.api.shapes.changes import ChangeMadeOut, UnchangedOut
 from controlplane.api.shapes.resources import ResourceRowOut, RevisionOut
 from controlplane.api.views.base import ApiView, principal_of
-from controlplane.api.views.changes import change_answer, held_json
+from controlplane.api.views.changes import change_answer, held_back_json
 from controlplane.catalog.expiry import findings_at
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Resource, Revision
@@ -264,6 +264,7 @@ def _rows_json(
 
 def _row_json(row: Resource, standing: Standing) -> dict[str, object]:
     value = resource_row(row)
+    held_back = held_back_json(standing.held) if standing.held is not None else None
     return {
         "type": value.kind.word,
         "name": value.name,
@@ -275,7 +276,8 @@ def _row_json(row: Resource, standing: Standing) -> dict[str, object]:
         "proven": value.proven,
         "quarantined": value.quarantined,
         "findings": value.findings,
-        "held": held_json(standing.held) if standing.held is not None else None,
+        "held_back": held_back,
+        "held": held_back,
     }
 
 

@@ -59,6 +59,8 @@ class SnapshotView(ApiView):
         body = {
             **_snapshot_json(row),
             "root": row.root_id,
+            "held_back": build.held if build is not None else [],
+            "held_back_count": build.held_count if build is not None else 0,
             "held": build.held if build is not None else [],
             "held_count": build.held_count if build is not None else 0,
             "findings": [finding_json(finding_from_json(each)) for each in build.findings] if build is not None else [],

@@ -204,7 +204,7 @@ def _words(column: str, before: object, after: object) -> str:
     """What became of a part of a policy, as lists of changes tell it: by its values where these are words."""
     name = column.replace("_", " ")
     if column == "hold_reason":
-        return f"held: {after}" if after else "hold released"
+        return f"on hold: {after}" if after else "hold released"
     if isinstance(after, bool):
         return f"{name} turned {'on' if after else 'off'}"
     return f"{name}: {before} → {after}" if isinstance(after, str) else f"{name} changed"

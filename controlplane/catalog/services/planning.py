@@ -189,7 +189,7 @@ def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms) -
     """
     if environment.hold_reason and not terms.overrides_hold:
         raise Conflict(
-            f"Environment '{environment.key}' is held: {environment.hold_reason}. Release the hold, then try again."
+            f"Environment '{environment.key}' is on hold: {environment.hold_reason}. Release the hold, then try again."
         )
     _check_base(environment, terms)
     edits = (*prepared, *_pruned(environment, prepared, terms))

@@ -173,7 +173,7 @@ def test_undo__while_the_environment_is_held__an_operator_goes_through_and_an_ed
     made = put(cluster("a"))
     settings(hold="freeze")
 
-    with pytest.raises(Conflict, match="is held: freeze"):
+    with pytest.raises(Conflict, match="is on hold: freeze"):
         undo(made.change_id, editor)
     undo(made.change_id, operator)
 
