@@ -126,7 +126,7 @@ class Hub:
         return changed
 
     async def run(self) -> None:
-        """Carry changes to streams until cancelled."""
+        """Tell streams of new publications and changed environments until cancelled."""
         while True:
             await self._changed.wait()
             self._changed.clear()

@@ -24,7 +24,7 @@ class CallerKey:
 
     @property
     def words(self) -> str:
-        """The caller as texts of refusals name it."""
+        """The word for what the caller is known by, in texts of refusals: "identity" or "address"."""
         return "identity" if self.identity else "address"
 
 

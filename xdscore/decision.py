@@ -41,16 +41,18 @@ class Serve:
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """INTERNAL: known and allowed, but nothing of it can be served until someone edits it."""
+    """The decision that the name exists and is allowed, but nothing of it can be served until someone edits it
+    (INTERNAL).
+    """
 
     finding: str
 
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """Not decidable now, which passes without an edit.
+    """The decision that nothing can be decided now, which passes without an edit.
 
-    At most UNAVAILABLE to who has nothing of it, never a data error (architecture.md law 3).
+    At most UNAVAILABLE to clients that have nothing of the name, never a data error (architecture.md law 3).
     """
 
     reason: str

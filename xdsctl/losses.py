@@ -98,7 +98,7 @@ def _first(shown: Sequence[str], total: int, *, unknown: bool = False) -> str:
 
 
 def command_again(arguments: Sequence[str], clients: int) -> str:
-    """The command line with the option that accepts the loss of so many clients; a token in it is
+    """The command line with the option that accepts the loss of `clients` clients; a token in it is
     replaced by a word.
     """
     kept: list[str] = []

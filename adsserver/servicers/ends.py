@@ -76,7 +76,7 @@ def lost(reason: str) -> End:
 
 
 class StreamEndError(Exception):
-    """Ends the stream from within its reader."""
+    """Raised while requests are read, to end the stream for the reason in `end`."""
 
     def __init__(self, end: End) -> None:
         super().__init__(end.text)

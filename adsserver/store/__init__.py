@@ -74,7 +74,7 @@ class Store:
 
 
 def open_store(on_directory: Callable[[Directory], None]) -> Store:
-    """A store over the configured database. `on_directory` is called from the loader's thread, each time.
+    """A store over the configured database. `on_directory` is called from the loader's thread with every new directory.
 
     Raises AdsConfigError when the database is there and this process's keys open nothing of it.
     """
