@@ -206,8 +206,8 @@ class _View:
         return _View("".join((*parts, self.text[end:])), [*starts, *self.starts[end:]], [*ends, *self.ends[end:]])
 
     def bytes_spelled(self) -> Iterator["_View"]:
-        """A view for each way to read digits in this text as bytes. Hexadecimal pairs may begin at either digit,
-        because a cut may have taken the first one.
+        """The bytes that this text spells as digits, as a view for each way to read them: hexadecimal pairs or lists of
+        numbers. Pairs may begin at either digit, because a cut may have taken the first one.
         """
         pairs = [
             [at for at in range(*run.span()) if self.text[at] in _HEXADECIMAL] for run in _PAIRS.finditer(self.text)

@@ -98,7 +98,7 @@ class Draft:
 
 
 def draft_read(path: str) -> Draft:
-    """The one object of a file, such as a rule. Raises CommandError with every problem of its text."""
+    """The only object in a file, such as a rule, as a draft. Raises CommandError with every problem of its text."""
     document = _one_document(path)
     if not isinstance(document.tree, dict):
         raise UsageError(f"'{path}' must hold one object, with members such as those that 'get -o yaml' prints.")

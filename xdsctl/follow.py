@@ -51,8 +51,8 @@ def seconds_of(text: str, option: str) -> float:
 
 
 def follow(session: Session, change_id: str, tolerance: Tolerance) -> Outcome:
-    """Wait until a change is decided, print it, and return how it went. Of a failure, the reason is its incident's
-    sentence.
+    """Wait until a change is decided, print it, and return how it went. The outcome of a failure has the sentence of
+    its incident as the reason.
     """
     printer = session.printer
     deadline = time.monotonic() + tolerance.seconds

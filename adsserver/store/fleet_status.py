@@ -229,7 +229,9 @@ class _Told:
         self._stand_ins = frozenset(version_text(self._state.total + sum(chosen)) for chosen in product(*steps))
 
     def state_of(self, name: str, rejection: _Rejection | None) -> tuple[SyncState, str, datetime | None]:
-        """The state, details and time of a name that has content."""
+        """How far the client is with a name that has content: the state, its details, and the time of the response or
+        request on which it rests.
+        """
         subscription = self._subscription
         if rejection is not None:
             return SyncState.ERROR, rejection.details, rejection.at

@@ -507,6 +507,6 @@ def _snapshot(
 
 
 def _moment(unix_time: float) -> str:
-    """A time of day for people, with the date unless that is today's."""
+    """A Unix time as people read it: the time of day, and the date unless it is today."""
     at, today = datetime.fromtimestamp(unix_time, UTC), datetime.now(UTC).date()
     return f"{at:%H:%M} UTC" if at.date() == today else f"{at:%Y-%m-%d %H:%M} UTC"

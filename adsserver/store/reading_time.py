@@ -34,13 +34,13 @@ class ReadingTime:
         self._of_one: dict[str, TokenBucket] = {}
 
     def is_left(self, accountable: str) -> bool:
-        """Whether one more text of this caller may be read."""
+        """Whether there is time left to read one more NACK text of this caller."""
         now = self._clock()
         own = self._of_one.get(accountable)
         return self._of_all[of_identity(accountable)].debt_s(now) == 0 and (own is None or own.debt_s(now) == 0)
 
     def spend(self, accountable: str, since: float) -> None:
-        """Count the time from `since` until now, in which a text of this caller was read."""
+        """Count the time from `since` until now, in which a NACK text of this caller was read."""
         now = self._clock()
         own = self._of_one.get(accountable)
         if own is None:

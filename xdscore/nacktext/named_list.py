@@ -122,7 +122,9 @@ class NamedList:
         return opening in _AROUND_MENTION and (after == len(text) or text[after] == opening)
 
     def _start_of_unfinished_mention(self) -> int:
-        """Where the text's end may be inside a mention of the last name; the text's length where it is not."""
+        """The position from which the end of the text may be part of a mention of the last name; the text's length when
+        it is not.
+        """
         if self._unfinished_mention < 0:
             text, name = self._nack.text, self._name
             candidates = range(max(1, len(text) - len(name)), len(text))

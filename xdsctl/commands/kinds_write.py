@@ -217,7 +217,7 @@ def delete_group(
     dry_run: DryRunOption = DryRun.NONE,
     yes: Yes = False,
 ) -> Outcome:
-    """Delete a client group that no rule speaks of. 'xdsctl undo' brings it back."""
+    """Delete a client group that no access rule mentions. 'xdsctl undo' brings it back."""
     return _delete(session_of(ctx), _GROUP, key, _How(message, 0, dry_run), "", yes=yes)
 
 
