@@ -141,9 +141,7 @@ class Stream:
 
     @property
     def unanswered_since(self) -> float:
-        """The time at which the oldest response was sent that the client has not answered, by the loop's clock; inf for
-        none.
-        """
+        """When the oldest response was sent that awaits an answer, by the loop's clock; inf for none."""
         return self._begun.session.unanswered_since() if self._begun is not None else math.inf
 
     def needed(self) -> Iterator[Content]:
@@ -246,9 +244,7 @@ class Stream:
     # Reading
 
     async def _read(self, budget: Budget) -> None:
-        """Read requests until the client closes or breaks a rule; a failure ends this stream and no other (reliability
-        threat 8).
-        """
+        """Read requests until the client closes or breaks a rule; a failure ends only this stream (threat 8)."""
         try:
             await self._read_all(budget)
             self._finish(CLIENT_ENDED)
@@ -330,9 +326,7 @@ class Stream:
                 budget.spend(sum(spent_s))
 
     def _elsewhere(self, work: Callable[..., _Result], *arguments: object) -> Awaitable[_Result]:
-        """Run work that takes long and concerns no stream in a thread, off the loop (reliability F25); returns its
-        result.
-        """
+        """The result of work that takes long and concerns no stream, done off the loop (reliability F25)."""
         return self._loop.run_in_executor(self._shared.parsers, work, *arguments)
 
     async def _begin(self, node: NodeFacts, budget: Budget) -> _Begun:
@@ -451,9 +445,7 @@ class Stream:
             turn.cancel()
 
     def _next_in_turn(self, budget: Budget, turn: WriteTurn) -> bytes | None:
-        """The bytes to write now, if any. A response to a request is a cost of its caller, and waits for the caller's
-        turn; a publication counts for nobody.
-        """
+        """The bytes to write now, if any. An answer waits for its caller's turn; a publication counts for nobody."""
         if not self._asked:
             return self._next()
         if not turn.has_come():
@@ -490,9 +482,7 @@ class Stream:
         self._shared.metrics.bytes_sent.inc(len(data))
 
     def _arm(self) -> None:
-        """Set a timer for the time at which there may be a response to write, or a reason to end, although nothing
-        arrives.
-        """
+        """Set a timer for when there may be a response to write, or a reason to end, although nothing arrives."""
         if self._look_again is not None:
             self._look_again.cancel()
             self._look_again = None

@@ -144,9 +144,7 @@ class Loader:
         return self._status
 
     def serving(self) -> Mapping[str, Serving]:
-        """The lineage and epoch that each environment is served from, and why its newest snapshot is not served; for
-        those who wait for a change. Safe from any thread.
-        """
+        """What each environment is served from, for those who wait for a change; safe from any thread."""
         status = self._status
         found = {key: Serving(lineage, epoch) for key, (lineage, epoch) in status.loaded.items()}
         refused = {key: replace(found.get(key, Serving()), refused=why) for key, why in status.refused.items()}
@@ -277,9 +275,7 @@ class Loader:
         return Directory(environments, snapshots, self._tokens, self._api_tokens)
 
     def _time_to_reread(self) -> frozenset[str]:
-        """The environments in which something could not be opened, each time that it is time to look
-        again; else none.
-        """
+        """The environments in which something could not be opened, when it is time to look again; else none."""
         if time.monotonic() < self._reread_at:
             return frozenset()
         self._reread_at = time.monotonic() + _REREAD_S
@@ -349,9 +345,7 @@ class Loader:
         return changes if all(word in by_word for word, _ in changes) else None
 
     def _fetch_contents(self, entries: list[tuple[EntryKey, Entry]], blobs: Blobs) -> dict[bytes, str]:
-        """Load the contents that are missing, and again those that could not be opened; returns those that still cannot
-        be, with the reason.
-        """
+        """Load contents that are missing or could not be opened; returns those that still cannot be, with why."""
         wanted = _contents_of(entries)
         doubtful = wanted & {address for loaded in self._loaded.values() for address in loaded.unreadable}
         missing = self._contents.missing(wanted) | doubtful
@@ -362,8 +356,7 @@ class Loader:
     def _let_go(self, snapshots: Mapping[str, Snapshot]) -> None:
         """Drop now and then the chunks and contents that no snapshot has.
 
-        What was in use at the sweep before this one, or came since, stays one more round: a stream may still be writing
-        it.
+        What was in use at the sweep before this one, or came since, stays one more: a stream may still be writing it.
         """
         now = time.monotonic()
         if now < self._next_sweep:
@@ -406,18 +399,14 @@ def _is_newer(head: SnapshotHead, loaded: _Loaded | None) -> bool:
 
 
 def _access(head: SnapshotHead, data: bytes, before: _Loaded | None) -> AccessTable:
-    """The access table of a snapshot; the same object while its bytes are the same, so that streams see at once that no
-    rule changed.
-    """
+    """The access table; the same object while its bytes are, so that streams see at once that no rule changed."""
     if before is not None and before.head.access == head.access:
         return before.snapshot.access
     return decode_access(data)
 
 
 def _went_back(head: SnapshotHead | None, held: SnapshotHead) -> bool:
-    """Whether the snapshot in the database is older than the one held here, or another one of the same epoch. False for
-    one of another lineage.
-    """
+    """Whether what the database has is older than what is held here, or other content of the same epoch."""
     if head is None:
         return True
     if not head.genuine or head.lineage != held.lineage:
@@ -471,9 +460,7 @@ def _unknown(directory: Directory) -> Iterable[str]:
 
 
 def _check_rules(entries: Iterable[tuple[EntryKey, Entry]], access: AccessTable) -> None:
-    """Check that all rules of every name are in the access table: a name with a missing rule would be decided by the
-    others alone. Raises ChunkError.
-    """
+    """Raise ChunkError for a name with a rule that is not in the table: the others alone would decide it."""
     rows = {entry.rules for _, entry in entries if isinstance(entry, Served) and entry.rules}
     if not all(access.knows(row) for row in rows):
         raise ChunkError("an entry names an access rule that the access table does not have")
