@@ -15,9 +15,11 @@ __all__ = ["AdsConfig", "serve"]
 
 
 def serve(config: AdsConfig, open_store: StoreOpener) -> int:
-    """Serve until SIGTERM or SIGINT; the exit status: 0 after a clean end, 2 with one sentence when it cannot start.
+    """Serve until SIGTERM or SIGINT; returns the exit status: 0 after a clean end, 2 with one sentence when it cannot
+    start.
 
-    `open_store` is called with what takes each new directory. With several workers it is sent to other processes.
+    `open_store` is called with the function that takes each new directory. With several workers it is sent to other
+    processes.
     """
     try:
         config.check()

@@ -22,8 +22,8 @@ KEPT, LOST = "kept", "lost"
 
 
 class _SwitchedFacts:
-    """Facts as they are, or as if nobody wanted them (adsserver.ports.Facts). Its calls are those of one of the two,
-    so that being switched costs them nothing.
+    """Facts (adsserver.ports.Facts) that can be switched off and on. Its methods are replaced when it is switched, so
+    that the switch costs nothing in a call.
     """
 
     def __init__(self, facts: "Facts") -> None:
@@ -32,7 +32,7 @@ class _SwitchedFacts:
         self.switch()
 
     def switch(self) -> None:
-        """Keep them from now on, or no longer."""
+        """Keep facts from now on if they were lost so far, or the other way round."""
         self._kept = not self._kept
         for name in ("opened", "sent", "learnt", "closed"):
             setattr(self, name, getattr(self._facts, name) if self._kept else _forget)
@@ -40,7 +40,7 @@ class _SwitchedFacts:
 
 
 def _forget(*_learnt: object) -> None:
-    """What nobody wants to know."""
+    """Take any fact and do nothing."""
 
 
 async def _serve() -> None:

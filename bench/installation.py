@@ -13,7 +13,8 @@ _FOREIGN = ("DATABASE_URL", "REDIS_URL")
 
 @contextmanager
 def installation(**variables: str) -> Iterator[Path]:
-    """Names a fresh home in this process's environment, and so in that of its children; yields it, and removes it.
+    """Set a fresh home in this process's environment, and so in that of its children; yields its path, and removes it
+    at the end.
 
     `variables` are set beside it (`DATABASE_URL=…`). Nothing of Django is loaded: `start_django` does that.
     """

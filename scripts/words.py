@@ -35,7 +35,7 @@ _NO_WORD: Final = re.compile(r"\S*(?:[/_]|\w\.\w)\S*")
 
 
 def banned(glossary: str) -> dict[str, str]:
-    """By each word that texts must not use, in small letters, the word to use in its place."""
+    """The banned words, in small letters, each with the word to use in its place."""
     rows = _ROW.finditer(glossary)
     return {word.lower(): row["word"] for row in rows for word in re.findall(r"`([^`]+)`", row["never"])}
 
@@ -83,12 +83,12 @@ def _docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Nothing, on as many lines: what follows keeps its line."""
+    """A blank and the line breaks of the text that it replaces, so that what follows keeps its line."""
     return " " + "\n" * match[0].count("\n")
 
 
 def main() -> int:
-    """The exit status: 1 when a banned word is found."""
+    """Print a line for each banned word in this checkout; the exit status is 1 when one is found."""
     lines = list(problems())
     sys.stderr.writelines(f"{line}\n" for line in lines)
     return 1 if lines else 0

@@ -11,8 +11,9 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class BudgetRow:
-    """One kind of thing. `limits` are names of rows of `limits.Limits`; `beyond` is what happens to who asks for more;
-    `enforced` the code that counts, by its dotted name.
+    """One budget that every caller has. `causes` names what is budgeted, `limits` the rows of `limits.Limits` that
+    bound it, `beyond` says what happens to a caller that asks for more, and `enforced` is the dotted name of the code
+    that counts.
     """
 
     causes: str

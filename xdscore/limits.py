@@ -25,7 +25,9 @@ _MANY: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One row of the table. `unit` is for people; the value of a variable is always a whole number of that unit."""
+    """One configurable limit. `unit` is the word that people read; the value of the variable is always a whole number
+    of that unit.
+    """
 
     name: str
     default: int
@@ -50,7 +52,7 @@ def _limit(default: int, unit: str, minimum: int, maximum: int, meaning: str, so
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The values in force. `Limits()` are the defaults."""
+    """The values of all limits of a process. `Limits()` has the defaults."""
 
     # Streams and connections of one ADS process
     streams_per_replica: int = _limit(5_000, "streams", 1, 1_000_000, "Open streams of one ADS process.", "(e)")

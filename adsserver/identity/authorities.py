@@ -51,15 +51,15 @@ _Anchors = Sequence[x509.Certificate]
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """What a client presented in its handshake: its own certificate first, in PEM; `digest` tells chains apart."""
+    """The certificates that a client presented in its handshake, its own first, in PEM; `digest` tells chains apart."""
 
     pem: bytes = field(repr=False)
     digest: bytes
 
 
 def presented(own: bytes, others: bytes, limits: Limits) -> Chain:
-    """A client's own certificate and those it presented beside it, in any order. Raises ValueError, with a sentence to
-    be sent, when they are more than this server takes.
+    """The chain of a client's own certificate and of those it presented beside it, in any order. Raises ValueError,
+    with a sentence for the client, when they are more than this server takes.
     """
     pem = own + others
     count = pem.count(_BEGIN)
@@ -78,14 +78,14 @@ def presented(own: bytes, others: bytes, limits: Limits) -> Chain:
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """Whether a chain is admitted, and the Unix time until which that stands."""
+    """Whether a chain is admitted, and the Unix time until which that verdict holds."""
 
     admitted: bool
     until: float
 
 
 class _Judged:
-    """The authorities of one state of the file, and what was found of chains under them."""
+    """The authorities of one state of the file, and the verdicts on chains by these authorities."""
 
     def __init__(self, anchors: _Anchors) -> None:
         self.anchors = anchors
@@ -93,7 +93,7 @@ class _Judged:
         self.pending: dict[bytes, asyncio.Future[_Verdict]] = {}
 
     def remember(self, digest: bytes, verdict: _Verdict) -> None:
-        """Keep it, in place of the oldest when there are too many."""
+        """Keep the verdict on the chain with this digest; the oldest verdict gives way when there are too many."""
         self.known.pop(digest, None)
         if len(self.known) >= _MAX_REMEMBERED:
             del self.known[next(iter(self.known))]
@@ -113,12 +113,12 @@ class Authorities:
         self._judged: _Judged | None = None
 
     def close(self) -> None:
-        """End the thread, because the server stopped."""
+        """End the thread that reads and verifies, because the server stopped."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def refresh(self) -> None:
-        """Take what the file holds now, if it was written since. One that cannot be read, or holds no certificate,
-        changes nothing.
+        """Read the authorities from the file, if it was written since. A file that cannot be read, or holds no
+        certificate, changes nothing.
         """
         found = await asyncio.wrap_future(self._thread.submit(self._look))
         if found is None or found == self._seen:
@@ -161,8 +161,9 @@ class Authorities:
         return verdict
 
     def _look(self) -> tuple[int, int, bytes] | None:
-        """What the file holds, and what tells that it was written since, even if it holds the same again: between two
-        looks it may have held something else, and handshakes went by that.
+        """The content of the file, with its time and inode, which tell that it was written even if its content is the
+        same again: between two looks it may have held something else, and handshakes went by that. None when the file
+        cannot be read.
         """
         try:
             state = self._file.stat()
@@ -198,8 +199,8 @@ def _read(pem: bytes) -> x509.Certificate | None:
 def _leads_until(
     own: x509.Certificate, others: Sequence[x509.Certificate], anchors: _Anchors, now: float
 ) -> float | None:
-    """Until when the certificate leads to an authority, over any of the others that an authority stands behind in turn;
-    None when it does not.
+    """The Unix time until which the certificate leads to an authority, over any of the others that an authority stands
+    behind in turn; None when it does not.
 
     The shortest way, for some authorities bound the length of what they stand behind. Each of the others is taken up
     once, so that n of them cost n * n signatures at most, however they signed each other.
@@ -235,8 +236,9 @@ def _issued(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
 
 
 def _may_issue(issuer: x509.Certificate, below: int, hosts: Sequence[str], now: float) -> bool:
-    """Whether this is an authority in force that may stand behind clients with URIs of these hosts, with so many other
-    authorities between (RFC 5280, 6.1.4). The handshake looked at the way that it found, which may have been another.
+    """Whether this certificate is that of an authority in force that may stand behind clients with URIs of these hosts,
+    with `below` other authorities between (RFC 5280, 6.1.4). The handshake looked at the way that it found, which may
+    have been another.
     """
     try:
         said = list(issuer.extensions)
@@ -282,7 +284,7 @@ def _matches(host: str, bound: str) -> bool:
 
 
 def _hosts(certificate: x509.Certificate) -> tuple[str, ...]:
-    """The hosts of its URIs: of a SPIFFE ID, the trust domain. Raises as reading an extension does."""
+    """The hosts in the URIs of a certificate: of a SPIFFE ID, the trust domain. Raises as reading an extension does."""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:

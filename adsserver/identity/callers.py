@@ -29,7 +29,7 @@ Lost = Callable[[str], None]
 
 
 class Callers:
-    """The tokens in force, and whoever has open streams. Implements identity.Tokens."""
+    """The tokens in force, and the callers that have open streams. Implements identity.Tokens."""
 
     def __init__(self, now: Callable[[], float] = time.time, authorities: Authorities | None = None) -> None:
         self._now = now
@@ -39,12 +39,12 @@ class Callers:
 
     @property
     def loaded(self) -> bool:
-        """Whether the tokens are known yet."""
+        """Whether the tokens were loaded."""
         return self._tokens is not None
 
     @property
     def empty(self) -> bool:
-        """Whether nobody is watched."""
+        """Whether no caller with a verified identity has an open stream."""
         return not self._holds
 
     def find(self, digest: str) -> ClientToken | None:
@@ -52,13 +52,13 @@ class Callers:
         return (self._tokens or {}).get(digest)
 
     def replace(self, tokens: Mapping[str, ClientToken]) -> None:
-        """These are the tokens from now on."""
+        """Use these tokens from now on, and end callers whose token is not among them."""
         if tokens is not self._tokens:
             self._tokens = tokens
             self.sweep()
 
     async def admits(self, chain: Chain) -> bool:
-        """Whether the authority of these certificates still is one of ours."""
+        """Whether one of the configured authorities still stands behind these certificates."""
         return self._authorities is None or await self._authorities.admits(chain)
 
     def hold(self, caller: Caller, lost: Lost) -> Callable[[], object]:
@@ -69,7 +69,9 @@ class Callers:
         return partial(self._holds.pop, hold, None)
 
     def sweep(self, withdrawn: Collection[bytes] = ()) -> None:
-        """End every caller whose credential has ended by now, `withdrawn` (digests of chains) among them."""
+        """End every caller whose credential has ended by now; `withdrawn` are digests of chains whose authority was
+        withdrawn.
+        """
         now = self._now()
         for hold, (caller, lost) in tuple(self._holds.items()):
             reason = self._ended(caller, now, withdrawn)
@@ -78,8 +80,8 @@ class Callers:
                 lost(reason)
 
     async def look(self) -> None:
-        """Look at every caller now, by the authorities of this moment; where the file changed, each chain is verified
-        once, by the authorities' thread, and new streams are not kept waiting for all of them.
+        """Read the authorities again and end every caller whose credential has ended. Where the file changed, each
+        chain is verified once, by the authorities' thread, and new streams are not kept waiting for all of them.
         """
         withdrawn = set()
         if self._authorities is not None:
@@ -89,7 +91,7 @@ class Callers:
         self.sweep(withdrawn)
 
     async def run(self) -> None:
-        """Look again and again, until cancelled. One look that fails is not the last one."""
+        """Call `look` again and again, until cancelled. A call that fails does not end it."""
         while True:
             await asyncio.sleep(SWEEP_PERIOD_S)
             try:
@@ -99,7 +101,7 @@ class Callers:
                 self.sweep()
 
     def close(self) -> None:
-        """Verify no more, because the server stopped."""
+        """Verify no more certificates, because the server stopped."""
         if self._authorities is not None:
             self._authorities.close()
 

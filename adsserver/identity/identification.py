@@ -34,11 +34,13 @@ _HOW = (
 
 
 class UnauthenticatedError(Exception):
-    """Nobody this server may talk to. The text is sent (UNAUTHENTICATED) and says nothing about others."""
+    """The caller proved no identity that this server accepts. The text is sent (UNAUTHENTICATED) and says nothing about
+    others.
+    """
 
 
 class UndecidedError(Exception):
-    """Who that is cannot be said yet. The text is sent (UNAVAILABLE), so that the client tries again."""
+    """The caller's identity cannot be decided yet. The text is sent (UNAVAILABLE), so that the client tries again."""
 
 
 class NodeError(Exception):
@@ -49,23 +51,23 @@ Metadata = Iterable[tuple[str, str | bytes]]
 
 
 class Peer(Protocol):
-    """What a call knows of its connection: the part of grpc.aio.ServicerContext that identity needs."""
+    """The connection of a call: the part of grpc.aio.ServicerContext that identity needs."""
 
     def auth_context(self) -> Mapping[str, Iterable[bytes]]:
-        """Properties that the transport verified."""
+        """The properties of the peer that the transport verified."""
         ...
 
     def invocation_metadata(self) -> Metadata | None:
-        """What the client sent before its first message."""
+        """The metadata that the client sent before its first message."""
         ...
 
 
 class Tokens(Protocol):
-    """The tokens of data planes."""
+    """The tokens of data planes, by their hash."""
 
     @property
     def loaded(self) -> bool:
-        """Whether they are known yet."""
+        """Whether the tokens were loaded."""
         ...
 
     def find(self, digest: str) -> ClientToken | None:
@@ -75,7 +77,7 @@ class Tokens(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, as far as it was verified. `identity` is empty where nothing is.
+    """Who makes a call, as far as it was verified. `identity` is empty where nothing is.
 
     `environment` is the only one the credential is good for (empty: any), `expires_at` the Unix time at which it ends,
     `token` the hash by which a revoked one is noticed (empty: it was no token), `chain` the certificates that proved it
@@ -100,8 +102,8 @@ UndecidedError.
 def identification(
     config: AdsConfig, tokens: Tokens, admits: Callable[[Chain], Awaitable[bool]], now: Callable[[], float]
 ) -> Identify:
-    """How this process identifies its callers. `admits` says whether the authority of a chain of certificates still is
-    one of ours, `now` is the Unix time.
+    """The function by which this process identifies its callers. `admits` says whether a configured authority still
+    stands behind a chain of certificates, `now` is the Unix time.
     """
 
     async def by_certificate(peer: Peer) -> Caller:
@@ -126,7 +128,7 @@ def identification(
 
 
 async def nobody(_: Peer) -> Caller:
-    """Whoever it is: nothing is asked, and nothing believed."""
+    """The caller of a server without authentication: no credential is asked for, and nothing is verified."""
     return NOBODY
 
 
@@ -154,15 +156,15 @@ def bearer_token(metadata: Metadata) -> str:
 
 
 def token_hash(text: str) -> str:
-    """What a token is looked up by, and all that is kept of it."""
+    """The hash by which a token is looked up. Nothing else of a token is kept."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def token_caller(metadata: Metadata, tokens: Tokens, now: float) -> Caller:
-    """Whoever the one bearer token of the metadata names. Raises UnauthenticatedError, UndecidedError.
+    """The caller whom the one bearer token of the metadata names. Raises UnauthenticatedError, UndecidedError.
 
-    Which of unknown, revoked and expired it was is not said. Until the tokens are loaded nobody is called unknown
-    (law 3).
+    Which of unknown, revoked and expired it was is not said. Until the tokens are loaded nobody is called unknown (law
+    3).
     """
     try:
         text = bearer_token(metadata)
@@ -180,7 +182,7 @@ def token_caller(metadata: Metadata, tokens: Tokens, now: float) -> Caller:
 def certificate_caller(
     properties: Mapping[str, Iterable[bytes]], trust_domains: frozenset[str], limits: Limits
 ) -> Caller:
-    """Whoever the verified certificate names, until it ends. Raises UnauthenticatedError.
+    """The caller whom the verified certificate names, until the certificate ends. Raises UnauthenticatedError.
 
     `x509_pem_cert` alone is who that is. `x509_pem_cert_chain` is whatever the client presented beside it, without it
     and in any order: it may lead to an authority, and never stands for the client.
@@ -240,7 +242,8 @@ def first_node(node: NodeFacts | None) -> NodeFacts:
 
 
 def same_node(first: NodeFacts, later: NodeFacts | None) -> None:
-    """Later requests may leave the node out, or change what does not name the client (protocol.md A3, decisions C16).
+    """Check the node of a later request, which may leave the node out, or change what does not name the client
+    (protocol.md A3, decisions C16).
 
     Raises NodeError when id or cluster differ: identity is fixed at the start of a stream (reliability S2).
     """

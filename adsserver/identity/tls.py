@@ -26,7 +26,9 @@ _Stamp = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """What the files held when they were read, found usable; `ends_at` is when the certificate does."""
+    """A certificate and its key as they were read from the files and found usable; `ends_at` is when the certificate
+    ends.
+    """
 
     key: bytes
     chain: bytes
@@ -35,13 +37,14 @@ class _Pair:
 
 
 class Certificates:
-    """The files, and when they last changed. Asked by gRPC from its own threads, once a handshake, and by probes.
+    """The TLS files, and the time of their last change. Asked by gRPC from its own threads, once a handshake, and by
+    probes.
 
-    `observe` is told when the certificate in use ends, and whether the files as they are can be used.
+    `observe` is called with the end of the certificate in use, and whether the files as they are can be used.
     """
 
     def __init__(self, files: TlsFiles, observe: Callable[[datetime, bool], None] = lambda _end, _usable: None) -> None:
-        """Raises AdsConfigError when they cannot be used now."""
+        """Read the files. Raises AdsConfigError when they cannot be used now."""
         self._files = files
         self._observe = observe
         self._lock = threading.Lock()
@@ -57,12 +60,12 @@ class Certificates:
         self._observe(self._pair.ends_at, True)
 
     def configuration(self) -> grpc.ServerCertificateConfiguration:
-        """The pair in use; from now on gRPC has it."""
+        """The certificate and key in use, which gRPC has from now on."""
         pair = self._given = self._pair
         return grpc.ssl_server_certificate_configuration([(pair.key, pair.chain)], root_certificates=pair.client_ca)
 
     def changed(self) -> grpc.ServerCertificateConfiguration | None:
-        """The pair in use, if gRPC has another one."""
+        """The certificate and key in use, if gRPC has other ones; else None."""
         self._look()
         return self.configuration() if self._pair is not self._given else None
 
@@ -96,7 +99,7 @@ class Certificates:
             self._observe(self._pair.ends_at, not self._unusable)
 
     def _read(self) -> _Pair:
-        """Raises OSError, and ValueError with what is wrong."""
+        """Read the files. Raises OSError, and ValueError with what is wrong."""
         files = self._files
         key, chain = files.key.read_bytes(), files.certificate.read_bytes()
         client_ca = files.client_ca.read_bytes() if files.client_ca is not None else None
@@ -120,7 +123,7 @@ class Certificates:
 
 
 def server_credentials(source: Certificates, *, client_certificates: bool) -> grpc.ServerCredentials:
-    """Credentials that follow their files (reliability F31)."""
+    """Server credentials that follow changes of their files (reliability F31)."""
     # None means "unchanged" to gRPC; grpc-stubs leave it out.
     follow: Any = source.changed
     return grpc.dynamic_ssl_server_credentials(

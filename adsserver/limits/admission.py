@@ -31,14 +31,14 @@ _LOOK_AGAIN_S = 0.01
 
 
 class LoopLag:
-    """How late the event loop runs what is due, in seconds, sampled all the time."""
+    """Measures all the time how late the event loop runs what is due, in seconds."""
 
     def __init__(self, observe: Callable[[float], None]) -> None:
         self._observe = observe
         self.current_s = 0.0
 
     async def watch(self) -> None:
-        """Sample until cancelled."""
+        """Take samples until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + _SAMPLE_PERIOD_S
@@ -48,9 +48,9 @@ class LoopLag:
 
 
 class MemoryBound:
-    """Whether the process comes near the memory it may use (reliability F32): `allowed_bytes`, 0 where nobody knows.
+    """Watches whether the process comes near the memory it may use (reliability F32): `allowed_bytes`, 0 when unknown.
 
-    `resident_bytes` tells what it uses.
+    `resident_bytes` returns what it uses.
     """
 
     def __init__(self, allowed_bytes: int, resident_bytes: Callable[[], int], tell: Callable[[bool], None]) -> None:
@@ -60,13 +60,13 @@ class MemoryBound:
         self.short = False
 
     async def watch(self) -> None:
-        """Look until cancelled; at once where nothing is bounded."""
+        """Call `look` repeatedly until cancelled; returns at once where nothing is bounded."""
         while self._at_bytes:
             self.look()
             await asyncio.sleep(_MEMORY_PERIOD_S)
 
     def look(self) -> None:
-        """Look now."""
+        """Note whether the process is near its bound now."""
         short = 0 < self._at_bytes <= self._resident_bytes()
         if short is not self.short:
             self.short = short
@@ -74,7 +74,7 @@ class MemoryBound:
 
 
 def resident_bytes() -> int:
-    """The memory of this process; 0 where the system does not tell (it is Linux that does)."""
+    """The bytes of memory that this process uses; 0 where the system does not tell (only Linux does)."""
     try:
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     except OSError:
@@ -85,8 +85,8 @@ def resident_bytes() -> int:
 class Admission:
     """Lets new streams in at a pace the loop can follow, up to the number a process may hold (decisions C12).
 
-    Who waits does so in the line of its caller, and each caller has its turn: however long one line is, the others are
-    as short as they were. Whose budget is spent waits until it is not.
+    A stream waits in the line of its caller, and each caller has its turn: however long one line is, the others are as
+    short as they were. The streams of a caller whose budget is spent wait until it is not.
     """
 
     def __init__(self, limits: Limits, lag: LoopLag, memory: MemoryBound, budgets: Budgets) -> None:
@@ -102,9 +102,8 @@ class Admission:
         self.open = 0
 
     async def enter(self, key: CallerKey) -> Budget:
-        """Wait for a place and take it; the budget it counts for. Raises RefusedStreamError, having taken none.
-
-        It counts from now on, also while it waits.
+        """Wait for a place and take it; returns the caller's budget, for which the stream counts also while it waits.
+        Raises RefusedStreamError, having taken none.
         """
         limit = self._limits.streams_per_replica
         refusal = ""
@@ -125,7 +124,7 @@ class Admission:
         return budget
 
     def leave(self, budget: Budget) -> None:
-        """Give the place back."""
+        """Give back the place that `enter` took."""
         self.open -= 1
         self._budgets.leave(budget)
 
@@ -181,7 +180,9 @@ class Admission:
             self._look_at(again_at)
 
     def _next_in_turn(self) -> tuple[Budget, asyncio.Future[None]] | None:
-        """The first of the next line whose caller may have something done; None when there is none."""
+        """The first waiting stream of the next caller that owes nothing, as its budget and the future to be done; None
+        when there is none.
+        """
         for _ in range(len(self._lines)):
             budget, line = self._lines.popitem(last=False)
             while line and line[0].done():
@@ -213,7 +214,9 @@ class DeniedNames:
         self._until = 0.0
 
     def refused(self, caller: CallerKey, names: Iterable[tuple[str, str]], now: float) -> bool:
-        """Take note of these (type, name); whether they are what makes this caller's too many, once in an hour."""
+        """Note these (type, name) as denied to this caller; returns True once in an hour, when they make the caller's
+        number exceed the limit.
+        """
         if now >= self._until:
             self._names.clear()
             self._until = now + _HOUR_S

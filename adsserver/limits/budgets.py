@@ -46,11 +46,13 @@ _FIRST_READ_S = 0.025
 
 
 class RefusedStreamError(Exception):
-    """The stream is refused, or asked for more than it may. The text is sent (RESOURCE_EXHAUSTED, reliability F15)."""
+    """The call is refused, or asked for more than it may. The text is sent (RESOURCE_EXHAUSTED, reliability F15)."""
 
 
 class _Line:
-    """Calls of one caller that wait: one after the other, each as soon as nothing is owed (`owes_s`, in seconds)."""
+    """The waiting calls of one caller. One after the other gets its turn, each as soon as the caller owes nothing
+    (`owes_s`, in seconds).
+    """
 
     __slots__ = ("_owes_s", "_timer", "_turns")
 
@@ -63,7 +65,9 @@ class _Line:
         return len(self._turns)
 
     def ask(self) -> "asyncio.Future[None] | None":
-        """None when it is the caller's turn, else what is done once it is; to be cancelled by who does not wait."""
+        """None when a call may go on at once, else a future that is done when its turn comes. A call that stops waiting
+        cancels the future.
+        """
         if not self._turns and self._owes_s() <= 0:
             return None
         turn = asyncio.get_running_loop().create_future()
@@ -87,9 +91,10 @@ class _Line:
 
 
 class Budget:
-    """Of one caller. `Budgets` makes it; every call of the caller holds it as long as it is open.
+    """What one caller may use: places, requests, bytes and names. `Budgets` makes it; every call of the caller holds it
+    as long as it is open.
 
-    `with budget:` spends the processor time that what is inside takes: nobody pays for what others take from the loop
+    `with budget:` spends the processor time that the block takes: nobody pays for what others take from the loop
     meanwhile. Never around an `await`.
     """
 
@@ -135,28 +140,31 @@ class Budget:
     # Places and names: refused beyond their limit.
 
     def enter(self) -> None:
-        """Count a call. It may open so many anew as it ever had at once, some times over, before their rate applies."""
+        """Count a call of this caller. The most calls that it ever had open at once decide how many it may open before
+        its rate applies: some times as many.
+        """
         self.places += 1
         if self.places > self._most_places:
             self._most_places = self.places
             self._openings.widen(_COMEBACKS * self.places)
 
     def enter_node(self, node_id: str) -> None:
-        """Count a stream of this node. Raises RefusedStreamError, having counted none."""
+        """Count a stream of this node. Raises RefusedStreamError when the node has too many, without counting it."""
         limit = self._budgets.limits.streams_per_node
         if self._nodes[node_id] >= limit:
             raise RefusedStreamError(f"This node has {limit} streams on this server, as many as it may.")
         self._nodes[node_id] += 1
 
     def leave_node(self, node_id: str) -> None:
-        """Forget one stream of this node."""
+        """Stop counting one stream of this node."""
         self._nodes[node_id] -= 1
         if not self._nodes[node_id]:
             del self._nodes[node_id]
 
     def hold_names(self, change: int) -> None:
-        """A stream of this caller holds so many bytes of names more, or fewer. Raises RefusedStreamError when all of
-        them together are too many; they count all the same, until the stream gives them back.
+        """Count the bytes of names that a stream of this caller holds: `change` of them more, or fewer if negative.
+        Raises RefusedStreamError when the caller's streams hold too many; they count all the same, until the stream
+        gives them back.
         """
         self.name_bytes += change
         limit = self._budgets.limits.name_bytes_per_identity
@@ -170,7 +178,9 @@ class Budget:
     # Lines: left out beyond their rate.
 
     def line(self) -> int | None:
-        """Whether the log may have a line about a call of this caller: with how many were left out before; None: no."""
+        """The number of log lines left out since the last one about this caller, if a line may be written now; None if
+        not.
+        """
         if self._lines.try_take(self._budgets.now()) > 0:
             self._unsaid += 1
             return None
@@ -180,7 +190,7 @@ class Budget:
     # Openings, time and bytes: paced.
 
     def opened(self) -> None:
-        """A call of this caller was opened, or refused."""
+        """Count the opening of a call, also of one that is refused."""
         self.spend(OPENING_S)
         self._spend(self._openings, 1)
 
@@ -191,14 +201,14 @@ class Budget:
         self.spend(time.thread_time() - self._since_s)
 
     def spend(self, work_s: float) -> None:
-        """The loop worked so long for this caller."""
+        """Count processor time that the loop worked for this caller, in seconds."""
         if work_s > _LONG_S:
             work_s *= min(work_s / _LONG_S, _DEAREST)
         self._budgets.loop_time.spend(work_s, self._budgets.now())
         self._spend(self._work, work_s)
 
     def received(self, size: int) -> None:
-        """So many bytes of this caller were read."""
+        """Count bytes that were read from this caller."""
         self._spend(self._bytes, size)
 
     def _spend(self, bucket: TokenBucket, amount: float) -> None:
@@ -209,7 +219,7 @@ class Budget:
 
     @property
     def owes_s(self) -> float:
-        """How long nothing more should be done for this caller; 0.0 when it may go on."""
+        """The seconds for which nothing more should be done for this caller; 0.0 when it may go on."""
         if not self._budgets.contended:
             return 0.0
         now = self._budgets.now()
@@ -217,20 +227,22 @@ class Budget:
 
     @property
     def owes_opening_s(self) -> float:
-        """How long no call should be opened for this caller, nor refused; 0.0 when one may be."""
+        """The seconds for which no call of this caller should be opened or refused; 0.0 when one may be."""
         if not self._budgets.contended:
             return 0.0
         return max(self.owes_s, self._openings.debt_s(self._budgets.now()))
 
     async def turn(self) -> None:
-        """Wait until it is this caller's turn: at once, unless it spent more than it has. One call after the other."""
+        """Wait until a call may go on: at once, unless its caller spent more than its budget. Calls of one caller go on
+        one after the other.
+        """
         turn = self.ask_turn()
         if turn is not None:
             await turn
 
     async def first_turn(self) -> Callable[[], None]:
-        """As `turn`, before the first request of a call is read: of many calls so many at a time. What is returned is
-        to be called once it was read.
+        """Wait until the first request of a call may be read: as in `turn`, and only a few first requests of one caller
+        are read at a time. Returns a function to call once the request was read.
         """
         await self.turn()
         if not self._budgets.contended:
@@ -250,7 +262,9 @@ class Budget:
         return ends
 
     def ask_turn(self) -> "asyncio.Future[None] | None":
-        """None when it is this caller's turn, else what is done once it is; to be cancelled by who does not wait."""
+        """None when a call may go on at once, else a future that is done when its turn comes. A call that stops waiting
+        cancels the future.
+        """
         return self._reading.ask()
 
     async def refusal_turn(self) -> None:
@@ -261,12 +275,12 @@ class Budget:
 
     @property
     def refusals_waiting(self) -> int:
-        """How many of its calls wait to be refused."""
+        """The number of this caller's calls that wait to be refused."""
         return len(self._refused)
 
     @property
     def is_untouched(self) -> bool:
-        """Whether a new one would be the same: nobody holds it, nothing is owed."""
+        """Whether the budget equals a new one: no call holds it and its caller owes nothing."""
         if self.places:
             return False
         now = self._budgets.now()
@@ -274,7 +288,7 @@ class Budget:
 
 
 class WriteTurn:
-    """The turn of one writer, which waits for more than that: `wake` is called when it may go on."""
+    """The turn of a stream that writes and also waits for other things: `wake` is called when its turn comes."""
 
     __slots__ = ("_budget", "_turn", "_wake")
 
@@ -284,7 +298,7 @@ class WriteTurn:
         self._turn: asyncio.Future[None] | None = None
 
     def has_come(self) -> bool:
-        """Whether to go on now; otherwise it is waited for."""
+        """Whether the stream may write now. If not, its turn is asked for, and `wake` is called when it comes."""
         if self._turn is not None:
             if not self._turn.done():
                 return False
@@ -297,14 +311,14 @@ class WriteTurn:
         return False
 
     def cancel(self) -> None:
-        """It is not waited for any more."""
+        """Stop waiting for the turn."""
         if self._turn is not None:
             self._turn.cancel()
 
 
 class Budgets:
     """The budgets of all callers of a process. `now` is a clock that only goes forward, in seconds; `short_of_memory`
-    tells whether the process is.
+    tells whether the process has too little memory left.
     """
 
     def __init__(
@@ -325,17 +339,17 @@ class Budgets:
 
     @property
     def contended(self) -> bool:
-        """Whether more than one caller is here."""
+        """Whether more than one caller has a call open."""
         return self._with_places > 1
 
     @property
     def empty(self) -> bool:
-        """Whether nobody has a place."""
+        """Whether no caller has a call open."""
         return not self._with_places
 
     def enter(self, key: CallerKey) -> Budget:
-        """Take a place for a call that just arrived; `leave` gives it back. Raises RefusedStreamError, having taken
-        none.
+        """Take a place for a call that just arrived, to be given back with `leave`; returns the caller's budget. Raises
+        RefusedStreamError, having taken none.
         """
         budget = self._all.get(key)
         if budget is None:
@@ -351,7 +365,7 @@ class Budgets:
         return budget
 
     async def admit(self, key: CallerKey) -> Budget:
-        """As `enter`; but a caller that is refused again and again waits for each of the refusals."""
+        """Take a place as in `enter`, but let a caller that is refused again and again wait for each refusal."""
         try:
             return self.enter(key)
         except RefusedStreamError:
@@ -359,8 +373,8 @@ class Budgets:
             raise
 
     async def admit_beside(self, key: CallerKey) -> Budget:
-        """As `admit`, for a call that takes no place of the server; `leave_beside` gives it back. Also refused when
-        there are as many of them, of all callers, as streams may be.
+        """Take a place as in `admit` for a call that does not count against the server's streams, to be given back with
+        `leave_beside`. Also refused when there are as many such calls, of all callers, as streams may be.
         """
         limit = self.limits.streams_per_replica
         if self._beside >= limit:
@@ -370,14 +384,14 @@ class Budgets:
         return budget
 
     def leave_beside(self, budget: Budget) -> None:
-        """Give the place back."""
+        """Give back the place taken by `admit_beside`."""
         self._beside -= 1
         self.leave(budget)
 
     async def turned_away(self, key: CallerKey) -> None:
-        """Before a call is refused: it costs like one that is not, and its caller waits if it spent what it has. Not
-        with more calls than it may have places, nor all callers with more than the server has, nor while memory is
-        short: those end at once.
+        """Count a call that is about to be refused: it costs like one that is not, and its caller waits if it spent its
+        budget. Calls beyond the number of its places, calls beyond the server's number and calls while memory is short
+        do not wait but end at once.
         """
         budget = self._all.get(key)
         if budget is None:
@@ -395,16 +409,16 @@ class Budgets:
         return self.limits.streams_per_identity if key.identity else self.limits.streams_per_address
 
     def leave(self, budget: Budget) -> None:
-        """Give the place back."""
+        """Give back the place taken by `enter` or `admit`."""
         budget.places -= 1
         self._with_places -= not budget.places
 
     def forget(self) -> None:
-        """Forget whoever left and owes nothing; now and then."""
+        """Drop the budgets of callers that left and owe nothing; called now and then."""
         for budget in tuple(self._all.values()):
             if budget.is_untouched:
                 del self._all[budget.key]
 
 
 def _nothing() -> None:
-    """Nothing was held."""
+    """Release nothing: no turn was taken."""

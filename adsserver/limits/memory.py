@@ -15,7 +15,8 @@ _MOUNT = PurePosixPath("/sys/fs/cgroup")
 
 
 def cgroup_files(membership: str) -> Iterator[PurePosixPath]:
-    """The files that may limit the memory of a process whose /proc/self/cgroup says this: of its cgroup and all above.
+    """The files that may limit the memory of a process whose /proc/self/cgroup has this content: of its cgroup and all
+    above.
 
     Version 2 has one line `0::/path`, version 1 a line `4:memory:/path` among others. In a container the path may be
     that of the host, of which only the root is there to be read.
@@ -34,7 +35,8 @@ def cgroup_files(membership: str) -> Iterator[PurePosixPath]:
 
 
 def least_limit(texts: Iterable[str], machine_bytes: int) -> int:
-    """The least of these limits, as their files say them, and of what the machine has; 0 where nothing is known.
+    """The least of these limits, given the content of their files, and of the machine's memory, in bytes; 0 when
+    nothing is known.
 
     Version 2 says `max` for none, version 1 a number that no machine has.
     """
@@ -43,7 +45,7 @@ def least_limit(texts: Iterable[str], machine_bytes: int) -> int:
 
 
 def allowed_bytes(limits: Limits, workers: int) -> int:
-    """What one of so many workers may use; 0 where nobody knows."""
+    """The bytes of memory that each of this number of workers may use; 0 when unknown."""
     if limits.memory_mib:
         return limits.memory_mib * _MIB
     files = map(Path, cgroup_files(_read(_MEMBERSHIP)))
@@ -51,7 +53,7 @@ def allowed_bytes(limits: Limits, workers: int) -> int:
 
 
 def _read(path: Path) -> str:
-    """The text of a file; empty where there is none."""
+    """The text of a file; empty when it cannot be read."""
     try:
         return path.read_text(encoding="ascii", errors="replace")
     except OSError:

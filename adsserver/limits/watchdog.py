@@ -22,7 +22,9 @@ _MAX_FRAMES = 20
 
 
 class Watchdog:
-    """Of the loop that `start` is called on. `blocked` is called each time, from the watchdog's thread."""
+    """Notices when the event loop on which `start` is called is blocked. `blocked` is called each time, from the
+    watchdog's thread.
+    """
 
     def __init__(self, blocked: Callable[[], None]) -> None:
         self._blocked = blocked
@@ -33,13 +35,13 @@ class Watchdog:
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def start(self) -> None:
-        """Watch from now on."""
+        """Watch the loop from now on."""
         self._thread_id = threading.get_ident()
         self._beat(asyncio.get_running_loop())
         self._thread.start()
 
     def stop(self) -> None:
-        """Watch no longer; on the loop."""
+        """Stop watching; called on the loop."""
         self._stopping.set()
         if self._timer is not None:
             self._timer.cancel()
@@ -62,7 +64,7 @@ class Watchdog:
                 log.warning("loop.blocked", since_s=round(looked_at - beat_at, 2), where=self._stack())
 
     def _stack(self) -> list[str]:
-        """Where the loop's thread is, the innermost call first: places only, no values."""
+        """The calls that the loop's thread is in, the innermost first: places only, no values."""
         frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001 - documented under this name
         places = [f"{each.f_code.co_filename}:{line} {each.f_code.co_qualname}" for each, line in walk_stack(frame)]
         return places[:_MAX_FRAMES]

@@ -7,7 +7,7 @@ from adsserver.ports import ContentKeeper, Directory, Facts, FleetStatus
 
 
 class StoreStatus(Protocol):
-    """What the store says of itself."""
+    """The status of the store: what it has loaded, and what is wrong with it."""
 
     @property
     def loaded(self) -> Mapping[str, tuple[str, int]]:
@@ -21,12 +21,14 @@ class StoreStatus(Protocol):
 
     @property
     def detail(self) -> str:
-        """What is wrong, for people; empty when nothing is."""
+        """What is wrong with the store, as text for people; empty when nothing is."""
         ...
 
     @property
     def unfit(self) -> tuple[str, ...]:
-        """Why this process must not be sent clients, whatever it has loaded: its keys, or the tables."""
+        """Why this process must not be sent clients, whatever it has loaded: problems with its keys, or with the
+        tables.
+        """
         ...
 
 
@@ -35,29 +37,29 @@ class Store(Protocol):
 
     @property
     def contents(self) -> ContentKeeper:
-        """Content bytes."""
+        """The bytes of contents, by address."""
         ...
 
     @property
     def facts(self) -> Facts:
-        """Where facts go."""
+        """The receiver of facts about streams."""
         ...
 
     @property
     def fleet(self) -> FleetStatus:
-        """What the clients of all servers were sent."""
+        """The status of the clients of all servers."""
         ...
 
     def start(self) -> None:
-        """Begin to load."""
+        """Start loading snapshots."""
         ...
 
     def stop(self, timeout_s: float) -> None:
-        """Write what is left and end, within this time."""
+        """Write the facts that are left and end, within `timeout_s` seconds."""
         ...
 
     def status(self) -> StoreStatus:
-        """How it is doing now."""
+        """The status of the store at this moment."""
         ...
 
 

@@ -59,11 +59,11 @@ class AdsProcess:
         log.info("ads.stopped")
 
     def stop(self) -> None:
-        """Begin to drain; on the event loop."""
+        """Begin to drain; called on the event loop."""
         self._stop.set()
 
     def stop_on_signals(self) -> None:
-        """SIGTERM and SIGINT drain."""
+        """Begin to drain on SIGTERM and SIGINT."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
@@ -113,7 +113,7 @@ class AdsProcess:
 
 
 async def serve_here(config: AdsConfig, open_store: StoreOpener) -> None:
-    """The whole ADS server in this process, until SIGTERM or SIGINT.
+    """Run the whole ADS server in this process, until SIGTERM or SIGINT.
 
     Raises AdsConfigError or StatusAddressError when it cannot start.
     """
@@ -134,13 +134,15 @@ async def serve_here(config: AdsConfig, open_store: StoreOpener) -> None:
 
 
 def tune_collector() -> None:
-    """Look for cycles less often, and never among modules and tables: those live as long as the process."""
+    """Let the garbage collector look for cycles less often, and never among modules and tables, which live as long as
+    the process.
+    """
     gc.set_threshold(*_COLLECT_AFTER)
     gc.freeze()
 
 
 def raise_file_limit() -> None:
-    """As many files as the system lets this process have: a connection is one (dependencies.md 8)."""
+    """Raise the limit of open files to what the system allows this process: a connection is one (dependencies.md 8)."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # macOS refuses "unlimited" here; the soft limit in force then has to do.
     with suppress(ValueError, OSError):

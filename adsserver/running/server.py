@@ -51,7 +51,7 @@ _CORE_AGE_JITTER = 0.1
 
 
 class AdsServer:
-    """One gRPC server. Everything but `directory_changed`'s caller is on the event loop."""
+    """One gRPC server and everything it needs for its streams. For use on the event loop."""
 
     def __init__(
         self, config: AdsConfig, contents: ContentKeeper, facts: Facts, fleet: FleetStatus, metrics: Metrics
@@ -99,7 +99,7 @@ class AdsServer:
 
     @property
     def has_snapshot(self) -> bool:
-        """Whether anything verified can be served."""
+        """Whether a verified snapshot of any environment can be served."""
         return self._hub.has_snapshot
 
     @property
@@ -114,18 +114,18 @@ class AdsServer:
 
     @property
     def open_streams(self) -> int:
-        """Streams that are open now."""
+        """The number of streams that are open now."""
         return len(self._shared.open)
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is held for any stream any more."""
+        """Whether no stream is open and nothing is kept for one."""
         shared = self._shared
         nobody = not shared.open and not shared.admission.open and self._budgets.empty
         return nobody and self._hub.empty and self._callers.empty
 
     def bind(self) -> int:
-        """Take the port; its number. Raises AdsConfigError with one sentence when it cannot be had."""
+        """Take the port; returns its number. Raises AdsConfigError with one sentence when it cannot be had."""
         config = self._config
         host_and_port(config.address)
         try:
@@ -158,7 +158,7 @@ class AdsServer:
         self._tasks = [asyncio.create_task(each) for each in work]
 
     def directory_changed(self, directory: Directory) -> None:
-        """Serve from this directory."""
+        """Serve from this directory from now on."""
         self._callers.replace(directory.tokens)
         unknown = {word for snapshot in directory.snapshots.values() for word in snapshot.unknown}
         self._metrics.types_unknown.set(len(unknown))
@@ -193,7 +193,7 @@ class AdsServer:
         )
 
     async def _hold_contents(self) -> None:
-        """Say now and then which contents of earlier snapshots streams may still have to be sent."""
+        """Tell the store now and then which contents of earlier snapshots streams may still have to be sent."""
         while True:
             await asyncio.sleep(_HOLD_PERIOD_S)
             needed: set[bytes] = set()
@@ -236,7 +236,7 @@ class AdsServer:
 
 
 def channel_options(limits: Limits, *, shared_port: bool) -> list[tuple[str, int]]:
-    """The server's channel arguments: reliability (e), with the numbers of these limits."""
+    """The channel arguments of the gRPC server: those of reliability (e), with the numbers of these limits."""
     age_ms = limits.connection_age_s * 1000
     spread = limits.connection_age_jitter_percent / 100
     # A stream ends by itself, between two responses, at its age. For its reconnect to reach another server, the

@@ -41,7 +41,7 @@ _METRICS_FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
 
 async def supervise(config: AdsConfig, open_store: StoreOpener) -> int:
-    """Serve with `config.workers` processes until SIGTERM or SIGINT; the exit status.
+    """Serve with `config.workers` processes until SIGTERM or SIGINT; returns the exit status.
 
     Raises AdsConfigError or StatusAddressError when a port cannot be had.
     """
@@ -100,7 +100,7 @@ def _metrics_folder(home: Path) -> Iterator[Path]:
 
 
 class _Worker:
-    """One running process and what it last said of itself."""
+    """One running worker process and its last report."""
 
     def __init__(self, process: SpawnProcess, pipe: Connection) -> None:
         self.process = process
@@ -108,7 +108,7 @@ class _Worker:
         self.readiness = Readiness(("starting",), loaded={})
 
     def hear(self) -> None:
-        """Take what the worker reports; the end of the pipe comes with the end of the process."""
+        """Read the worker's reports; the pipe ends when the process does."""
         with suppress(EOFError, OSError):
             while self.pipe.poll():
                 said = json.loads(self.pipe.recv_bytes())
@@ -119,7 +119,9 @@ class _Worker:
 
 
 class _Fleet:
-    """The workers. A worker that dies is started again, later each time; one that cannot start ends them all."""
+    """The worker processes. A worker that dies is started again, later each time; one that cannot start
+    ends them all.
+    """
 
     def __init__(self, config: AdsConfig, open_store: StoreOpener, folder: Path) -> None:
         self._config = config
@@ -131,7 +133,7 @@ class _Fleet:
         self._status = 0
 
     async def run(self) -> int:
-        """Until `stop`, or until a worker cannot start; the exit status."""
+        """Run the workers until `stop` is called, or until one cannot start; returns the exit status."""
         keepers = [asyncio.create_task(self._keep(number)) for number in range(self._config.workers)]
         await self._stopping.wait()
         for worker in self._workers.values():
@@ -150,7 +152,9 @@ class _Fleet:
         self._stopping.set()
 
     def readiness(self) -> Readiness:
-        """Ready when every worker is; loaded is what all of them have at least."""
+        """The readiness of all workers together: ready when each is, with the snapshots that all of them
+        have at least.
+        """
         reasons: list[str] = []
         warnings: list[str] = []
         loaded: dict[str, tuple[str, int]] = {}
@@ -217,7 +221,7 @@ async def _ended(process: SpawnProcess) -> int:
 
 
 def _work(config: AdsConfig, open_store: StoreOpener, pipe: Connection) -> None:
-    """A worker's whole life, in its own interpreter."""
+    """Run a worker in a process of its own until it is told to stop."""
     # Not at the top: only here may grpc be loaded; the parent imports this module, too (decisions part 7).
     from adsserver.running.process import AdsProcess  # noqa: PLC0415
 

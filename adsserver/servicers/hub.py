@@ -17,24 +17,25 @@ _FIRST_AT_ONCE, _MOST_AT_ONCE = 8, 64
 
 
 class Subscriber(Protocol):
-    """A stream, as the hub sees it."""
+    """A stream as the hub knows it."""
 
     @property
     def client(self) -> ClientFacts:
-        """What the choice of the environment rests on."""
+        """The facts about the client by which its environment is chosen."""
         ...
 
     def offer(self, publication: Publication) -> None:
-        """Something newer is there."""
+        """Take notice that something newer is published in the stream's environment."""
         ...
 
     def move(self) -> None:
-        """The stream belongs to another environment now: end it soon."""
+        """End soon, because the client belongs to another environment now."""
         ...
 
 
 class Hub:
-    """Environments, publications and streams. `slice_s` is the loop time that one slice of a fan-out may take.
+    """The environments of a process, what is published in each, and the streams of each. `slice_s` is the loop time
+    that one slice of a fan-out may take, in seconds.
 
     `published` is set once anything verified can be served (reliability P9).
     """
@@ -52,16 +53,18 @@ class Hub:
 
     @property
     def has_snapshot(self) -> bool:
-        """Whether anything verified can be served (reliability P9)."""
+        """Whether a verified snapshot of any environment can be served (reliability P9)."""
         return bool(self._publications)
 
     @property
     def empty(self) -> bool:
-        """Whether no stream is here."""
+        """Whether no stream is open."""
         return not self._streams
 
     async def wait_loaded(self, longest_s: float) -> bool:
-        """Whether a directory was there within this time; without one no stream can be given an environment."""
+        """Wait for the first directory, `longest_s` seconds at most; returns whether it is there. Without one no stream
+        can be given an environment.
+        """
         if self._loaded.is_set():
             # Nearly always: not worth a timer.
             return True
@@ -73,23 +76,25 @@ class Hub:
         return True
 
     def choose(self, client: ClientFacts) -> str:
-        """The key of the environment of this client."""
+        """The key of the environment that this client belongs to."""
         return choose_environment(client, self._environments)
 
     def takes(self, client: ClientFacts, environment: str) -> bool:
-        """Whether the environment takes this node of this identity (reliability threat 2)."""
+        """Whether the environment accepts this client's node id for its identity (reliability threat 2)."""
         return next((each.takes_node(client) for each in self._environments if each.key == environment), True)
 
     def publication(self, environment: str) -> Publication | None:
-        """What the environment's streams are served from; None when nothing of it could be verified yet."""
+        """The publication that the environment's streams are served from; None when nothing of it could be verified
+        yet.
+        """
         return self._publications.get(environment)
 
     def join(self, environment: str, stream: Subscriber) -> None:
-        """From now on the stream is offered what is published in this environment."""
+        """Offer the stream every publication of this environment from now on."""
         self._streams.setdefault(environment, set()).add(stream)
 
     def leave(self, environment: str, stream: Subscriber) -> None:
-        """The stream ended."""
+        """Offer the stream nothing more, because it ended."""
         members = self._streams.get(environment)
         if members is not None:
             members.discard(stream)
@@ -97,7 +102,7 @@ class Hub:
                 del self._streams[environment]
 
     def replace(self, directory: Directory) -> int:
-        """Serve from this directory from now on; the number of environments with something new.
+        """Serve from this directory from now on; returns the number of environments with something new.
 
         An environment that is listed without a snapshot keeps its last one (reliability P8); one not listed is gone.
         """
@@ -121,7 +126,7 @@ class Hub:
         return changed
 
     async def run(self) -> None:
-        """Carry changes to streams until cancelled."""
+        """Tell streams of new publications and changed environments until cancelled."""
         while True:
             await self._changed.wait()
             self._changed.clear()
@@ -166,7 +171,7 @@ class Pace:
         self._at_once = self._left = _FIRST_AT_ONCE
 
     async def breathe(self) -> None:
-        """One more stream was looked at."""
+        """Count one more stream that was looked at; give the loop back when the slice of time is used up."""
         self._left -= 1
         now = self._time()
         if self._left > 0 and now < self._until:

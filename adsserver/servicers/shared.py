@@ -27,7 +27,7 @@ Context = grpc.aio.ServicerContext[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all streams of a process share. `open` are those that are."""
+    """The objects that all streams of a process share. `open` holds the open streams."""
 
     hub: Hub
     callers: Callers
@@ -46,7 +46,8 @@ class Shared:
 
 
 def stream_id() -> str:
-    """Unique among all replicas, and after those of a millisecond before, as UUIDv7 is (RFC 9562, section 5.7): what is
-    written of newcomers then belongs into one place of an index, not beside a hundred thousand old ones.
+    """A new id for a stream, unique among all replicas and greater than those of a millisecond before, as UUIDv7 is
+    (RFC 9562, section 5.7): rows of new streams then belong into one place of an index, not beside a hundred thousand
+    old ones.
     """
     return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"

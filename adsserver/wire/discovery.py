@@ -77,9 +77,9 @@ class OversizedRequestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What a node says of itself. `metadata` holds its top-level strings, numbers and booleans; `takes_wrappers`: its
-    client features say that it unwraps resources in SotW (protocol.md A9). `kept_bytes`: the memory of all of it, which
-    nobody but its stream has.
+    """The client's description of itself in its node. `metadata` holds its top-level strings, numbers and booleans;
+    `takes_wrappers`: its client features say that it unwraps resources in SotW (protocol.md A9). `kept_bytes`: the
+    memory of all of it, which nobody but its stream has.
     """
 
     id: str
@@ -93,7 +93,7 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True)
 class UnknownTypeRequest:
-    """A request of a type that the table does not have. `names` are those asked for by it (delta: subscribed)."""
+    """A request for a type that is not in the table of types. `names` are the names it asks for (delta: subscribed)."""
 
     type_url: str
     names: tuple[str, ...]
@@ -102,7 +102,7 @@ class UnknownTypeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """One request: the node if it carries one, and what it asks. `type_url` is empty only on a single-type service."""
+    """One request: its node if it has one, and its content. `type_url` is empty only on a single-type service."""
 
     node: NodeFacts | None
     type_url: str
@@ -148,7 +148,7 @@ class Decoder:
         self._known: Recent[tuple[bytes, Variant, ResourceType | None], Incoming] = Recent(_MAX_REQUESTS, lambda _: 1)
 
     def decode(self, data: bytes, variant: Variant, service: ResourceType | None) -> Incoming:
-        """See `decode`."""
+        """Read one request as the function `decode` does; a request read before is not read again."""
         if len(data) > _MAX_SHARED_REQUEST_BYTES:
             return decode(data, variant, service, self._limits)
         key = (data, variant, service)
@@ -183,7 +183,7 @@ def _names(names: Sequence[str], locators: Sequence[discovery_pb2.ResourceLocato
 
 
 def _versions(held: Mapping[str, str], limits: Limits) -> dict[str, str]:
-    """What a client says it holds: of one type, no more than an environment can have given it."""
+    """The versions that a client lists as held, of one type, no more of them than an environment can have."""
     if len(held) > limits.resources_per_environment:
         raise OversizedRequestError(
             f"The request says that {len(held)} resources are held; "
@@ -250,7 +250,7 @@ def _printable(text: str) -> str:
 
 
 def varint(number: int) -> bytes:
-    """A length as protobuf writes it: seven bits a byte, lowest first."""
+    """A number as protobuf encodes it: seven bits a byte, lowest first."""
     return _VARINTS[number] if number < len(_VARINTS) else _varint(number)
 
 
@@ -276,7 +276,7 @@ def _text_field(tag: bytes, value: str) -> bytes:
 
 
 class Layout(Enum):
-    """What one entry of `resources` is."""
+    """The form of one entry of `resources`."""
 
     ANY = "any"  # SotW: the resource in an Any
     WRAPPED_ANY = "wrapped_any"  # SotW: a Resource in an Any
@@ -290,7 +290,7 @@ _Told = tuple[int, tuple[int, ...], tuple[str, ...], str, str, Layout]
 
 
 class Encoder:
-    """Responses as bytes. One per process, used on the event loop only.
+    """Encodes responses. One per process, used on the event loop only.
 
     `identifier` is control_plane.identifier, stable for the life of the process (protocol.md A7).
     """
@@ -315,7 +315,7 @@ class Encoder:
         self._responses: Recent[_Told, tuple[Respond, bytes]] = Recent(_MAX_RESPONSE_BYTES, lambda entry: len(entry[1]))
 
     def encode(self, variant: Variant, response: Respond, *, wrapped: bool = False) -> bytes:
-        """The DiscoveryResponse or DeltaDiscoveryResponse of this response.
+        """The bytes of a DiscoveryResponse or DeltaDiscoveryResponse.
 
         `wrapped`: a SotW client takes Resource wrappers. It is sent them always: then a name may differ from the
         message's own, and a NACK names even what cannot be decoded (clients.md section 4).
@@ -333,7 +333,7 @@ class Encoder:
     def encode_errors(
         self, variant: Variant, type_url: str, nonce: str, version: str, errors: Iterable[ResourceError]
     ) -> bytes:
-        """A response of errors only, for a type that is not in the table (protocol.md A5)."""
+        """The bytes of a response with errors only, for a type that is not in the table (protocol.md A5)."""
         return b"".join(
             (
                 _text_field(_VERSION_INFO, version),
@@ -345,7 +345,7 @@ class Encoder:
         )
 
     def error_entries(self, variant: Variant, errors: Iterable[ResourceError]) -> list[bytes]:
-        """The resource_errors fields."""
+        """The bytes of each resource_errors entry."""
         tag = _RESOURCE_ERRORS[variant]
         return [_field(tag, _error_entry(error)) for error in errors]
 
@@ -400,7 +400,7 @@ def _layout(variant: Variant, *, wrapped: bool) -> Layout:
 
 
 def _head(resource: NamedContent, data: bytes) -> bytes:
-    """What a Resource holds before the bytes of its content. Never a ttl (protocol.md G1, decisions U20)."""
+    """The bytes of a Resource wrapper up to those of its content. Never a ttl (protocol.md G1, decisions U20)."""
     return b"".join(
         (
             _text_field(_RESOURCE_NAME, resource.name),
@@ -412,7 +412,9 @@ def _head(resource: NamedContent, data: bytes) -> bytes:
 
 
 def _error_entry(error: ResourceError) -> bytes:
-    """One ResourceError. The detail says the code in a form programs can read; it holds nothing the text does not."""
+    """The bytes of one ResourceError. The detail says the code in a form programs can read; it holds nothing the text
+    does not.
+    """
     before, after = _status(int(error.code), error.xds_code)
     status = b"".join((before, _text_field(_STATUS_MESSAGE, error.text), after))
     return _field(_ERROR_RESOURCE_NAME, _text_field(_RESOURCE_NAME_NAME, error.name)) + _field(_ERROR_DETAIL, status)
@@ -420,7 +422,7 @@ def _error_entry(error: ResourceError) -> bytes:
 
 @lru_cache(maxsize=64)
 def _status(code: int, xds_code: str) -> tuple[bytes, bytes]:
-    """A google.rpc.Status without its message: what stands before that and behind it."""
+    """The bytes of a google.rpc.Status that stand before its message and behind it."""
     status = status_pb2.Status()
     status.details.add().Pack(error_details_pb2.ErrorInfo(reason=xds_code, domain=ERROR_DOMAIN))
     after: bytes = status.SerializeToString(deterministic=True)
@@ -429,7 +431,7 @@ def _status(code: int, xds_code: str) -> tuple[bytes, bytes]:
 
 
 class Recent(Generic[_Key, _Value]):
-    """The values used last, up to a total cost; a single value above that is handed back and not kept."""
+    """A cache of the values used last, up to a total cost; a single value above that is handed back and not kept."""
 
     def __init__(self, capacity: int, cost: Callable[[_Value], int]) -> None:
         self._capacity = capacity
@@ -438,14 +440,14 @@ class Recent(Generic[_Key, _Value]):
         self._entries: OrderedDict[_Key, _Value] = OrderedDict()
 
     def get(self, key: _Key) -> _Value | None:
-        """The value, and it counts as used now; None when it is not kept."""
+        """The value under this key, which counts as used now; None when it is not kept."""
         value = self._entries.get(key)
         if value is not None:
             self._entries.move_to_end(key)
         return value
 
     def put(self, key: _Key, value: _Value) -> _Value:
-        """Keep `value` under a key that is not kept, at the cost of those unused for longest; hand it back."""
+        """Keep `value` under a key that is not kept, in place of values unused for longest; returns `value`."""
         cost = self._cost(value)
         if cost > self._capacity:
             return value

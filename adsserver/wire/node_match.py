@@ -33,16 +33,16 @@ _LOWER: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 class MatcherError(Exception):
-    """A matcher that cannot be used. The text names the field and is sent (INVALID_ARGUMENT)."""
+    """A NodeMatcher cannot be used. The text names the field and is sent (INVALID_ARGUMENT)."""
 
 
 def facts_of(client: FleetClient) -> dict[str, str]:
-    """What answers say of a client under NAMESPACE."""
+    """The facts about a client that answers contain in its node metadata, under NAMESPACE."""
     return {name: read(client) for name, read in _FACTS.items()}
 
 
 def compile_matchers(matchers: Any, *, max_regex_chars: int) -> Matches:
-    """The function that says whether any of these NodeMatchers matches; without matchers everything does.
+    """A function that says whether any of these NodeMatchers matches a client; without matchers it is always true.
 
     Raises MatcherError.
     """
@@ -81,7 +81,9 @@ def _metadata(matcher: Any, field: str, max_regex_chars: int) -> Matches:
 
 
 def _text(matcher: Any, field: str, max_regex_chars: int) -> _TextMatches:
-    """A StringMatcher. Regular expressions match the whole text, as in Envoy, and only RE2 sees them (threat 13)."""
+    """A function that says whether a text matches this StringMatcher. Regular expressions match the whole text, as in
+    Envoy, and only RE2 sees them (threat 13).
+    """
     pattern = matcher.WhichOneof("match_pattern")
     if pattern == "safe_regex":
         return _regex(matcher.safe_regex.regex, f"{field}.safe_regex.regex", max_regex_chars)

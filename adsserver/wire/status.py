@@ -43,7 +43,7 @@ class TooMuchStatusError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StatusAnswer:
-    """A serialised ClientStatusResponse, and what it holds."""
+    """A serialised ClientStatusResponse, and the numbers of what it holds."""
 
     data: bytes
     clients: int
@@ -51,7 +51,7 @@ class StatusAnswer:
 
 
 def answer(request: bytes, reader: Reader, fleet: FleetStatus, limits: Limits) -> StatusAnswer:
-    """What `reader` may know of the clients that the request asks for (protocol.md K2).
+    """The status of the clients that the request asks for, as far as `reader` may know it (protocol.md K2).
 
     Raises BadStatusRequestError, TooMuchStatusError and FleetUnavailableError.
     """
@@ -78,7 +78,9 @@ def answer(request: bytes, reader: Reader, fleet: FleetStatus, limits: Limits) -
 
 
 class _Room:
-    """How much an answer may still hold. The clients' own limit for messages (often 4 MiB) is not known here."""
+    """How many entries and bytes an answer may still take. The clients' own limit for messages (often 4 MiB) is not
+    known here.
+    """
 
     def __init__(self, limits: Limits, *, contents: bool) -> None:
         self.contents = contents
@@ -86,7 +88,7 @@ class _Room:
         self._max_bytes = self._bytes = limits.status_bytes
 
     def take(self, *, entries: int = 0, size: int = 0) -> None:
-        """Use some of it. Raises TooMuchStatusError when there is not enough."""
+        """Use up room for these entries and bytes. Raises TooMuchStatusError when there is not enough."""
         self._entries -= entries
         self._bytes -= size
         if self._entries < 0:
@@ -110,7 +112,9 @@ def _client_config(client: FleetClient, statuses: tuple[ResourceStatus, ...], ro
 
 
 def _node(client: FleetClient) -> bytes:
-    """What the facts hold of the node. What the server knows besides stands in its metadata, under our own name."""
+    """The serialised node of a client, as far as the facts hold it. What the server knows besides stands in its
+    metadata, under our own name.
+    """
     config = csds_pb2.ClientConfig()
     config.node.id = client.node_id
     config.node.cluster = client.node_cluster

@@ -58,7 +58,7 @@ _NAMED_FIELDS: dict[str, ResourceType] = {
 
 @dataclass(frozen=True, slots=True)
 class _Sourced:
-    """A message that names a resource beside the config source it comes from."""
+    """A message type in which the name of a resource stands beside the config source it comes from."""
 
     kind: ResourceType
     name_field: str
@@ -87,7 +87,9 @@ _XDSTP = "xdstp://"
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A resource that another one needs: `type` is its word, `pointer` leads to the field that names it."""
+    """The need of one resource for another: `type` is the word of the needed one's type, `pointer` leads to the field
+    that names it.
+    """
 
     type: str
     name: str
@@ -153,7 +155,7 @@ def _sourced(message: AnyMessage, sourced: _Sourced, path: Path) -> Iterator[Nam
 
 
 def _config_source(message: AnyMessage, field: str) -> AnyMessage | None:
-    """The ConfigSource under `field`; config_discovery has it one message further in."""
+    """The ConfigSource under `field` of a message; in config_discovery it is one message further in."""
     if not message.HasField(field):
         return None
     source = getattr(message, field)

@@ -22,7 +22,7 @@ _COLUMNS = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands about rollouts."""
     rollout = typer.Typer(no_args_is_help=True, help="Follow a change through the fleet, or go back.")
     rollout.command()(status)
     rollout.command()(history)
