@@ -1,6 +1,6 @@
 """The ways in which a data plane proves who it is: the values of PARLEY_ADS_AUTH, and what follows from each.
 
-This table and the function that verifies (`VERIFIERS` beside `adsserver.identity.identification`) are all that is
+This table and the function that verifies (`VERIFIERS` in `adsserver.identity.identification`) are all that is
 particular to one way; configuration, bootstraps, pages and policies read a column here and compare no modes.
 """
 

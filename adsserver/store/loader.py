@@ -64,7 +64,7 @@ _SWEEP_S = 60.0  # twice the time a slow stream may take for one write
 
 @dataclass(frozen=True, slots=True)
 class LoaderStatus:
-    """What the loader holds: (lineage, epoch) by environment; `database_ok` is false while the database does not
+    """The status of the loader: (lineage, epoch) by environment; `database_ok` is false while the database does not
     answer. `detail` says in words what is wrong, also with what the database has; `refused`, by environment, why its
     newest snapshot is not served. `unfit`: why this process does not fit the installation, as the store adds it.
     """
@@ -87,7 +87,7 @@ class _Loaded:
 
 
 class Loader:
-    """One thread; `look_now` may be called from anywhere."""
+    """Loads new snapshots and offers them, in one thread; `look_now` may be called from anywhere."""
 
     def __init__(
         self, *, contents: ContentMemory, last_good: LastGood, on_directory: Callable[[Directory], None]
@@ -121,26 +121,26 @@ class Loader:
         self._status = LoaderStatus()
 
     def start(self) -> None:
-        """Start following."""
+        """Start the thread that follows the database."""
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
-        """Ask the thread to end within this time; what it loads meanwhile is not offered."""
+        """Ask the thread to end within `timeout_s` seconds; what it loads meanwhile is not offered."""
         self._ends_at = time.monotonic() + timeout_s
         self._stopping.set()
         self._wake.set()
 
     def wait_ended(self) -> None:
-        """Wait until the thread ended, or its time is over."""
+        """Wait until the thread ended, or the time given to `stop` is over."""
         if self._thread.is_alive():
             self._thread.join(max(0.0, self._ends_at - time.monotonic()))
 
     def look_now(self) -> None:
-        """Look for something new at once."""
+        """Look for new snapshots at once."""
         self._wake.set()
 
     def status(self) -> LoaderStatus:
-        """The latest status; a reference, never changed."""
+        """The latest status; each is a new value that never changes."""
         return self._status
 
     def serving(self) -> Mapping[str, Serving]:
@@ -164,7 +164,7 @@ class Loader:
             more_to_write = self._keep_on_disk()
 
     def _look(self) -> bool:
-        """Take what is new; whether the disk still lacks some of it."""
+        """Load what is new; returns whether the disk still lacks some of it."""
         close_old_connections()
         try:
             directory = self._newest()
@@ -196,7 +196,7 @@ class Loader:
         return self._directory_of(environments, heads, DatabaseBlobs())
 
     def _look_for_losses(self, environments: Collection[str], heads: Iterable[SnapshotHead]) -> None:
-        """Where the database no longer has what is served here, a new lineage begins (decisions D5b)."""
+        """Begin a new lineage where the database no longer has what is served here (decisions D5b)."""
         newest = {head.environment: head for head in heads}
         for key, loaded in self._loaded.items():
             if key in environments and _went_back(newest.get(key), loaded.head):
@@ -214,7 +214,7 @@ class Loader:
             self._api_tokens_version = version
 
     def _restore(self) -> None:
-        """Serve from disk what can be verified there, as long as the database never answered."""
+        """Serve what can be verified on disk, as long as the database never answered."""
         try:
             saved = self._last_good.saved()
             if saved is None:
@@ -275,7 +275,7 @@ class Loader:
         return Directory(environments, snapshots, self._tokens, self._api_tokens)
 
     def _time_to_reread(self) -> frozenset[str]:
-        """The environments in which something could not be opened, each time that it is time to look again."""
+        """The environments in which something could not be opened, when it is time to look again; else none."""
         if time.monotonic() < self._reread_at:
             return frozenset()
         self._reread_at = time.monotonic() + _REREAD_S
@@ -335,8 +335,8 @@ class Loader:
     def _changes(
         self, before: _Loaded | None, access: AccessTable, addresses: tuple[bytes, ...], chunks: Mapping[bytes, Chunk]
     ) -> dict[EntryKey, Entry | None] | None:
-        """What differs from the snapshot before; None where that is not what to begin with: under other rules, and
-        where not all of it could be read.
+        """The entries that differ from the snapshot before; None where that snapshot is not one to begin with: under
+        other rules, and where not all of it could be read.
         """
         if before is None or before.snapshot.access is not access or before.unreadable or before.snapshot.unknown:
             return None
@@ -345,7 +345,7 @@ class Loader:
         return changes if all(word in by_word for word, _ in changes) else None
 
     def _fetch_contents(self, entries: list[tuple[EntryKey, Entry]], blobs: Blobs) -> dict[bytes, str]:
-        """Get what is not here, and again what could not be opened; what still cannot be, with the reason."""
+        """Load contents that are missing or could not be opened; returns those that still cannot be, with why."""
         wanted = _contents_of(entries)
         doubtful = wanted & {address for loaded in self._loaded.values() for address in loaded.unreadable}
         missing = self._contents.missing(wanted) | doubtful
@@ -354,10 +354,9 @@ class Loader:
         return self._contents.unreadable(missing)
 
     def _let_go(self, snapshots: Mapping[str, Snapshot]) -> None:
-        """Now and then forget the chunks and contents of no snapshot.
+        """Drop now and then the chunks and contents that no snapshot has.
 
-        What was in use at the sweep before this one, or came since, stays one more round: a stream may still be
-        writing it.
+        What was in use at the sweep before this one, or came since, stays one more: a stream may still be writing it.
         """
         now = time.monotonic()
         if now < self._next_sweep:
@@ -393,21 +392,21 @@ def _unix(ends: datetime | None) -> float:
 
 
 def _is_newer(head: SnapshotHead, loaded: _Loaded | None) -> bool:
-    """Another lineage replaces whatever is there; within one, only a higher epoch does (decisions D5b, reliability
-    P5).
+    """Whether the snapshot replaces the one that is loaded. Another lineage replaces whatever is there; within one,
+    only a higher epoch does (decisions D5b, reliability P5).
     """
     return loaded is None or head.lineage != loaded.head.lineage or head.epoch > loaded.head.epoch
 
 
 def _access(head: SnapshotHead, data: bytes, before: _Loaded | None) -> AccessTable:
-    """The table; the same object while its bytes are, so that streams see at once that no rule changed."""
+    """The access table; the same object while its bytes are, so that streams see at once that no rule changed."""
     if before is not None and before.head.access == head.access:
         return before.snapshot.access
     return decode_access(data)
 
 
 def _went_back(head: SnapshotHead | None, held: SnapshotHead) -> bool:
-    """Whether what the database has may be from before what is held, or beside it."""
+    """Whether what the database has is older than what is held here, or other content of the same epoch."""
     if head is None:
         return True
     if not head.genuine or head.lineage != held.lineage:
@@ -422,7 +421,7 @@ def _contents_of(entries: Iterable[tuple[EntryKey, Entry]]) -> set[bytes]:
 
 
 def _contents_in(entry: Entry) -> tuple[Content, ...]:
-    """Every content that somebody may be sent of it."""
+    """The contents of an entry that some client may be sent."""
     match entry:
         case Served(content=content, proven=None) | WithheldName(content=Content() as content):
             return (content,)
@@ -461,14 +460,14 @@ def _unknown(directory: Directory) -> Iterable[str]:
 
 
 def _check_rules(entries: Iterable[tuple[EntryKey, Entry]], access: AccessTable) -> None:
-    """A name whose rules are not all in the table would be decided by the others alone. Raises ChunkError."""
+    """Raise ChunkError for a name with a rule that is not in the table: the others alone would decide it."""
     rows = {entry.rules for _, entry in entries if isinstance(entry, Served) and entry.rules}
     if not all(access.knows(row) for row in rows):
         raise ChunkError("an entry names an access rule that the access table does not have")
 
 
 def _log_unserved(head: SnapshotHead, snapshot: Snapshot, unreadable: Mapping[bytes, str]) -> None:
-    """Log what of a snapshot is not served here."""
+    """Log the names of a snapshot that are not served here."""
     if unreadable:
         log.warning(
             "secret.unreadable",
@@ -495,6 +494,6 @@ def _snapshot(
 
 
 def _moment(unix_time: float) -> str:
-    """The time of day, with the date unless that is today's."""
+    """A Unix time as people read it: the time of day, and the date unless it is today."""
     at, today = datetime.fromtimestamp(unix_time, UTC), datetime.now(UTC).date()
     return f"{at:%H:%M} UTC" if at.date() == today else f"{at:%Y-%m-%d %H:%M} UTC"

@@ -20,7 +20,7 @@ class Section(Enum):
 
 
 class Reach(Enum):
-    """How much somebody must administer for a place to be of use to them."""
+    """How much somebody must administer for a page to be of use to them."""
 
     NOTHING = "nothing"
     SOMETHING = "an environment"
@@ -29,7 +29,7 @@ class Reach(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One entry of the navigation. `position` orders the entries of a section, from above. `route` is the name of its
+    """A page in the navigation. `position` orders the pages of a section, from above. `route` is the name of its
     path; `also` those of the pages below it.
     """
 

@@ -28,7 +28,7 @@ class KindFacts:
 
 
 class ChannelKind(StrEnum):
-    """How a channel is spoken to."""
+    """The form in which notifications are sent to a channel."""
 
     WEBHOOK = "webhook"
     SLACK = "slack"

@@ -23,7 +23,8 @@ _COMMANDS: Final = (
 
 
 def base_python(version: str, ids: Ids) -> tuple[str, Ids]:
-    """An interpreter of this version and as whom it can run: the image's user if possible, else the caller.
+    """A Python interpreter of this version, and the user as whom it can run: the image's user if possible, else the
+    caller.
 
     Raises DockerfileError when this machine has none.
     """
@@ -47,7 +48,9 @@ def _version(python: str, ids: Ids) -> str:
 
 
 def report(context: Path, work: Path) -> list[str]:
-    """Build and try the image; the problems found. Prints one line for each step and trial. Raises DockerfileError."""
+    """Build the image and try it; returns the problems found. Prints one line for each step and trial. Raises
+    DockerfileError.
+    """
     stages = parse((context / "Dockerfile").read_text(encoding="utf-8"))
     last = stages[-1]
     wanted = user_ids(last)
@@ -79,7 +82,7 @@ def _say(line: str) -> None:
 
 
 def main() -> int:
-    """Everything, below a temporary directory that is removed."""
+    """Build and try the image below a temporary directory, which is removed; returns the exit status."""
     work = Path(tempfile.mkdtemp(prefix="parley-image-"))
     work.chmod(0o755)  # the image's user has to get in
     try:

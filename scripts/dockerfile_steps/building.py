@@ -37,7 +37,7 @@ _PASSED_ON: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One instruction, and why it was not exercised (empty when it was)."""
+    """One instruction that was reached, and why it was not carried out (empty when it was)."""
 
     stage: str
     line: int
@@ -47,7 +47,7 @@ class Step:
 
 @dataclass(slots=True)
 class Image:
-    """A stage under construction. `places` are the paths that mean the image's, not the machine's."""
+    """A stage while it is built. `places` are the paths that mean the image's, not the machine's."""
 
     root: Path
     places: frozenset[str]
@@ -55,7 +55,7 @@ class Image:
     directory: str = "/"
 
     def here(self, path: str) -> Path:
-        """Where on this machine a path of the image is."""
+        """The path on this machine of a path in the image."""
         return self.root / str(PurePosixPath(self.directory) / path).lstrip("/")
 
     def mapped(self, text: str) -> str:
@@ -65,7 +65,7 @@ class Image:
         return pattern.sub(lambda found: f"{self.root}{found[1]}", text)
 
     def variables(self) -> dict[str, str]:
-        """The environment of its processes on this machine."""
+        """The environment of the image's processes when they run on this machine."""
         passed_on = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
         return passed_on | {name: self.mapped(value) for name, value in self.environment.items()}
 
@@ -81,7 +81,7 @@ class Builder:
     steps: list[Step] = field(default_factory=list)
 
     def build(self, stages: Sequence[Stage]) -> Image:
-        """Carry out all stages; the last one's image. Raises DockerfileError."""
+        """Carry out all stages; returns the image of the last one. Raises DockerfileError."""
         places = frozenset(_places(stages))
         for stage in stages:
             self.images[stage.name] = image = self._base(stage, places)
@@ -104,7 +104,7 @@ class Builder:
         return image
 
     def _carry_out(self, image: Image, instruction: Instruction) -> str:
-        """Do what the instruction says; why not, when it cannot be done here."""
+        """Carry out the instruction; returns the reason when that cannot be done here, else an empty text."""
         actions: Mapping[str, Callable[[Image, Instruction], str]] = {
             "ARG": _arg,
             "ENV": _env,
@@ -149,7 +149,7 @@ class Builder:
 
 
 def _places(stages: Sequence[Stage]) -> Iterator[str]:
-    """Absolute paths that WORKDIR, COPY and ENV of any stage speak of, and the base image's own."""
+    """The absolute paths that WORKDIR, COPY and ENV of any stage name, and the base image's own."""
     yield _BASE
     for instruction in (each for stage in stages for each in stage.instructions):
         if instruction.keyword == "WORKDIR":

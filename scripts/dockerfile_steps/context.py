@@ -16,14 +16,14 @@ class Ignored:
 
     @classmethod
     def parse(cls, text: str) -> "Ignored":
-        """Read the file's text."""
+        """The rules in the text of a .dockerignore."""
         lines = [line.strip() for line in text.splitlines()]
         patterns = [line for line in lines if line and not line.startswith("#")]
         rules = [(_compiled(each.removeprefix("!")), not each.startswith("!")) for each in patterns]
         return cls(tuple(rules), tuple(each[1:].strip("/") for each in patterns if each.startswith("!")))
 
     def matches(self, path: PurePosixPath) -> bool:
-        """Whether a build does not see this path."""
+        """Whether this path is left out of the build context."""
         names = [str(path), *(str(parent) for parent in path.parents if parent != PurePosixPath())]
         ignored = False
         for pattern, ignores in self.rules:
@@ -32,7 +32,7 @@ class Ignored:
         return ignored
 
     def closes(self, directory: PurePosixPath) -> bool:
-        """Whether nothing below an ignored directory can be seen again."""
+        """Whether an ignored directory can be skipped, because no rule includes anything below it again."""
         return self.matches(directory) and not any(
             kept.startswith(f"{directory}/") or "*" in kept for kept in self.kept_prefixes
         )
@@ -49,7 +49,9 @@ def context_files(root: Path) -> Iterator[PurePosixPath]:
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Go's filepath.Match, which .dockerignore follows, and `**` for any number of directories."""
+    """The regular expression of a pattern as .dockerignore means it: Go's filepath.Match, and `**` for any number of
+    directories.
+    """
     text = pattern.strip("/")
     parts = re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]]+\])", text)
     spelled = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}

@@ -19,12 +19,12 @@ _FROM: Final = re.compile(r"(?P<image>\S+)(?:\s+AS\s+(?P<name>\S+))?", re.IGNORE
 
 
 class DockerfileError(Exception):
-    """What cannot be read or carried out; one sentence with the line's number."""
+    """An instruction cannot be read or carried out; one sentence with the line's number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction. `flags` are those before its arguments (`--from=builder`)."""
+    """One instruction of a Dockerfile. `flags` are those before its arguments (`--from=builder`)."""
 
     line: int
     keyword: str
@@ -32,7 +32,7 @@ class Instruction:
     flags: Mapping[str, str]
 
     def words(self) -> list[str]:
-        """The arguments, of the exec form or split as a shell does."""
+        """The arguments, from their exec form or split as a shell does."""
         if not self.text.startswith("["):
             return shlex.split(self.text)
         try:
@@ -41,7 +41,7 @@ class Instruction:
             raise DockerfileError(f"Line {self.line}: {self.keyword} has no valid exec form: {error}.") from error
 
     def pairs(self) -> dict[str, str]:
-        """NAME=VALUE arguments of ENV and LABEL."""
+        """The NAME=VALUE arguments of ENV and LABEL."""
         found = [word.partition("=") for word in self.words()]
         if not all(separator for _, separator, _ in found):
             raise DockerfileError(f"Line {self.line}: {self.keyword} must be written as NAME=VALUE.")
@@ -50,14 +50,16 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What begins with one FROM. `image` has its variables expanded."""
+    """The instructions from one FROM to the next. `image` has its variables expanded."""
 
     name: str
     image: str
     instructions: tuple[Instruction, ...]
 
     def last(self, keyword: str) -> Instruction:
-        """The instruction of a kind that is in force at the end. Raises DockerfileError when there is none."""
+        """The last instruction with this keyword, which is the one in force. Raises DockerfileError when
+        there is none.
+        """
         for instruction in reversed(self.instructions):
             if instruction.keyword == keyword:
                 return instruction
@@ -65,7 +67,7 @@ class Stage:
 
 
 def parse(text: str) -> tuple[Stage, ...]:
-    """The stages in order. Raises DockerfileError."""
+    """The stages of a Dockerfile in order. Raises DockerfileError."""
     stages: list[Stage] = []
     defaults: dict[str, str] = {}  # of ARG before the first FROM: they count in FROM only
     for instruction in _instructions(text):

@@ -21,7 +21,9 @@ CALLER: Final = Ids(None, None)
 def ended(
     command: Sequence[str], *, directory: Path, variables: Mapping[str, str], wait_s: float, ids: Ids = CALLER
 ) -> "subprocess.CompletedProcess[str]":
-    """The program after its end, with both outputs in `stdout`. Raises OSError or subprocess.TimeoutExpired."""
+    """Run a command to its end; returns its result, with both outputs in `stdout`. Raises OSError or
+    subprocess.TimeoutExpired.
+    """
     return subprocess.run(  # noqa: S603  commands of our own Dockerfile
         command,
         cwd=directory,

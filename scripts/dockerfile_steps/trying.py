@@ -16,7 +16,7 @@ _UNWANTED: Final = (".git", ".env", ".venv", ".parley", "tests", "docs", "script
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One command of the image: its status and what it printed."""
+    """The result of one command of the image: its exit status and what it printed."""
 
     command: tuple[str, ...]
     status: int
@@ -24,7 +24,7 @@ class Trial:
 
 
 def user_ids(stage: Stage) -> Ids:
-    """The numbers of USER. Raises DockerfileError when it is root or not given in numbers."""
+    """The user and group of the USER instruction. Raises DockerfileError when it is root or not given in numbers."""
     user = stage.last("USER")
     uid, _, gid = user.text.partition(":")
     if not uid.isdecimal() or not gid.isdecimal() or int(uid) == 0 or int(gid) == 0:
@@ -33,17 +33,17 @@ def user_ids(stage: Stage) -> Ids:
 
 
 def tried(image: Image, stage: Stage, arguments: Sequence[str], *, variables: Mapping[str, str], ids: Ids) -> Trial:
-    """Run the image's ENTRYPOINT with `arguments`."""
+    """Run the image's ENTRYPOINT with these arguments; returns what came of it."""
     return _tried(image, [*stage.last("ENTRYPOINT").words(), *arguments], variables, ids)
 
 
 def health_tried(image: Image, stage: Stage, arguments: Sequence[str], *, ids: Ids) -> Trial:
-    """Run the image's HEALTHCHECK with `arguments` added."""
+    """Run the image's HEALTHCHECK with these arguments added; returns what came of it."""
     return _tried(image, [*healthcheck_command(stage.last("HEALTHCHECK")), *arguments], {}, ids)
 
 
 def unwanted(image: Image) -> list[str]:
-    """What lies in the image's working directory and should not."""
+    """The files in the image's working directory that should not be there."""
     return [name for name in _UNWANTED if (image.here(".") / name).exists()]
 
 

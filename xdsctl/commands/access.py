@@ -33,7 +33,7 @@ HELP_POSITION: Final = 80
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands about access rules."""
     access = typer.Typer(no_args_is_help=True, help="Who may read what.")
     access.command()(rules)
     access.command()(test)

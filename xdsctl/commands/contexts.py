@@ -29,7 +29,7 @@ HELP_POSITION: Final = 190
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands about contexts."""
     contexts = typer.Typer(no_args_is_help=True, help="The servers you work with.")
     contexts.command("list")(listed)
     contexts.command("set")(put)

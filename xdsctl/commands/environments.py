@@ -22,7 +22,7 @@ HELP_POSITION: Final = 90
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the command `environments`."""
     app.command()(environments)
 
 

@@ -17,7 +17,7 @@ HELP_POSITION: Final = 60
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the command `explain`."""
     app.command()(explain)
 
 

@@ -53,7 +53,7 @@ HELP_POSITION: Final = 20
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands about resources."""
     app.command()(get)
     app.command()(describe)
     app.command()(history)
@@ -196,7 +196,7 @@ def delete(
 
 
 def _standing(row: JsonObject) -> str:
-    """How a resource stands, and why."""
+    """The status of a resource, and the reason for it."""
     return f"{row['status']}: {row['reason']}" if row["reason"] else str(row["status"])
 
 

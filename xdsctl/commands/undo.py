@@ -14,7 +14,7 @@ HELP_POSITION: Final = 40
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the command `undo`."""
     app.command()(undo)
 
 

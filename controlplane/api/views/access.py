@@ -44,7 +44,7 @@ _REFUSALS = (400, 401, 403, 404, 409, 413, 415, 422, 503)
 
 
 class ClientGroupListView(ApiView):
-    """The client groups of an environment."""
+    """List and create the client groups of an environment."""
 
     needs = {"GET": Role.VIEWER, "POST": Role.ACCESS_EDITOR}
 
@@ -55,7 +55,7 @@ class ClientGroupListView(ApiView):
         responses=described(200, page_of(ClientGroupOut), 401, 403, 404, 422, 503),
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """A page."""
+        """One page of the environment's client groups, by key."""
         rows = group_list(environment_key=environment_key)
         return json_answer(plain_page(request, rows, lambda row: _state_json(group_state(row))))
 
@@ -67,7 +67,7 @@ class ClientGroupListView(ApiView):
         responses=described(201, ClientGroupWrittenOut, *_REFUSALS, dry_run=True),
     )
     def post(self, request: Request, environment_key: str) -> HttpResponse:
-        """Make one."""
+        """Create a client group that no rule mentions yet."""
         asked = guarded(request)
         draft = _group_draft(values_of(document_of(request), ClientGroupIn))
         made = group_create(
@@ -83,7 +83,7 @@ class ClientGroupListView(ApiView):
 
 
 class ClientGroupView(ApiView):
-    """One client group, by its key or its id."""
+    """Read, replace, change and delete one client group, named by its key or its id."""
 
     needs = {
         "GET": Role.VIEWER,
@@ -98,7 +98,7 @@ class ClientGroupView(ApiView):
         responses=described(200, ClientGroupOut, 401, 403, 404, 422, 503),
     )
     def get(self, request: Request, environment_key: str, group_key: str) -> HttpResponse:
-        """As it is."""
+        """The client group as it is stored now."""
         Query(request, ()).done()
         return json_answer(_state_json(group_get(environment_key=environment_key, key=group_key)))
 
@@ -110,7 +110,7 @@ class ClientGroupView(ApiView):
         responses=described(200, ClientGroupWrittenOut, *_REFUSALS, dry_run=True),
     )
     def put(self, request: Request, environment_key: str, group_key: str) -> HttpResponse:
-        """All of it."""
+        """Replace the whole client group by the one in the body."""
         return self._write(request, environment_key, group_key, partial=False)
 
     @extend_schema(
@@ -121,7 +121,7 @@ class ClientGroupView(ApiView):
         responses=described(200, ClientGroupWrittenOut, *_REFUSALS, dry_run=True),
     )
     def patch(self, request: Request, environment_key: str, group_key: str) -> HttpResponse:
-        """What is given; the rest stays."""
+        """Change the fields of the client group that the body has; the others stay."""
         return self._write(request, environment_key, group_key, partial=True)
 
     @extend_schema(
@@ -131,7 +131,7 @@ class ClientGroupView(ApiView):
         responses=described(200, ClientGroupWrittenOut, 401, 403, 404, 409, 422, 503, dry_run=True),
     )
     def delete(self, request: Request, environment_key: str, group_key: str) -> HttpResponse:
-        """Delete it; the answer is what it was."""
+        """Delete the client group; the answer is the group as it was."""
         asked = guarded(request)
         gone = group_delete(
             environment_key=environment_key,
@@ -162,7 +162,7 @@ class ClientGroupView(ApiView):
 
 
 class RuleListView(ApiView):
-    """The access rules of an environment, in their order."""
+    """List and create the access rules of an environment."""
 
     needs = {"GET": Role.VIEWER, "POST": Role.ACCESS_EDITOR}
 
@@ -173,7 +173,7 @@ class RuleListView(ApiView):
         responses=described(200, page_of(RuleOut), 401, 403, 404, 422, 503),
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """A page."""
+        """One page of the environment's access rules, in their order."""
         rows = rule_list(environment_key=environment_key)
         return json_answer(plain_page(request, rows, lambda row: _state_json(rule_state(row))))
 
@@ -186,7 +186,7 @@ class RuleListView(ApiView):
         responses=described(201, RuleWrittenOut, *_REFUSALS, dry_run=True),
     )
     def post(self, request: Request, environment_key: str) -> HttpResponse:
-        """Make one."""
+        """Create an access rule at its position, or behind all others."""
         asked = guarded(request)
         draft = _rule_draft(values_of(document_of(request), RuleIn))
         made = rule_create(
@@ -203,7 +203,7 @@ class RuleListView(ApiView):
 
 
 class RuleView(ApiView):
-    """One access rule."""
+    """Read, replace, change and delete one access rule."""
 
     needs = {
         "GET": Role.VIEWER,
@@ -218,7 +218,7 @@ class RuleView(ApiView):
         responses=described(200, RuleOut, 401, 403, 404, 422, 503),
     )
     def get(self, request: Request, environment_key: str, rule_id: int) -> HttpResponse:
-        """As it is."""
+        """The access rule as it is stored now."""
         Query(request, ()).done()
         return json_answer(_state_json(rule_get(environment_key=environment_key, rule_id=rule_id)))
 
@@ -230,7 +230,7 @@ class RuleView(ApiView):
         responses=described(200, RuleWrittenOut, *_REFUSALS, dry_run=True),
     )
     def put(self, request: Request, environment_key: str, rule_id: int) -> HttpResponse:
-        """All of it; without a position it stays where it is."""
+        """Replace the whole access rule by the one in the body; without a position it stays where it is."""
         return self._write(request, environment_key, rule_id, partial=False)
 
     @extend_schema(
@@ -241,7 +241,7 @@ class RuleView(ApiView):
         responses=described(200, RuleWrittenOut, *_REFUSALS, dry_run=True),
     )
     def patch(self, request: Request, environment_key: str, rule_id: int) -> HttpResponse:
-        """What is given; the rest stays."""
+        """Change the fields of the access rule that the body has; the others stay."""
         return self._write(request, environment_key, rule_id, partial=True)
 
     @extend_schema(
@@ -251,7 +251,7 @@ class RuleView(ApiView):
         responses=described(200, RuleWrittenOut, 401, 403, 404, 409, 422, 503, dry_run=True),
     )
     def delete(self, request: Request, environment_key: str, rule_id: int) -> HttpResponse:
-        """Delete it; the answer is what it was."""
+        """Delete the access rule; the answer is the rule as it was."""
         asked = guarded(request)
         gone = rule_delete(
             environment_key=environment_key,
@@ -285,7 +285,9 @@ class RuleView(ApiView):
 def _written(
     request: Request, written: AccessWritten, *, dry_run: bool, status: int = 200, headers: dict[str, str] | None = None
 ) -> HttpResponse:
-    """A row after a write, with the change beside it; of a dry run, what would be lost and found."""
+    """The answer to a write: the group or rule with the change that was made; to a dry run, what would be lost and
+    found.
+    """
     if dry_run:
         return dry_run_answer(request, written.loss, written.findings)
     findings = [finding_json(finding) for finding in written.findings]

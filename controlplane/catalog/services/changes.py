@@ -21,7 +21,7 @@ from controlplane.catalog.services.planning import BATCH, Plan, Prepared, Terms,
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import Columns, Undoes, owners_as_json
 from controlplane.catalog.values import ChangeMade, ChangePlanned, Edit, finding_to_json
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.journal.services import audit_record
 from xdscore.snapshot import content_version
 
@@ -45,13 +45,14 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Make all edits, or none; an edit whose outcome is already there makes nothing new. `planning.Terms` has the rest.
+    """Make all edits as one change, or none; an edit whose outcome is already there makes no revision. `planning.Terms`
+    has the rest.
 
-    `hold` goes through a hold and, unless it is empty, leaves the environment held for this reason (decisions U5).
-    `hold_back`: a hold that is still as `after` has it becomes as `before` has it.
-    `back_to`: the edits make the resources what they were at this generation. `undoes`: they take this change back.
+    `hold` goes through a hold and, unless it is empty, leaves the environment on hold for this reason (decisions U5).
+    `hold_back`: a hold that is still as `after` has it becomes as `before` has it. `back_to`: the edits make the
+    resources what they were at this generation. `undoes`: they take this change back.
 
-    Raises NotFound (environment, or a resource to delete), Conflict (the environment is held, or moved on from its
+    Raises NotFound (environment, or a resource to delete), Conflict (the environment is on hold, or moved on from its
     base), LossRefused (connected clients would lose something that `consent` does not accept), PreconditionFailed and
     InputInvalid (one name edited twice, prune without owner, too many resources; with `strict`, a reference to
     nothing).
@@ -176,7 +177,9 @@ def _write(environment: Environment, change: Change, planned: Plan, owner: str |
 
 
 def _proven_contents(revisions: Sequence[Revision]) -> set[tuple[int, str | None]]:
-    """(resource, content) of the revisions that bring back what a client has acknowledged of the same resource."""
+    """The (resource, content) of these revisions that brings back a content a client has acknowledged of the same
+    resource.
+    """
     known: set[tuple[int, str | None]] = set()
     size = BATCH // 2  # each revision is two variables of the statement
     for start in range(0, len(revisions), size):
@@ -210,7 +213,7 @@ def _revision(resource: Resource, change: Change, edit: Prepared) -> Revision:
 
 
 def _references(revision: Revision, edit: Prepared) -> Iterator[Reference]:
-    """What the revision needs, as rows."""
+    """The rows of the references of a revision."""
     if edit.parsed is not None:
         for (word, name), pointer in needs_of(edit.parsed).items():
             yield Reference(revision=revision, to_type=word, to_name=name, pointer=pointer[:_MAX_POINTER])

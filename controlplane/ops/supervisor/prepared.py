@@ -8,8 +8,8 @@ from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
 
-from controlplane.config import Config
-from controlplane.home import Home, private_replace
+from controlplane.config.home import Home, private_replace
+from controlplane.config.loading import Config
 from controlplane.ops.supervisor.programs import ROOT
 
 
@@ -25,7 +25,7 @@ def prepared(config: Config, home: Home) -> bool:
 
 
 def prepared_note(config: Config, home: Home) -> None:
-    """Remember that this home is prepared."""
+    """Store the mark by which `prepared` sees that this home is prepared."""
     if config.database is None:
         private_replace(_mark(home), _state(home))
 
@@ -35,7 +35,9 @@ def _mark(home: Home) -> Path:
 
 
 def _state(home: Home) -> str:
-    """Raises OSError when there is no database file."""
+    """A hash that changes when the database file or the migrations do. Raises OSError when there is no database
+    file.
+    """
     database = home.database.stat()
     migrations = sorted(str(file.relative_to(ROOT)) for file in ROOT.glob("controlplane/*/migrations/*.py"))
     parts = (version("django"), str(database.st_dev), str(database.st_ino), *migrations)

@@ -5,16 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from adsserver.identity import VERIFIERS
+from adsserver.identity.identification import VERIFIERS
 from xdscore.auth_modes import FACTS, AuthMode
 
+VERIFYING = "adsserver/identity/identification.py"
 INTERFACES = Path(__file__).parents[3] / "docs" / "design" / "interfaces.md"
 
 
 @pytest.mark.parametrize("mode", AuthMode)
 def test_mode__of_the_variable__has_a_row_and_a_verifier(mode: AuthMode) -> None:
     assert mode in FACTS, f"Write a row for '{mode}' in xdscore/auth_modes.py."
-    assert mode in VERIFIERS, f"Write a verifier for '{mode}' and add it to VERIFIERS in adsserver/identity.py."
+    assert mode in VERIFIERS, (
+        f"Write a verifier for '{mode}' and add it to VERIFIERS in adsserver/identity/identification.py."
+    )
 
 
 @pytest.mark.parametrize("mode", AuthMode)

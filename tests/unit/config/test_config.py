@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.config import Config, ConfigError, load
-from controlplane.values import MailSecurity, RepeatErrors
+from controlplane.config.loading import Config, ConfigError, load
+from controlplane.config.values import MailSecurity, RepeatErrors
 from xdscore.auth_modes import AuthMode
 
 HERE = Path("/somewhere/with a space")

@@ -12,8 +12,8 @@ import pytest
 from cryptography import x509
 
 from adsserver.config import TlsFiles
-from adsserver.tls import Certificates, server_credentials
-from controlplane.config import Config, load
+from adsserver.identity.tls import Certificates, server_credentials
+from controlplane.config.loading import Config, load
 from tests.support.compose import ROOT, compose_document, env_file, interpolated
 from xdscore.auth_modes import AuthMode
 
