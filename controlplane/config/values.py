@@ -144,7 +144,7 @@ def flag(text: str) -> bool:
 
 
 def any_of(words: Sequence[str]) -> str:
-    """These words as one phrase: `a, b or c`."""
+    """Words joined into one phrase: `a, b or c`."""
     return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 
