@@ -37,11 +37,6 @@ def command_words(arguments: Sequence[str], commands: Collection[str]) -> list[s
     return list(arguments)
 
 
-def kind_word(word: str) -> str:
-    """The one word for a kind; what is none stays as it is."""
-    return _KINDS.get(word, word)
-
-
 def words_beginning(incomplete: str) -> list[str]:
     """What may stand behind `get`, for a shell that completes: types of resources, and kinds."""
     words = (*(each.word for each in RESOURCE_TYPES), *_LISTED)

@@ -38,11 +38,6 @@ class Columns:
         """As `Change.undo` keeps it."""
         return {"columns": {"before": dict(self.before), "after": dict(self.after)}}
 
-    @property
-    def back(self) -> "Columns":
-        """What takes it back."""
-        return Columns(self.after, self.before)
-
 
 @dataclass(frozen=True, slots=True)
 class QuarantineMoved:

@@ -97,14 +97,6 @@ def client_word(*, public_id: str) -> ClientWord | None:
     return ClientWord(reports[0], reports[1:], tuple(map(_view, rows)))
 
 
-def difference_of(*, public_id: str, word: str, name: str) -> DifferenceView | None:
-    """How the client's own word about this name differs from what Parley believes; None where it does not, or where
-    nobody reported it. For Explain's last step.
-    """
-    row = SaidDifference.objects.filter(client=public_id, type=word, name=name).first()
-    return _view(row) if row is not None else None
-
-
 def differing_counts(*, clients: Collection[str]) -> Mapping[str, int]:
     """By client id, on how many names the own words of these clients differ; those that agree are left out."""
     rows = SaidDifference.objects.filter(client__in=list(clients)).values_list("client_id")

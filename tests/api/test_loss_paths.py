@@ -445,9 +445,6 @@ def test_table__has_every_form_of_the_console() -> None:
     assert writing == CONSOLE_LOSING | CONSOLE_NOTHING_LOST.keys()
 
 
-_ROOMS: Final = ("controlplane.catalog.", "controlplane.access.")
-
-
 def test_table__has_every_service_by_which_somebody_writes() -> None:
     takes = {
         name: inspect.signature(service).parameters

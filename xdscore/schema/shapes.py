@@ -47,7 +47,6 @@ class FieldShape:
 class MessageShape:
     """One message type. `fields` has each field under its original and its lowerCamelCase name."""
 
-    descriptor: Descriptor
     fields: dict[str, FieldShape]
 
 
@@ -59,7 +58,7 @@ def shape_of(descriptor: Descriptor) -> MessageShape:
         shape = field_shape(field)
         fields[field.json_name] = shape
         fields[field.name] = shape
-    return MessageShape(descriptor, fields)
+    return MessageShape(fields)
 
 
 def choice_of(field: FieldDescriptor) -> OneofDescriptor | None:
