@@ -6,7 +6,6 @@ taking all of a process, and that it does.
 """
 
 import math
-import time
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,12 +14,10 @@ from django.http import HttpRequest
 from prometheus_client import Counter
 
 from controlplane.accounts.principal import Principal
-from controlplane.callers import Callers
+from controlplane.callers import CountedRequests
 from controlplane.errors import Busy
 from controlplane.principal_ids import PrincipalId
 from xdscore.limits import Limits
-
-_ADMITTED: Final = "parley.admitted"
 
 _PIPELINES: Final = "token_requests_per_s"
 _PEOPLE: Final = "user_requests_per_s"
@@ -52,8 +49,8 @@ class Rate:
         )
 
 
-_callers: Callers[PrincipalId] = Callers()
-_clock = time.monotonic
+# One that waits for a change is answered twice (`waiting`), and counted once.
+_requests: CountedRequests[PrincipalId] = CountedRequests("parley.admitted", REFUSED)
 
 
 def token_admit(request: HttpRequest, token: Principal) -> None:
@@ -70,14 +67,9 @@ def user_admit(request: HttpRequest, user: Principal) -> None:
 
 
 def _admit(request: HttpRequest, caller: PrincipalId, rate: Rate) -> None:
-    """Once for each request: one that waits for a change is answered twice (`waiting`)."""
-    if request.META.get(_ADMITTED):
-        return
-    wait_s = _callers.wait_s(caller, per_s=rate.per_s, burst=rate.burst, now=_clock())
+    wait_s = _requests.wait_s(request, caller, limit=rate.limit, per_s=rate.per_s, burst=rate.burst)
     if wait_s:
-        REFUSED.labels(rate.limit).inc()
         raise rate.refusal(wait_s)
-    request.META[_ADMITTED] = True
 
 
 def _limits() -> Limits:
