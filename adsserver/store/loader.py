@@ -49,7 +49,7 @@ _REREAD_S = 10.0  # what could not be opened is read again this often: somebody 
 
 @dataclass(frozen=True, slots=True)
 class LoaderStatus:
-    """What the loader holds: (lineage, epoch) by environment; `database_ok` is false while the database does not
+    """The status of the loader: (lineage, epoch) by environment; `database_ok` is false while the database does not
     answer. `detail` says in words what is wrong, also with what the database has; `refused`, by environment, why its
     newest snapshot is not served. `unfit`: why this process does not fit the installation, as the store adds it.
     """
@@ -62,7 +62,7 @@ class LoaderStatus:
 
 
 class Loader:
-    """One thread; `look_now` may be called from anywhere."""
+    """Loads new snapshots and offers them, in one thread; `look_now` may be called from anywhere."""
 
     def __init__(
         self, *, contents: ContentMemory, last_good: LastGood, on_directory: Callable[[Directory], None]
@@ -90,26 +90,26 @@ class Loader:
         self._status = LoaderStatus()
 
     def start(self) -> None:
-        """Start following."""
+        """Start the thread that follows the database."""
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
-        """Ask the thread to end within this time; what it loads meanwhile is not offered."""
+        """Ask the thread to end within `timeout_s` seconds; what it loads meanwhile is not offered."""
         self._ends_at = time.monotonic() + timeout_s
         self._stopping.set()
         self._wake.set()
 
     def wait_ended(self) -> None:
-        """Wait until the thread ended, or its time is over."""
+        """Wait until the thread ended, or the time given to `stop` is over."""
         if self._thread.is_alive():
             self._thread.join(max(0.0, self._ends_at - time.monotonic()))
 
     def look_now(self) -> None:
-        """Look for something new at once."""
+        """Look for new snapshots at once."""
         self._wake.set()
 
     def status(self) -> LoaderStatus:
-        """The latest status; a reference, never changed."""
+        """The latest status; each is a new value that never changes."""
         return self._status
 
     def serving(self) -> Mapping[str, Serving]:
@@ -133,7 +133,7 @@ class Loader:
             more_to_write = self._keep_on_disk()
 
     def _look(self) -> bool:
-        """Take what is new; whether the disk still lacks some of it."""
+        """Load what is new; returns whether the disk still lacks some of it."""
         close_old_connections()
         try:
             directory = self._newest()
@@ -165,7 +165,7 @@ class Loader:
         return self._directory_of(environments, heads, DatabaseBlobs())
 
     def _look_for_losses(self, environments: Collection[str], heads: Iterable[SnapshotHead]) -> None:
-        """Where the database no longer has what is served here, a new lineage begins (decisions D5b)."""
+        """Begin a new lineage where the database no longer has what is served here (decisions D5b)."""
         newest = {head.environment: head for head in heads}
         for key, loaded in self._loaded.items():
             if key in environments and _went_back(newest.get(key), loaded.head):
@@ -183,7 +183,7 @@ class Loader:
             self._api_tokens_version = version
 
     def _restore(self) -> None:
-        """Serve from disk what can be verified there, as long as the database never answered."""
+        """Serve what can be verified on disk, as long as the database never answered."""
         try:
             saved = self._last_good.saved()
             if saved is None:
@@ -241,7 +241,7 @@ class Loader:
         return Directory(environments, snapshots, self._tokens, self._api_tokens)
 
     def _time_to_reread(self) -> frozenset[str]:
-        """The environments in which something could not be opened, each time that it is time to look again."""
+        """The environments in which something could not be opened, when it is time to look again; else none."""
         if time.monotonic() < self._reread_at:
             return frozenset()
         self._reread_at = time.monotonic() + _REREAD_S
@@ -280,7 +280,7 @@ def _unix(ends: datetime | None) -> float:
 
 
 def _went_back(head: SnapshotHead | None, held: SnapshotHead) -> bool:
-    """Whether what the database has may be from before what is held, or beside it."""
+    """Whether what the database has is older than what is held here, or other content of the same epoch."""
     if head is None:
         return True
     if not head.genuine or head.lineage != held.lineage:
@@ -299,6 +299,6 @@ def _unknown(directory: Directory) -> Iterable[str]:
 
 
 def _moment(unix_time: float) -> str:
-    """The time of day, with the date unless that is today's."""
+    """A Unix time as people read it: the time of day, and the date unless it is today."""
     at, today = datetime.fromtimestamp(unix_time, UTC), datetime.now(UTC).date()
     return f"{at:%H:%M} UTC" if at.date() == today else f"{at:%Y-%m-%d %H:%M} UTC"

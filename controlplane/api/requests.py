@@ -25,5 +25,5 @@ def chosen_id(given: str) -> str:
 
 
 def request_id_set(value: str) -> None:
-    """Make `value` the id of everything that runs in this context from now on."""
+    """Make `value` the id of the request that this context runs for from now on."""
     _current.set(value)

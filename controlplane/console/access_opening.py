@@ -16,8 +16,8 @@ from xdscore.resource_types import by_word
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a rule would open. `confirms` is what a form sends whose reader has agreed to exactly this; empty where the
-    rule speaks of groups, which somebody chose, or says so already.
+    """The warning that a rule opens something to every client. `confirms` is what a form sends whose reader has agreed
+    to exactly this; empty where the rule speaks of groups, which somebody chose, or says so already.
     """
 
     sentence: str
@@ -25,8 +25,9 @@ class Opening:
 
 
 def opening_of(draft: RuleDraft, *, number: int, first: bool, environment_key: str, limits: Limits) -> Opening | None:
-    """None for a rule that opens nothing: one that refuses, is not in force, or has no good pattern. `number` is 0 for
-    a rule that is not there yet. Raises NotFound.
+    """The warning about a rule that allows something to every client; None for a rule that opens nothing: one that
+    refuses, is not in force, or has no good pattern. `number` is the rule's, 0 for one that is not stored yet. Raises
+    NotFound.
     """
     if draft.effect is not Effect.ALLOW or not draft.enabled or pattern_problem(draft.pattern, limits):
         return None
@@ -42,7 +43,7 @@ def opening_of(draft: RuleDraft, *, number: int, first: bool, environment_key: s
 
 
 def _stands(table: AccessTable, draft: RuleDraft, number: int) -> bool:
-    """Whether this rule, as it is, already opens the same to every client."""
+    """Whether this rule, as it is stored, already opens the same to every client."""
     same = RuleState(number, replace(draft, message="")).rule
     return any(replace(rule, message="") == same for rule in table.rules)
 
@@ -57,7 +58,7 @@ def _what(draft: RuleDraft) -> str:
 
 
 def _effects(table: AccessTable, draft: RuleDraft, *, number: int, first: bool) -> Sequence[str]:
-    """What becomes of other rules."""
+    """Sentences about which rules decide less, or nothing, once this one is in force; it may be among them."""
     own = number or max((rule.number for rule in table.rules), default=0) + 1
     after = _after(table, RuleState(own, draft).rule, replaces=bool(number), first=first)
     new = {rule for rule, _ in rules_shadowed(after)} - {rule for rule, _ in rules_shadowed(table)}

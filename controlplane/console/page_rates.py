@@ -20,10 +20,10 @@ from django.template.loader import render_to_string
 from prometheus_client import Counter
 
 from controlplane.accounts.browsers import stranger_of
+from controlplane.accounts.callers import CountedRequests
 from controlplane.accounts.selectors import id_of_user
-from controlplane.callers import CountedRequests
-from controlplane.gates import Gate
-from controlplane.principal_ids import PrincipalId
+from controlplane.common.principal_ids import PrincipalId
+from controlplane.http.gates import Gate
 from xdscore.limits import Limits
 
 _API: Final = "/api/"
@@ -41,10 +41,12 @@ _requests: CountedRequests[PrincipalId | str] = CountedRequests("parley.page-cou
 
 
 class AddressRate(Gate):
-    """The first step, before anything that takes a thread: neither waits nor reads."""
+    """Limits page requests by address, as the first step and before anything that takes a thread: it neither waits nor
+    reads.
+    """
 
     def refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """That there were too many where nobody is signed in."""
+        """The answer 429 where an address sent too many requests without a session; None to let the request through."""
         # A page has a dozen files; what is no file meets the second step.
         if not _is_page(request) or request.path.startswith(settings.STATIC_URL):
             return None
@@ -54,16 +56,16 @@ class AddressRate(Gate):
 
 
 class PersonRate(Gate):
-    """The second step, once sessions are known. A session that is nobody's counts as none does."""
+    """Limits page requests by user, as the second step, once sessions are known. A session of nobody counts as none."""
 
     async def refusal_soon(self, request: HttpRequest) -> HttpResponse | None:
-        """In a thread, for it reads whose session it is."""
+        """The answer of `refusal`, found in a thread, because reading whose session it is takes a query."""
         if not _is_page(request):
             return None
         return await sync_to_async(self.refusal, thread_sensitive=True)(request)
 
     def refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """That there were too many of this person."""
+        """The answer 429 where this user sent too many requests; None to let the request through."""
         if not _is_page(request):
             return None
         user = request.user
@@ -74,7 +76,7 @@ class PersonRate(Gate):
 
 
 def _is_page(request: HttpRequest) -> bool:
-    """Whether this is to be counted here, and was not counted yet."""
+    """Whether the request is one for a page that was not counted yet."""
     elsewhere = request.path.startswith(_API) or request.path in _PROBES
     return not elsewhere and not _requests.is_counted(request)
 

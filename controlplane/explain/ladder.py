@@ -23,7 +23,7 @@ from xdscore.names import canonical
 
 
 def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) -> Ladder:
-    """The answer to one question."""
+    """The explanation, rung by rung, that answers one question from these facts."""
     stranger = client is not None and client.environment != question.environment
     here = None if stranger else client
     away = _away(question, name, client, stranger=stranger)
@@ -162,13 +162,13 @@ def _missing(question: Question, name: NameFacts, subject: str) -> str:
 
 
 def _held_back(name: NameFacts) -> str:
-    """What a newer revision waits for, where an older one is served."""
+    """A sentence about what a newer revision waits for, where an older one is served; empty where none waits."""
     if name.written is None or name.served is None or name.written.number == name.served.number:
         return ""
     if name.quarantined:
         return f" The newer r{name.written.number} is in quarantine."
     if name.findings:
-        return f" The newer r{name.written.number} is held: {_because(name)}."
+        return f" The newer r{name.written.number} is held back: {_because(name)}."
     return f" The newer r{name.written.number} waits for a build." if name.waiting else ""
 
 
@@ -199,7 +199,7 @@ def _access(question: Question, name: NameFacts, client: ClientSide | None) -> R
 
 
 def _unsure(steps: tuple[RuleStep, ...], effect: Effect, client: ClientSide | None) -> RuleStep | None:
-    """The first rule that would decide otherwise if the client belonged to a group of which nobody can tell."""
+    """The first rule that would have another effect if the client belonged to a group of which nobody can tell."""
     if client is None:
         return None
     doubted = (step for step in steps if not step.decided and not client.doubtful.isdisjoint(step.rule.client_groups))
@@ -219,7 +219,9 @@ def _sent(name: NameFacts, asked: Asked) -> Rung:
 
 
 def _headline(name: NameFacts, client: ClientSide | None, asked: Asked | None) -> str:
-    """What a client that surely refused what is published has instead, where the catalogue knows both revisions."""
+    """A headline for a client that surely refused what is published: what it has instead, where the catalogue knows
+    both revisions; else empty.
+    """
     if client is None or client.refusal is None or not client.refusal.sure:
         return ""
     if asked is None or name.served is None:
@@ -291,7 +293,9 @@ def _after_refusal(now: NowRuns, name: NameFacts) -> tuple[RungState, str]:
 
 
 def _belief(family: str) -> str:
-    """What a client without the resource probably shows (gRFC A88, texts.md F1 and F3)."""
+    """A sentence about what a client of this family without the resource probably shows (gRFC A88, texts.md F1 and
+    F3).
+    """
     if family.startswith("grpc"):
         return (
             "It fails with our sentence where it reads resource_errors, else with 'does not exist' after 15 s; "
@@ -333,7 +337,9 @@ def _links(question: Question, name: NameFacts, client: ClientSide | None) -> tu
 
 
 def _asking(client: ClientSide | None, question: Question) -> Asked | None:
-    """Of the open streams that ask for the name, the one that needs attention most."""
+    """The subscription to the name that needs attention most, among the client's open streams; None where no stream
+    asks for it.
+    """
     if client is None or not client.connected:
         return None
     covering = [each for each in client.asked if each.covers(question.name)]
@@ -344,7 +350,7 @@ _ATTENTION = (Reply.NACKED, Reply.SENT, Reply.REQUESTED, Reply.ACKED)
 
 
 def _away(question: Question, name: NameFacts, client: ClientSide | None, *, stranger: bool) -> str:
-    """Why the rungs about delivery are not asked."""
+    """The reason why the rungs about delivery are not asked, as a sentence; empty where they are."""
     if client is None:
         return "No client was named."
     if stranger:

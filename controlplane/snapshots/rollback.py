@@ -9,7 +9,7 @@ from controlplane.catalog.guarding import NO_CONSENT, Consent
 from controlplane.catalog.services import Terms, change_apply, change_plan
 from controlplane.catalog.undoing import GoesBack
 from controlplane.catalog.values import ChangeMade, ChangePlanned, Delete, Edit, Put, ResourceContent
-from controlplane.errors import InputInvalid
+from controlplane.common.errors import InputInvalid
 from controlplane.snapshots.history import PastSnapshot, generation_at, snapshot_at
 from xdscore.findings import Finding
 from xdscore.resource_types import by_word
@@ -28,7 +28,8 @@ def environment_rollback(
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Make the resources what the snapshot of `to_epoch` served; `hold`: refuse later changes of them until released.
+    """Roll an environment back: make the resources what the snapshot of `to_epoch` served; `hold`: refuse later changes
+    of them until released.
 
     Only resources go back: access rules stay, because an old one could re-open what was revoked since (U4). A name that
     had nothing to serve then stays as it is. A hold that is there already does not stand in the way.

@@ -14,15 +14,15 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django.fixtures import Settings
 
+from controlplane.accounts.callers import Callers
 from controlplane.accounts.models import ApiToken
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.accounts.services import api_token_create
 from controlplane.api import rates, strangers
 from controlplane.api.views.schema import schema
-from controlplane.callers import Callers
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
-from controlplane.config import Config
+from controlplane.config.loading import Config
 from tests.support.principals import somebody
 
 PREFIX = "/api/v1/"

@@ -21,7 +21,7 @@ from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import Terms, change_apply, quarantine_release
 from controlplane.catalog.values import Put
 from controlplane.console.urls import urlpatterns as console_paths
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest
 from tests.api.conftest import DANA, Answer, Caller, caller

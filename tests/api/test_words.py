@@ -20,7 +20,7 @@ from controlplane.clients.models import Report, SaidDifference, Stream, Subscrip
 from controlplane.clients.reports import client_word
 from controlplane.clients.services import facts_prune
 from controlplane.clients.services.reporting import MAX_DIFFERENCES
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.explain import beliefs
 from controlplane.incidents.services import digest
 from tests.api.conftest import Caller, assert_problem, caller

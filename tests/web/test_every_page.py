@@ -16,8 +16,8 @@ from controlplane.access.values import Case, GroupDraft, RuleDraft
 from controlplane.builder.services import builds_sweep
 from controlplane.catalog.services import Terms, change_apply
 from controlplane.catalog.values import Put
-from controlplane.databases import READER
-from controlplane.security_headers import CONTENT_SECURITY_POLICY
+from controlplane.database.aliases import READER
+from controlplane.http.security_headers import CONTENT_SECURITY_POLICY
 from tests.support.browser import CHROMIUM, MISSING, chromium
 from tests.support.hands import PATIENCE_MS
 from tests.support.manifests import cluster, parsed

@@ -26,7 +26,7 @@ from controlplane.catalog.models import Change, Resource
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import Terms, change_apply
 from controlplane.catalog.values import Put
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest
 from controlplane.journal.models import AuditEvent

@@ -233,7 +233,7 @@ def _options() -> Any:
 
 @cache
 def compiled(pattern: str) -> Any:
-    """An expression of the API's own rules."""
+    """The RE2 program of an expression in the API's own rules."""
     return re2.compile(pattern, _options())
 
 
@@ -249,6 +249,6 @@ def regex_problem(pattern: str) -> str:
 
 
 def regex_check(pattern: str) -> Complaint | None:
-    """The check of a field that holds an expression for the proxy to run."""
+    """The complaint that RE2 cannot compile an expression which the proxy would have to run; None when it can."""
     problem = regex_problem(pattern)
     return (REGEX, {"problem": problem}) if problem else None

@@ -38,12 +38,14 @@ _REFUSALS = (400, 401, 403, 404, 409, 413, 415, 422, 503)
     get=extend_schema(
         operation_id="client_group_list",
         summary="List the client groups of an environment",
+        description="One page of the environment's client groups, by key.",
         parameters=PAGE,
         responses=described(200, page_of(ClientGroupOut), 401, 403, 404, 422, 503),
     ),
     post=extend_schema(
         operation_id="client_group_create",
         summary="Make a client group",
+        description="Create a client group that no rule mentions yet.",
         request=body_of_shape(ClientGroupIn),
         parameters=GUARDED,
         responses=described(201, ClientGroupWrittenOut, *_REFUSALS, dry_run=True),
@@ -73,11 +75,13 @@ class ClientGroupListView(AccessRowsView):
     get=extend_schema(
         operation_id="client_group_get",
         summary="Read a client group",
+        description="The client group as it is stored now.",
         responses=described(200, ClientGroupOut, 401, 403, 404, 422, 503),
     ),
     put=extend_schema(
         operation_id="client_group_replace",
         summary="Replace a client group",
+        description="Replace the whole client group by the one in the body.",
         request=body_of_shape(ClientGroupIn),
         parameters=GUARDED,
         responses=described(200, ClientGroupWrittenOut, *_REFUSALS, dry_run=True),
@@ -85,6 +89,7 @@ class ClientGroupListView(AccessRowsView):
     patch=extend_schema(
         operation_id="client_group_update",
         summary="Change parts of a client group",
+        description="Change the fields of the client group that the body has; the others stay.",
         request=body_of_shape(ClientGroupIn),
         parameters=GUARDED,
         responses=described(200, ClientGroupWrittenOut, *_REFUSALS, dry_run=True),
@@ -92,6 +97,7 @@ class ClientGroupListView(AccessRowsView):
     delete=extend_schema(
         operation_id="client_group_delete",
         summary="Delete a client group that no rule speaks of",
+        description="Delete the client group; the answer is the group as it was.",
         parameters=GUARDED,
         responses=described(200, ClientGroupWrittenOut, 401, 403, 404, 409, 422, 503, dry_run=True),
     ),
@@ -118,6 +124,7 @@ class ClientGroupView(AccessRowView):
     get=extend_schema(
         operation_id="rule_list",
         summary="List the access rules of an environment in the order in which they are asked",
+        description="One page of the environment's access rules, in their order.",
         parameters=PAGE,
         responses=described(200, page_of(RuleOut), 401, 403, 404, 422, 503),
     ),
@@ -154,12 +161,13 @@ class RuleListView(AccessRowsView):
     get=extend_schema(
         operation_id="rule_get",
         summary="Read an access rule",
+        description="The access rule as it is stored now.",
         responses=described(200, RuleOut, 401, 403, 404, 422, 503),
     ),
     put=extend_schema(
         operation_id="rule_replace",
         summary="Replace an access rule",
-        description="All of it; without a position it stays where it is.",
+        description="Replace the whole access rule by the one in the body; without a position it stays where it is.",
         request=body_of_shape(RuleIn),
         parameters=GUARDED,
         responses=described(200, RuleWrittenOut, *_REFUSALS, dry_run=True),
@@ -167,6 +175,7 @@ class RuleListView(AccessRowsView):
     patch=extend_schema(
         operation_id="rule_update",
         summary="Change parts of an access rule",
+        description="Change the fields of the access rule that the body has; the others stay.",
         request=body_of_shape(RuleIn),
         parameters=GUARDED,
         responses=described(200, RuleWrittenOut, *_REFUSALS, dry_run=True),
@@ -174,6 +183,7 @@ class RuleListView(AccessRowsView):
     delete=extend_schema(
         operation_id="rule_delete",
         summary="Delete an access rule",
+        description="Delete the access rule; the answer is the rule as it was.",
         parameters=GUARDED,
         responses=described(200, RuleWrittenOut, 401, 403, 404, 409, 422, 503, dry_run=True),
     ),

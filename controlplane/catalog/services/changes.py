@@ -21,7 +21,7 @@ from controlplane.catalog.services.planning import BATCH, NO_TERMS, Key, Plan, P
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import GOES_ON, Columns, GoesBack, owners_as_json
 from controlplane.catalog.values import ChangeMade, ChangePlanned, Edit, finding_to_json
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.journal.services import audit_record
 from xdscore.snapshot import content_version
 
@@ -39,10 +39,10 @@ def change_apply(
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Make all edits, or none; an edit whose outcome is already there makes nothing new. `terms` say how the edits are
-    meant, `back` where they lead when they take something back.
+    """Make all edits as one change, or none; an edit whose outcome is already there makes no revision. `terms` say how
+    the edits are meant, `back` where they lead when they take something back.
 
-    Raises NotFound (environment, or a resource to delete), Conflict (the environment is held, or moved on from its
+    Raises NotFound (environment, or a resource to delete), Conflict (the environment is on hold, or moved on from its
     base), LossRefused (connected clients would lose something that `consent` does not accept), PreconditionFailed and
     InputInvalid (one name edited twice, prune without owner, too many resources; with `strict`, a reference to
     nothing).
@@ -175,7 +175,9 @@ def _resources_update(resources: Sequence[Resource]) -> None:
 
 
 def _proven_contents(revisions: Sequence[Revision]) -> set[tuple[int, str | None]]:
-    """(resource, content) of the revisions that bring back what a client has acknowledged of the same resource."""
+    """The (resource, content) of these revisions that brings back a content a client has acknowledged of the same
+    resource.
+    """
     known: set[tuple[int, str | None]] = set()
     size = BATCH // 2  # each revision is two variables of the statement
     for start in range(0, len(revisions), size):
@@ -209,7 +211,7 @@ def _revision(resource: Resource, change: Change, edit: Prepared) -> Revision:
 
 
 def _references(revision: Revision, edit: Prepared) -> Iterator[Reference]:
-    """What the revision needs, as rows."""
+    """The rows of the references of a revision."""
     if edit.parsed is not None:
         for (word, name), pointer in needs_of(edit.parsed).items():
             yield Reference(revision=revision, to_type=word, to_name=name, pointer=pointer[:_MAX_POINTER])

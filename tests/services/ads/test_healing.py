@@ -4,8 +4,8 @@ import pytest
 from envoy.config.core.v3 import base_pb2
 from google.rpc import status_pb2
 
-from adsserver import server
 from adsserver.engine.events import Acknowledged
+from adsserver.running import server
 from adsserver.store import snapshot_reading
 from tests.support.ads import running
 from tests.support.ads_client import ADS, cluster, connect, until

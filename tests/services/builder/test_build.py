@@ -31,7 +31,7 @@ from controlplane.catalog.services import (
 )
 from controlplane.catalog.values import Delete, EnvironmentPolicy, ProvenContent, Put
 from controlplane.clients.facts import Serving
-from controlplane.home import Home
+from controlplane.config.home import Home
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.services import Published, PublishOutcome, snapshot_publish
 from tests.support.figures import measured

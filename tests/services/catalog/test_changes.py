@@ -25,7 +25,7 @@ from controlplane.catalog.values import (
     ProvenContent,
     Put,
 )
-from controlplane.errors import Conflict, InputInvalid, NotFound, PreconditionFailed
+from controlplane.common.errors import Conflict, InputInvalid, NotFound, PreconditionFailed
 from controlplane.journal.models import AuditEvent
 from tests.support.manifests import cluster, parsed, tls_secret
 from tests.support.principals import somebody

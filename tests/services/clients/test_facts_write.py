@@ -11,7 +11,6 @@ from adsserver.engine.events import Respond
 from adsserver.ports import StreamInfo
 from adsserver.store.facts import FactBuffer
 from controlplane.accounts.principal import SYSTEM
-from controlplane.append_only import maintenance
 from controlplane.catalog.models import Environment
 from controlplane.catalog.services import environment_create
 from controlplane.catalog.values import EnvironmentPolicy, ProvenContent
@@ -37,8 +36,9 @@ from controlplane.clients.services import (
     proofs_drop,
     streams_reap,
 )
-from controlplane.databases import READER
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
+from controlplane.database.aliases import READER
+from controlplane.database.append_only import maintenance
 from tests.support.facts import NothingSecret, acknowledged, content, rejected, respond, stream, subscribed
 from xdscore.resource_types import ENDPOINT
 

@@ -13,7 +13,7 @@ from controlplane.catalog.services import change_apply
 from controlplane.catalog.undoing import GoesBack
 from controlplane.catalog.values import Put
 from controlplane.clients.clock import database_now
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.services import digest, settled_lines
 from tests.services.incidents.fleet import Fleet, held
 from tests.support.facts import acknowledged

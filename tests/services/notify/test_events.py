@@ -14,7 +14,7 @@ from controlplane.catalog.values import Put
 from controlplane.clients.clock import database_now
 from controlplane.clients.drops import is_drop
 from controlplane.clients.models import Stream, Subscription
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.notify.models import Notification
 from controlplane.notify.services.expanding import notifications_expand
 from controlplane.notify.services.watching import Watch, drop_notice, ends_notice, silence_notice
@@ -43,7 +43,7 @@ def test_hold__set_and_released__both_are_told_with_who_and_why() -> None:
     hold("freeze until Monday")
     hold("")
 
-    assert told() == [("default", "'default' is held"), ("default", "'default' takes changes again")]
+    assert told() == [("default", "'default' is on hold"), ("default", "'default' takes changes again")]
     texts = list(Notification.objects.order_by("pk").values_list("text", flat=True))
     assert all("dana" in text and "freeze until Monday" in text for text in texts)
 
@@ -55,7 +55,7 @@ def test_hold__by_a_rollback__is_told_and_another_edit_of_the_policy_is_not() ->
     policy = environment_get(key="default").policy
     environment_update(key="default", policy=replace(policy, deep_validation=True), actor=DANA)
 
-    assert told() == [("default", "'default' is held")]
+    assert told() == [("default", "'default' is on hold")]
 
 
 @pytest.mark.parametrize(("days", "words"), [(13.5, "14 days"), (2.5, "3 days"), (0.5, "a day")])

@@ -14,7 +14,7 @@ from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import change_get, environment_get, resource_get
 from controlplane.catalog.services import Terms, change_apply, environment_update
 from controlplane.catalog.values import ChangeMade, Delete, Edit, EnvironmentPolicy, Put
-from controlplane.errors import Conflict, NotFound
+from controlplane.common.errors import Conflict, NotFound
 from controlplane.undo.services import Undone, change_undo, undo_way
 from tests.support.manifests import Tree, cluster, parsed
 from tests.support.principals import somebody

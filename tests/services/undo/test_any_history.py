@@ -22,7 +22,7 @@ from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.catalog.models import Resource
 from controlplane.catalog.services import Terms, change_apply, environment_create
 from controlplane.catalog.values import Delete, Edit, EnvironmentPolicy, Put
-from controlplane.errors import Conflict, InputInvalid, NotFound
+from controlplane.common.errors import Conflict, InputInvalid, NotFound
 from controlplane.undo.services import change_undo
 from tests.support.manifests import cluster, parsed
 from tests.support.principals import somebody

@@ -75,7 +75,7 @@ def test_healthcheck__that_needs_a_shell_or_is_none__is_refused(health: str) -> 
     ("path", "sent"),
     [
         ("manage.py", True),
-        ("controlplane/home.py", True),
+        ("controlplane/config/home.py", True),
         ("controlplane/__pycache__/home.cpython-311.pyc", False),
         ("controlplane/home.pyc", False),
         ("deploy/docker/healthcheck.py", True),
