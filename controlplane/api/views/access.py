@@ -58,7 +58,7 @@ class ClientGroupListView(AccessRowsView):
     word = "client-groups"
 
     def rows(self, environment_key: str) -> "QuerySet[ClientGroup]":
-        """By key."""
+        """The environment's client groups, ordered by key."""
         return group_list(environment_key=environment_key)
 
     def state(self, row: ClientGroup) -> GroupState:
@@ -66,7 +66,7 @@ class ClientGroupListView(AccessRowsView):
         return group_state(row)
 
     def create(self, values: dict[str, Any], _consent: Consent, writing: Writing) -> tuple[AccessWritten, str]:
-        """Make one, addressed by its key. No rule speaks of it yet, so nobody loses anything."""
+        """Make a client group, addressed by its key. No rule speaks of it yet, so nobody loses anything."""
         draft = _group_draft(values)
         return group_create(draft=draft, **writing), draft.key
 
@@ -108,11 +108,11 @@ class ClientGroupView(AccessRowView):
     shape = ClientGroupIn
 
     def read(self, environment_key: str, group_key: str) -> GroupState:
-        """The group."""
+        """The client group of this key or id. Raises NotFound."""
         return group_get(environment_key=environment_key, key=group_key)
 
     def update(self, values: dict[str, Any], consent: Consent, writing: Writing, group_key: str) -> AccessWritten:
-        """Make the group this."""
+        """Make the client group what these values say."""
         return group_update(key=group_key, draft=_group_draft(values), consent=consent, **writing)
 
     def remove(self, _consent: Consent, writing: Writing, group_key: str) -> AccessWritten:
@@ -144,7 +144,7 @@ class RuleListView(AccessRowsView):
     word = "rules"
 
     def rows(self, environment_key: str) -> "QuerySet[AccessRule]":
-        """In the order in which they are asked."""
+        """The environment's access rules, in the order in which they are asked."""
         return rule_list(environment_key=environment_key)
 
     def state(self, row: AccessRule) -> RuleState:
@@ -152,7 +152,7 @@ class RuleListView(AccessRowsView):
         return rule_state(row)
 
     def create(self, values: dict[str, Any], consent: Consent, writing: Writing) -> tuple[AccessWritten, str]:
-        """Make one, addressed by its number."""
+        """Make an access rule, addressed by its number."""
         made = rule_create(draft=_rule_draft(values), consent=consent, **writing)
         return made, str(made.id)
 
@@ -194,11 +194,11 @@ class RuleView(AccessRowView):
     shape = RuleIn
 
     def read(self, environment_key: str, rule_id: int) -> RuleState:
-        """The rule."""
+        """The access rule of this id. Raises NotFound."""
         return rule_get(environment_key=environment_key, rule_id=rule_id)
 
     def update(self, values: dict[str, Any], consent: Consent, writing: Writing, rule_id: int) -> AccessWritten:
-        """Make the rule this."""
+        """Make the access rule what these values say."""
         return rule_update(rule_id=rule_id, draft=_rule_draft(values), consent=consent, **writing)
 
     def remove(self, consent: Consent, writing: Writing, rule_id: int) -> AccessWritten:

@@ -44,7 +44,7 @@ class AccessRowsView(ApiView):
     word: ClassVar[str]
 
     def rows(self, environment_key: str) -> "QuerySet[Any]":
-        """All of them, in their order."""
+        """The environment's rows of this kind, in the order in which they are listed."""
         raise NotImplementedError
 
     def state(self, row: Any) -> GroupState | RuleState:
@@ -52,15 +52,15 @@ class AccessRowsView(ApiView):
         raise NotImplementedError
 
     def create(self, values: dict[str, Any], consent: Consent, writing: Writing) -> tuple[AccessWritten, str]:
-        """Make one; what was written, and the key or id by which it is addressed."""
+        """Make a row; returns what was written, and the key or id by which the row is addressed."""
         raise NotImplementedError
 
     def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """A page."""
+        """Answer one page of the environment's rows."""
         return json_answer(plain_page(request, self.rows(environment_key), lambda row: _row_json(self.state(row))))
 
     def post(self, request: Request, environment_key: str) -> HttpResponse:
-        """Make one."""
+        """Make a row of what the body holds; the answer is the row with its change."""
         asked = guarded(request)
         values = values_of(document_of(request), self.shape)
         made, address = self.create(values, asked.consent, _writing(request, environment_key, asked))
@@ -89,29 +89,29 @@ class AccessRowView(ApiView):
         raise NotImplementedError
 
     def remove(self, consent: Consent, writing: Writing, *args: Any, **at: Any) -> AccessWritten:
-        """Delete the row; what it was."""
+        """Delete the row; returns the row as it was."""
         raise NotImplementedError
 
     def get(self, request: Request, environment_key: str, **at: Any) -> HttpResponse:
-        """As it is."""
+        """Answer the row as it is stored now."""
         Query(request, ()).done()
         return json_answer(_row_json(self.read(environment_key, **at)))
 
     def put(self, request: Request, environment_key: str, **at: Any) -> HttpResponse:
-        """All of it."""
+        """Replace the whole row by the one in the body."""
         asked = guarded(request)
         values = values_of(document_of(request), self.shape)
         return self._updated(request, environment_key, asked, values, at)
 
     def patch(self, request: Request, environment_key: str, **at: Any) -> HttpResponse:
-        """What is given; the rest stays."""
+        """Change the fields of the row that the body has; the others stay."""
         asked = guarded(request)
         given = values_of(document_of(request), self.shape, partial=True)
         values = {**self.read(environment_key, **at).draft.as_json(), **given}
         return self._updated(request, environment_key, asked, values, at)
 
     def delete(self, request: Request, environment_key: str, **at: Any) -> HttpResponse:
-        """Delete it; the answer is what it was."""
+        """Delete the row; the answer is the row as it was."""
         asked = guarded(request)
         gone = self.remove(asked.consent, _writing(request, environment_key, asked), **at)
         return _written(request, asked, gone)
@@ -134,7 +134,7 @@ def _writing(request: Request, environment_key: str, asked: Guarded) -> Writing:
 
 
 def _written(request: Request, asked: Guarded, written: AccessWritten) -> HttpResponse:
-    """A row after a write; of a dry run, what would be lost and found."""
+    """The answer to a write: the row as it is now; to a dry run, what would be lost and found."""
     if asked.dry_run:
         return dry_run_answer(request, written.loss, written.findings)
     return json_answer(_written_json(written))
