@@ -37,11 +37,6 @@ def command_words(arguments: Sequence[str], commands: Collection[str]) -> list[s
     return list(arguments)
 
 
-def kind_word(word: str) -> str:
-    """The standard word for a kind, given any of its names; other words stay as they are."""
-    return _KINDS.get(word, word)
-
-
 def words_beginning(incomplete: str) -> list[str]:
     """The words that may follow `get` and begin like this, for shell completion: types of resources, and kinds."""
     words = (*(each.word for each in RESOURCE_TYPES), *_LISTED)
