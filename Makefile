@@ -47,6 +47,7 @@ check: install-dev  ## Lint, types, import contracts, migrations, module length,
 	@mkdir -p $(VENV)/home
 	PARLEY_HOME=$(VENV)/home $(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python scripts/module_length.py $(PACKAGES) scripts tests
+	$(BIN)/python scripts/complexity.py $(PACKAGES) scripts
 	$(BIN)/python scripts/protocol_table.py
 	$(BIN)/python scripts/citations.py
 	$(BIN)/python scripts/words.py

@@ -166,10 +166,6 @@ def _client(number: int) -> ClientFact:
     )
 
 
-def _stream(number: int) -> StreamFact:
-    return StreamFact(f"{number:032x}", _id(number), "sotw", "ipv4:10.0.0.1:4000", 60.0)
-
-
 def _names_of(number: int, clusters: int) -> tuple[Interned, Interned]:
     """The names of endpoints and of routes that the client with this number subscribes to."""
     first = number // _PER_SET * 17

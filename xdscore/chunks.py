@@ -39,16 +39,10 @@ def chunk_number(key: EntryKey) -> int:
     return blake2b("\0".join(key).encode(), digest_size=1).digest()[0]
 
 
-def encode_chunks(entries: Mapping[EntryKey, Entry]) -> tuple[bytes, ...]:
-    """All 256 chunks; equal entries give equal bytes, on every machine (reliability P6)."""
-    parts: list[list[tuple[EntryKey, Entry]]] = [[] for _ in range(CHUNKS)]
-    for key in sorted(entries):
-        parts[chunk_number(key)].append((key, entries[key]))
-    return tuple(encode_chunk(part) for part in parts)
-
-
 def encode_chunk(entries: Iterable[tuple[EntryKey, Entry]]) -> bytes:
-    """The bytes of one chunk that holds these entries, in the order of their keys."""
+    """The bytes of one chunk that holds these entries, in the order of their keys; equal entries give equal bytes, on
+    every machine (reliability P6).
+    """
     rows = [_row(key, entry) for key, entry in entries]
     return _pack(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode())
 

@@ -45,7 +45,7 @@ _MAX_PENDING_STREAMS = 10_000
 # A signal for people: 5,000 streams take some 10 ms to look at.
 _ANSWERS_PERIOD_S = 5.0
 _LOOK_PERIOD_S = 1.0
-# Well before the loader forgets what was in no snapshot for a minute (`store.loader`).
+# Well before the loader forgets what was in no snapshot for a minute (`store.snapshot_reading`).
 _HOLD_PERIOD_S = 10.0
 # C-core moves the age of each connection by up to 10 % on its own.
 _CORE_AGE_JITTER = 0.1

@@ -4,9 +4,13 @@ Counted in each web process by itself: no request waits for Redis (architecture.
 """
 
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
+
+from django.http import HttpRequest
+from prometheus_client import Counter
 
 from xdscore.callers import network_of
 from xdscore.token_bucket import TokenBucket
@@ -58,3 +62,37 @@ class Callers(Generic[K]):
         with self._lock:
             if bucket := self._buckets.get(caller):
                 bucket.spend(-1, now)
+
+
+class CountedRequests(Generic[K]):
+    """Counts each request once, for its caller. `mark`: the entry of `request.META` by which a request is known that
+    was let through; `refused`: the metric of those that were not, by limit.
+    """
+
+    def __init__(self, mark: str, refused: Counter) -> None:
+        self._mark = mark
+        self._refused = refused
+        self.callers: Callers[K] = Callers()
+        self.clock: Callable[[], float] = time.monotonic
+
+    def is_counted(self, request: HttpRequest) -> bool:
+        """Whether the request was counted, and let through."""
+        return self._mark in request.META
+
+    def wait_s(self, request: HttpRequest, caller: K, *, limit: str, per_s: int, burst: int) -> float:
+        """0 if the request may go on, else the seconds after which the next one of this caller may. `limit` is the
+        name of `per_s` in the table of limits.
+        """
+        if self.is_counted(request):
+            return 0.0
+        wait_s = self.callers.wait_s(caller, per_s=per_s, burst=burst, now=self.clock())
+        if wait_s:
+            self._refused.labels(limit).inc()
+        else:
+            request.META[self._mark] = caller
+        return wait_s
+
+    def give_back(self, request: HttpRequest) -> None:
+        """The request turned out not to be its caller's to pay for."""
+        if self.is_counted(request):
+            self.callers.give_back(request.META[self._mark], now=self.clock())

@@ -6,7 +6,6 @@ taking all of a process, and that it does.
 """
 
 import math
-import time
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,13 +13,11 @@ from django.conf import settings
 from django.http import HttpRequest
 from prometheus_client import Counter
 
-from controlplane.accounts.callers import Callers
+from controlplane.accounts.callers import CountedRequests
 from controlplane.accounts.principal import Principal
 from controlplane.common.errors import Busy
 from controlplane.common.principal_ids import PrincipalId
 from xdscore.limits import Limits
-
-_ADMITTED: Final = "parley.admitted"
 
 _PIPELINES: Final = "token_requests_per_s"
 _PEOPLE: Final = "user_requests_per_s"
@@ -54,8 +51,8 @@ class Rate:
         )
 
 
-_callers: Callers[PrincipalId] = Callers()
-_clock = time.monotonic
+# One that waits for a change is answered twice (`waiting`), and counted once.
+_requests: CountedRequests[PrincipalId] = CountedRequests("parley.admitted", REFUSED)
 
 
 def token_admit(request: HttpRequest, token: Principal) -> None:
@@ -74,14 +71,10 @@ def user_admit(request: HttpRequest, user: Principal) -> None:
 
 
 def _admit(request: HttpRequest, caller: PrincipalId, rate: Rate) -> None:
-    """Count a request of this caller, once: one that waits for a change is answered twice (`waiting`). Raises Busy."""
-    if request.META.get(_ADMITTED):
-        return
-    wait_s = _callers.wait_s(caller, per_s=rate.per_s, burst=rate.burst, now=_clock())
+    """Count a request of this caller, once. Raises Busy."""
+    wait_s = _requests.wait_s(request, caller, limit=rate.limit, per_s=rate.per_s, burst=rate.burst)
     if wait_s:
-        REFUSED.labels(rate.limit).inc()
         raise rate.refusal(wait_s)
-    request.META[_ADMITTED] = True
 
 
 def _limits() -> Limits:

@@ -9,7 +9,6 @@ each request is authenticated as ever.
 
 import hashlib
 import threading
-import time
 from collections import OrderedDict
 from http import HTTPStatus
 from typing import Final
@@ -19,7 +18,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from controlplane.accounts.browsers import stranger_of
-from controlplane.accounts.callers import Callers
+from controlplane.accounts.callers import CountedRequests
 from controlplane.api.problems import problem
 from controlplane.api.rates import REFUSED, STRANGERS, Rate
 from controlplane.http.gates import Gate
@@ -29,7 +28,6 @@ KEPT_S: Final = 300.0
 """For how many seconds after it was last good a credential is known here."""
 
 _API: Final = "/api/"
-_COUNTED: Final = "parley.stranger-counted"
 _KNOWN: Final = "parley.known"
 _MAX_CHARS: Final = 300  # what is longer is no credential of ours and not worth a hash
 _MAX_KNOWN: Final = 10_000
@@ -65,9 +63,8 @@ class KnownLately:
             self._seen.pop(credential, None)
 
 
-_callers: Callers[str] = Callers()
+_requests: CountedRequests[str] = CountedRequests("parley.stranger-counted", REFUSED)
 _known = KnownLately()
-_clock = time.monotonic
 
 
 class StrangerRate(Gate):
@@ -96,28 +93,21 @@ def caller_known(request: HttpRequest) -> None:
     if request.META.get(_KNOWN):
         return
     request.META[_KNOWN] = True
-    now = _clock()
     if credential := _credential(request):
-        _known.add(credential, now)
-    if counted := request.META.get(_COUNTED):
-        _callers.give_back(counted, now=now)
+        _known.add(credential, _requests.clock())
+    _requests.give_back(request)
 
 
 def _refusal(request: HttpRequest) -> HttpResponse | None:
-    now = _clock()
     credential = _credential(request)
-    if credential and _known.has(credential, now):
+    if credential and _known.has(credential, _requests.clock()):
         return None
     limits: Limits = settings.PARLEY.limits
     whose = "Nobody is known to be asking, and this address"
     rate = Rate(STRANGERS, limits.anonymous_requests_per_s, limits.anonymous_burst, whose, "anonymous_burst")
     caller = stranger_of(request)
-    wait_s = _callers.wait_s(caller, per_s=rate.per_s, burst=rate.burst, now=now)
-    if wait_s:
-        REFUSED.labels(rate.limit).inc()
-        return problem(rate.refusal(wait_s))
-    request.META[_COUNTED] = caller
-    return None
+    wait_s = _requests.wait_s(request, caller, limit=rate.limit, per_s=rate.per_s, burst=rate.burst)
+    return problem(rate.refusal(wait_s)) if wait_s else None
 
 
 def _credential(request: HttpRequest) -> bytes | None:

@@ -6,6 +6,7 @@ What a change of resources or access did is read from its revisions and access e
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from controlplane.common.errors import Conflict
 from xdscore.findings import Finding, Severity
@@ -38,11 +39,6 @@ class Columns:
         """The columns as a JSON object, in the form of `Change.undo`."""
         return {"columns": {"before": dict(self.before), "after": dict(self.after)}}
 
-    @property
-    def back(self) -> "Columns":
-        """The columns that undo these: with the values before and after exchanged."""
-        return Columns(self.after, self.before)
-
 
 @dataclass(frozen=True, slots=True)
 class QuarantineMoved:
@@ -63,6 +59,24 @@ class QuarantineMoved:
         kept = {"type": self.type, "name": self.name, "revision": self.revision, "opened": self.opened}
         return {"quarantine": kept}
 
+
+@dataclass(frozen=True, slots=True)
+class GoesBack:
+    """Where a write of resources leads that takes something back.
+
+    `hold`: unless it is empty, the environment is held afterwards for this reason (decisions U5). `columns`: a hold
+    that is still as `after` has it becomes as `before` has it. `to_generation`: the resources become what they were
+    then. `undoes`: the change that is taken back.
+    """
+
+    hold: str = ""
+    columns: Columns | None = None
+    to_generation: int | None = None
+    undoes: Undoes | None = None
+
+
+GOES_ON: Final = GoesBack()
+"""A write that takes nothing back."""
 
 # What a change that made an environment keeps: it cannot be taken back, and says so in words of its own.
 CREATED: Mapping[str, object] = {"created": True}

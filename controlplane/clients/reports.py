@@ -98,14 +98,6 @@ def client_word(*, public_id: str) -> ClientWord | None:
     return ClientWord(reports[0], reports[1:], tuple(map(_view, rows)))
 
 
-def difference_of(*, public_id: str, word: str, name: str) -> DifferenceView | None:
-    """The difference between the client's report and what Parley believes on this name; None where they agree, or where
-    nobody reported it. For Explain's last step.
-    """
-    row = SaidDifference.objects.filter(client=public_id, type=word, name=name).first()
-    return _view(row) if row is not None else None
-
-
 def differing_counts(*, clients: Collection[str]) -> Mapping[str, int]:
     """The number of names on which each of these clients' reports differs, by client id; those that agree are left
     out.

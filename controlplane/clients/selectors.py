@@ -4,7 +4,7 @@ For the REST API (interfaces.md section 4): `GET /clients` is `client_list` (key
 one `ClientSummary` each; `GET /clients/{id}` is `client_get` with `client_streams`; `GET /clients/{id}/subscriptions`
 is `client_subscriptions`, one `SubscriptionView` per open stream and type, with the names. `{id}` is the opaque public
 id. Lists are limited to environments the caller may read (`environment_keys`); `ClientSummary.environment` lets the
-caller check a single client. For the front page: `connected_counts`, `type_states` and `replica_list`.
+caller check a single client. For the front page: `connected_counts` and `replica_list`.
 """
 
 from collections.abc import Collection, Mapping
@@ -209,15 +209,6 @@ def connected_counts() -> Mapping[str, int]:
     """The number of clients with an open stream, by environment."""
     rows = Stream.objects.filter(_OPEN).values_list("client__environment__key")
     return dict(rows.annotate(count=Count("client", distinct=True)))
-
-
-def type_states(*, environment_key: str) -> Mapping[str, Mapping[SubscriptionState, int]]:
-    """The number of open streams' subscriptions in each state, by type."""
-    rows = Subscription.objects.filter(stream__closed_at=None, stream__client__environment__key=environment_key)
-    states: dict[str, dict[SubscriptionState, int]] = {}
-    for word, state, count in rows.values_list("type", "state").annotate(count=Count("stream_id")):
-        states.setdefault(word, {})[SubscriptionState(state)] = count
-    return states
 
 
 def subscription_counts() -> Mapping[SubscriptionState, int]:

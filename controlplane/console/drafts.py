@@ -11,7 +11,7 @@ from controlplane.catalog.links import LinkedName, used_by
 from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
 from controlplane.catalog.reading import manifest_limits, manifests_in, parsed_all, placed, puts_of
 from controlplane.catalog.selectors import resource_list, resource_row, resources_named
-from controlplane.catalog.services import change_apply, change_plan
+from controlplane.catalog.services import Terms, change_apply, change_plan
 from controlplane.catalog.values import ChangeMade, Expectation
 from controlplane.common.errors import Conflict, InputInvalid, InputUnreadable, PreconditionFailed
 from controlplane.explain.impact import Edited, Impact
@@ -159,7 +159,7 @@ def draft_save(
                 edits=edits,
                 actor=actor,
                 message=message,
-                owner=owner,
+                terms=Terms(owner),
                 request_id=request_id,
                 consent=consent,
             )

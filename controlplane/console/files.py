@@ -19,7 +19,7 @@ from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
 from controlplane.catalog.models import Resource
 from controlplane.catalog.reading import NOTHING_CHANGED, parsed_all, placed, puts_of
 from controlplane.catalog.selectors import resource_content, resource_list, resources_named
-from controlplane.catalog.services import change_apply, change_plan, secrets_read_record
+from controlplane.catalog.services import Terms, change_apply, change_plan, secrets_read_record
 from controlplane.catalog.values import ChangeMade, EditedResource
 from controlplane.common.errors import ControlPlaneError, InputTooLarge, InputUnreadable
 from controlplane.console.drafts import manifests_of_text
@@ -113,8 +113,7 @@ class ImportPage(Page):
                 edits=edits,
                 actor=self.principal,
                 message=given["message"],
-                owner=given["owner"] or None,
-                prune=prune,
+                terms=Terms(given["owner"] or None, prune),
                 request_id=self.request_id,
                 consent=self.consent,
             )
@@ -144,7 +143,7 @@ def _planned(environment_key: str, text: str, *, owner: str, prune: bool) -> Pla
     read = parsed_all(manifests, environment_key=environment_key)
     edits = puts_of(read)
     with placed(manifests, read):
-        plan = change_plan(environment_key=environment_key, edits=edits, owner=owner or None, prune=prune)
+        plan = change_plan(environment_key=environment_key, edits=edits, terms=Terms(owner or None, prune))
     differences = _differences(environment_key, plan.edits[:_MAX_DIFFS], read.parsed)
     closed = secret_findings(environment_key=environment_key, edits=plan.edits)
     return Planned(len(plan.edits), differences, (*notes, *read.findings, *plan.findings, *closed), plan.loss)

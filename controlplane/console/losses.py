@@ -18,11 +18,6 @@ class Lost:
     incident: IncidentValue | None
 
     @property
-    def is_open(self) -> bool:
-        """Whether clients still lack what they lost, as far as anybody knows."""
-        return self.incident is not None and self.incident.state in UNRESOLVED
-
-    @property
     def is_over(self) -> bool:
         """Whether the loss was taken back, or somebody said that it is meant."""
         return self.incident is not None and self.incident.state not in UNRESOLVED

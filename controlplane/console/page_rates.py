@@ -11,7 +11,6 @@ counted before it takes a thread, a connection or a turn; the rest when it is kn
 """
 
 import math
-import time
 from typing import Final
 
 from asgiref.sync import sync_to_async
@@ -21,7 +20,7 @@ from django.template.loader import render_to_string
 from prometheus_client import Counter
 
 from controlplane.accounts.browsers import stranger_of
-from controlplane.accounts.callers import Callers
+from controlplane.accounts.callers import CountedRequests
 from controlplane.accounts.selectors import id_of_user
 from controlplane.common.principal_ids import PrincipalId
 from controlplane.http.gates import Gate
@@ -29,7 +28,6 @@ from xdscore.limits import Limits
 
 _API: Final = "/api/"
 _PROBES: Final = ("/healthz", "/readyz")
-_COUNTED: Final = "parley.page-counted"
 _PEOPLE: Final = "page_requests_per_s"
 _ADDRESSES: Final = "anonymous_pages_per_s"
 
@@ -39,8 +37,7 @@ REFUSED: Final = Counter(
 for _limit in (_PEOPLE, _ADDRESSES):
     REFUSED.labels(_limit)  # 0 is told, too
 
-_callers: Callers[PrincipalId | str] = Callers()
-_clock = time.monotonic
+_requests: CountedRequests[PrincipalId | str] = CountedRequests("parley.page-counted", REFUSED)
 
 
 class AddressRate(Gate):
@@ -81,7 +78,7 @@ class PersonRate(Gate):
 def _is_page(request: HttpRequest) -> bool:
     """Whether the request is one for a page that was not counted yet."""
     elsewhere = request.path.startswith(_API) or request.path in _PROBES
-    return not elsewhere and not request.META.get(_COUNTED)
+    return not elsewhere and not _requests.is_counted(request)
 
 
 def _of_nobody(request: HttpRequest) -> HttpResponse | None:
@@ -89,12 +86,10 @@ def _of_nobody(request: HttpRequest) -> HttpResponse | None:
 
 
 def _counted(request: HttpRequest, caller: PrincipalId | str, limit: str, per_s: int) -> HttpResponse | None:
-    request.META[_COUNTED] = True
     burst = _limits().page_burst
-    wait_s = math.ceil(_callers.wait_s(caller, per_s=per_s, burst=burst, now=_clock()))
+    wait_s = math.ceil(_requests.wait_s(request, caller, limit=limit, per_s=per_s, burst=burst))
     if not wait_s:
         return None
-    REFUSED.labels(limit).inc()
     # Of no request: whoever is refused costs neither a session nor a token.
     page = render_to_string("429.html", {"wait_s": wait_s, "limit": limit, "per_s": per_s, "burst": burst})
     return HttpResponse(page, status=429, headers={"Retry-After": str(wait_s), "Cache-Control": "no-store"})

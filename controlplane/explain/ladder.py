@@ -26,7 +26,6 @@ def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) ->
     """The explanation, rung by rung, that answers one question from these facts."""
     stranger = client is not None and client.environment != question.environment
     here = None if stranger else client
-    delivered = here if question.at is None and isinstance(name.decision, Serve) else None
     away = _away(question, name, client, stranger=stranger)
     asked = _asking(here, question)
     rungs = (
@@ -35,22 +34,41 @@ def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) ->
         _subscribed(question, here, asked) if question.at is None else _skipped(3, "subscribed", away),
         _exists(question, name),
         _access(question, name, here),
-        _sent(name, asked) if delivered and asked else _skipped(6, "sent", away),
-        _answered(delivered, asked) if delivered and asked else _skipped(7, "answered", away),
-        _now(name, here, asked) if here and question.at is None else _skipped(8, "now", away),
+        *_delivery(question, name, here, asked, away),
     )
     decisive = _decisive(rungs)
     verdict = _verdict(decisive)
-    served = isinstance(name.decision, Serve)
-    unsure = decisive.number == _ACCESS and verdict is Verdict.UNKNOWN and name.default is not None
-    code = "" if stranger or served or unsure else name.answer.code
+    headline = _headline(name, here, asked) if decisive.number == _ANSWERED else ""
     sentence = name.answer.sentence if verdict is Verdict.YES else decisive.text
-    steps = () if verdict is Verdict.YES else _next(name, decisive)
-    told = "" if stranger else name.told
-    headline = _headline(name, delivered, asked) if decisive.number == _ANSWERED else ""
-    if headline:
-        sentence = f"{headline}. {sentence}"
-    return Ladder(verdict, code, sentence, rungs, steps, _links(question, name, client), told, headline)
+    return Ladder(
+        verdict,
+        "" if stranger else _code(name, decisive),
+        f"{headline}. {sentence}" if headline else sentence,
+        rungs,
+        () if verdict is Verdict.YES else _next(name, decisive),
+        _links(question, name, client),
+        "" if stranger else name.told,
+        headline,
+    )
+
+
+def _delivery(
+    question: Question, name: NameFacts, client: ClientSide | None, asked: Asked | None, away: str
+) -> tuple[Rung, Rung, Rung]:
+    """The rungs of what this client was sent, answered and runs now; `away` says why those are skipped that are."""
+    sent, answered, now = _skipped(6, "sent", away), _skipped(7, "answered", away), _skipped(8, "now", away)
+    if client is None or question.at is not None:
+        return sent, answered, now
+    if asked is not None and isinstance(name.decision, Serve):
+        sent, answered = _sent(name, asked), _answered(client, asked)
+    return sent, answered, _now(name, client, asked)
+
+
+def _code(name: NameFacts, decisive: Rung) -> str:
+    """The code of why the name is not served; empty where it is, and where nobody can tell by which rule."""
+    served = isinstance(name.decision, Serve)
+    unsure = decisive.number == _ACCESS and decisive.state is RungState.UNKNOWN and name.default is not None
+    return "" if served or unsure else name.answer.code
 
 
 _ENVIRONMENT, _SUBSCRIBED, _EXISTS, _ACCESS, _SENT, _ANSWERED, _NOW = range(2, 9)

@@ -64,16 +64,6 @@ class _Asked:
     answer: Answer
 
 
-def explain_name(
-    *, environment_key: str, kind: ResourceType, name: str, client: ClientFacts = NOBODY_IN_PARTICULAR
-) -> Answer:
-    """The decision on what this client of this environment gets for this name now, and by which access rule; without a
-    client: what those get that belong to no group. Raises NotFound for an unknown environment.
-    """
-    environment_get(key=environment_key)
-    return _decided(Question(environment_key, kind, name), client).answer
-
-
 def explain(*, question: Question, client: str = "", environment_keys: Collection[str]) -> Ladder:
     """The explanation for a client, named by its id or its node id; without one, for clients in no group.
 

@@ -125,8 +125,8 @@ def patience(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many tests ask more often than a caller may; `test_rates` is about that. Every test counts from nothing: in each
     the first token is token 1.
     """
-    monkeypatch.setattr(rates, "_callers", Callers())
-    monkeypatch.setattr(strangers, "_callers", Callers())
+    monkeypatch.setattr(rates._requests, "callers", Callers())
+    monkeypatch.setattr(strangers._requests, "callers", Callers())
     monkeypatch.setattr(strangers, "_known", strangers.KnownLately())
     limited(
         settings,

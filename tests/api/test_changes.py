@@ -23,7 +23,7 @@ from controlplane.builder.models import Build, BuildOutcome
 from controlplane.builder.services import build
 from controlplane.catalog.choices import QuarantineCause
 from controlplane.catalog.models import Change, Environment
-from controlplane.catalog.services import change_apply, environment_default_ensure, quarantine_open
+from controlplane.catalog.services import Terms, change_apply, environment_default_ensure, quarantine_open
 from controlplane.catalog.values import Put
 from controlplane.database.aliases import READER
 from tests.api.conftest import DANA, PREFIX, Caller, assert_problem, caller, limited
@@ -96,7 +96,7 @@ def test_change__no_client_sees_a_difference__unchanged(api: Caller, environment
     put(cluster("a"))
     build(environment_id=environment)
     owner = change_apply(
-        environment_key="default", edits=[Put(parsed(cluster("a")))], actor=DANA, owner="team"
+        environment_key="default", edits=[Put(parsed(cluster("a")))], actor=DANA, terms=Terms("team")
     ).change_id
     build(environment_id=environment)
 

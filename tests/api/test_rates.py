@@ -33,7 +33,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Later:
         nonlocal now
         now += seconds
 
-    monkeypatch.setattr(rates, "_clock", lambda: now)
+    monkeypatch.setattr(rates._requests, "clock", lambda: now)
     return passes
 
 

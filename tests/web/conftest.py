@@ -32,8 +32,8 @@ HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.exe\x1b[31m"
 @pytest.fixture(autouse=True)
 def nobody_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """What another test asked for counts for nobody."""
-    monkeypatch.setattr(page_rates, "_callers", Callers())
-    monkeypatch.setattr(strangers, "_callers", Callers())
+    monkeypatch.setattr(page_rates._requests, "callers", Callers())
+    monkeypatch.setattr(strangers._requests, "callers", Callers())
 
 
 @pytest.fixture

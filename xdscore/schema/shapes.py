@@ -50,7 +50,6 @@ class MessageShape:
     name.
     """
 
-    descriptor: Descriptor
     fields: dict[str, FieldShape]
 
 
@@ -62,7 +61,7 @@ def shape_of(descriptor: Descriptor) -> MessageShape:
         shape = field_shape(field)
         fields[field.json_name] = shape
         fields[field.name] = shape
-    return MessageShape(descriptor, fields)
+    return MessageShape(fields)
 
 
 def choice_of(field: FieldDescriptor) -> OneofDescriptor | None:

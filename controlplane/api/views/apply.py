@@ -30,7 +30,7 @@ from controlplane.api.views.changes import change_answer
 from controlplane.builder.selectors import generation_of_epoch
 from controlplane.catalog.reading import manifests_at, manifests_in, parsed_all, placed, puts_of
 from controlplane.catalog.selectors import environment_get
-from controlplane.catalog.services import change_apply, change_plan
+from controlplane.catalog.services import Terms, change_apply, change_plan
 from controlplane.catalog.values import Delete, Edit
 from controlplane.common.errors import Conflict, InputInvalid, InputTooLarge
 from controlplane.explain.reach import impact_read
@@ -83,16 +83,10 @@ class ApplyView(ApiView):
         read = parsed_all(wanted.manifests, environment_key=environment_key)
         edits: list[Edit] = [*puts_of(read), *wanted.deletions]
         base = _generation(environment_key, wanted.base_epoch)
+        terms = Terms(wanted.owner, wanted.prune, base, strict=strict)
         if dry_run:
             with placed(wanted.manifests, read):
-                planned = change_plan(
-                    environment_key=environment_key,
-                    edits=edits,
-                    owner=wanted.owner,
-                    prune=wanted.prune,
-                    base_generation=base,
-                    strict=strict,
-                )
+                planned = change_plan(environment_key=environment_key, edits=edits, terms=terms)
             diff = edits_json(planned.edits, environment_key=environment_key, parsed=read.parsed, text=text)
             impact = impact_read(environment_key=environment_key, edits=content_edits(diff))
             closed = secret_findings(environment_key=environment_key, edits=planned.edits)
@@ -112,10 +106,7 @@ class ApplyView(ApiView):
                 edits=edits,
                 actor=principal_of(request),
                 message=wanted.message,
-                owner=wanted.owner,
-                prune=wanted.prune,
-                base_generation=base,
-                strict=strict,
+                terms=terms,
                 request_id=request_id(),
                 consent=consent,
             )

@@ -6,6 +6,7 @@ is the same code up to where something would be left behind (texts.md section 4,
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from django.conf import settings
 
@@ -128,6 +129,9 @@ class Terms:
     base_generation: int | None = None
     strict: bool = False
     overrides_hold: bool = False
+
+
+NO_TERMS: Final = Terms()
 
 
 @dataclass(frozen=True, slots=True)

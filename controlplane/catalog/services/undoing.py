@@ -12,9 +12,11 @@ from controlplane.catalog.models import Change, Environment, Revision
 from controlplane.catalog.selectors import environment_state
 from controlplane.catalog.services.changes import change_apply
 from controlplane.catalog.services.environments import environment_update
+from controlplane.catalog.services.planning import Terms
 from controlplane.catalog.services.restoring import parsed_again
 from controlplane.catalog.undoing import (
     Columns,
+    GoesBack,
     Undoes,
     Way,
     WrittenResource,
@@ -87,9 +89,8 @@ def resources_undo(
             environment_key=change.environment.key,
             edits=_edits(change, written),
             actor=actor,
-            hold="" if through_hold else None,
-            hold_back=columns_of(change.undo),
-            undoes=undoes,
+            terms=Terms(overrides_hold=through_hold),
+            back=GoesBack(columns=columns_of(change.undo), undoes=undoes),
             request_id=request_id,
             consent=consent,
         )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from adsserver.engine.publication import Publication
-from adsserver.store.loader import _readable
+from adsserver.store.snapshot_reading import _readable
 from controlplane.builder.stages.assemble import EMPTY, assemble
 from controlplane.builder.stages.fallback import Resolution, resolve
 from controlplane.builder.stages.isolation import Isolation

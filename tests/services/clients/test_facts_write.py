@@ -26,7 +26,7 @@ from controlplane.clients.selectors import (
     nacks_pending,
     proofs_pending,
     replica_list,
-    type_states,
+    subscription_counts,
 )
 from controlplane.clients.services import (
     SILENT_S,
@@ -87,7 +87,8 @@ def test_facts_write__a_client_with_a_stream__is_shown_with_what_it_asks_for() -
     (seen,) = client_streams(public_id=client.id)
     assert (seen.variant, seen.closed_at) == ("sotw", None)
     assert connected_counts() == {"default": 1}
-    assert type_states(environment_key="default")["cluster"] == {SubscriptionState.ACKED: 1}
+    counts = subscription_counts()
+    assert (counts[SubscriptionState.ACKED], counts[SubscriptionState.REQUESTED]) == (1, 1)
 
 
 def test_facts_write__same_states_again__leaves_the_same_rows() -> None:

@@ -9,6 +9,7 @@ from controlplane.accounts.principal import SYSTEM
 from controlplane.accounts.services import api_token_create, client_token_create
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import change_apply, environment_update
+from controlplane.catalog.undoing import GoesBack
 from controlplane.catalog.values import Put
 from controlplane.clients.clock import database_now
 from controlplane.clients.drops import is_drop
@@ -48,7 +49,9 @@ def test_hold__set_and_released__both_are_told_with_who_and_why() -> None:
 
 
 def test_hold__by_a_rollback__is_told_and_another_edit_of_the_policy_is_not() -> None:
-    change_apply(environment_key="default", edits=[Put(parsed(cluster("a")))], actor=DANA, hold="rolled back: bad")
+    change_apply(
+        environment_key="default", edits=[Put(parsed(cluster("a")))], actor=DANA, back=GoesBack(hold="rolled back: bad")
+    )
     policy = environment_get(key="default").policy
     environment_update(key="default", policy=replace(policy, deep_validation=True), actor=DANA)
 
