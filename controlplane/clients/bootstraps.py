@@ -11,7 +11,7 @@ from enum import StrEnum
 from ipaddress import ip_address
 
 from controlplane.config.loading import Config
-from xdscore.selectors import ClientFacts, EnvironmentChoice, Selector, choose_environment
+from xdscore.environment_choice import ClientFacts, EnvironmentChoice, Selector, choose_environment
 from xdscore.server_features import DEFAULT_FEATURES, BootstrapFeature
 
 Tree = dict[str, object]

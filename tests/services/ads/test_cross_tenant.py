@@ -32,9 +32,9 @@ from tests.support.certificates import Authority, server_files
 from xdscore.access import AccessTable, Effect, Rule
 from xdscore.auth_modes import AuthMode
 from xdscore.client_groups import ClientGroup
+from xdscore.environment_choice import EnvironmentChoice, Selector
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, RESOURCE_TYPES, ResourceType
-from xdscore.selectors import EnvironmentChoice, Selector
 
 OURS, THEIRS = "ours", "theirs"
 # In everything of theirs that no question names.

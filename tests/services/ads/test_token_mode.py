@@ -19,9 +19,9 @@ from tests.support.ads import Running, config, raw_call, running
 from tests.support.ads_client import ADS, Client, cluster, until
 from xdscore.access import AccessTable, Effect
 from xdscore.auth_modes import AuthMode
+from xdscore.environment_choice import EnvironmentChoice, Selector
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT
-from xdscore.selectors import EnvironmentChoice, Selector
 
 Metadata = list[tuple[str, str | bytes]]
 STATUS = "/envoy.service.status.v3.ClientStatusDiscoveryService/"
