@@ -7,7 +7,7 @@ from django.core.management import call_command
 from pytest_django.plugin import DjangoDbBlocker
 
 from controlplane.catalog.services import environment_default_ensure
-from tests.support.databases import connected_to
+from tests.support.databases import connected_to, postgresql_empty
 from tests.support.postgres import postgresql
 
 
@@ -28,6 +28,6 @@ def database(request: pytest.FixtureRequest, transactional_db: None) -> Iterator
         yield request.param
         return
     with connected_to(request.getfixturevalue("migrated_postgresql")):
-        call_command("flush", verbosity=0, interactive=False, inhibit_post_migrate=True)
+        postgresql_empty()
         environment_default_ensure()
         yield request.param
