@@ -10,6 +10,9 @@ from controlplane.config import load
 from controlplane.databases import databases
 from tests.support.keys import ENCRYPTION_KEYS
 
+# What `migrate` writes beside the tables: which migrations were applied, and what Django knows of models.
+MIGRATED = {"django_migrations", "django_content_type", "auth_permission"}
+
 
 @contextmanager
 def connected_to(url: str) -> Iterator[None]:
@@ -25,14 +28,12 @@ def connected_to(url: str) -> Iterator[None]:
 
 
 def postgresql_empty() -> None:
-    """Leave no row but those that say which migrations were applied, and let ids begin at 1 again: what `manage.py
-    flush` does, which makes every table anew and takes many times as long. What a test wrote is little.
+    """Leave no row but those that `migrate` itself writes, and let ids begin at 1 again: what `manage.py flush` does,
+    which makes every table anew and takes many times as long. What a test wrote is little.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'django_migrations'"
-        )
-        tables = [name for (name,) in cursor.fetchall()]
+        cursor.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        tables = {name for (name,) in cursor.fetchall()} - MIGRATED
         cursor.execute(" UNION ALL ".join(f"SELECT '{name}' WHERE EXISTS (TABLE {name})" for name in tables))
         written = [name for (name,) in cursor.fetchall()]
         # Without the order that foreign keys ask for, and without the triggers of tables that are only ever added to.
@@ -40,8 +41,9 @@ def postgresql_empty() -> None:
         for name in written:
             cursor.execute(f"DELETE FROM {name}")  # noqa: S608  the name comes from the database itself
         cursor.execute(
-            "SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false)"
-            " FROM pg_sequences WHERE last_value IS NOT NULL AND sequencename <> 'django_migrations_id_seq'"
+            "SELECT setval(format('%%I.%%I', schemaname, sequencename)::regclass, start_value, false)"
+            " FROM pg_sequences WHERE last_value IS NOT NULL AND sequencename <> ALL(%s)",
+            [[f"{name}_id_seq" for name in MIGRATED]],
         )
 
 
