@@ -28,7 +28,7 @@ from tests.support.waiting import eventually
 ROOT = Path(__file__).parents[2]
 START_S = 60.0
 # What a preparation writes into a home depends on these.
-PREPARED_BY = frozenset({"DATABASE_URL", "PARLEY_ADMIN_PASSWORD"})
+PREPARED_BY = frozenset({"DATABASE_URL", "PARLEY_ADMIN_PASSWORD", "PARLEY_ADS_AUTH", "PARLEY_ENCRYPTION_KEYS"})
 WORKER_STATUS, BEAT_STATUS = "PARLEY_WORKER_METRICS_ADDRESS", "PARLEY_BEAT_METRICS_ADDRESS"
 
 
