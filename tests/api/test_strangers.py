@@ -29,7 +29,7 @@ Later = Callable[[float], None]
 def later(monkeypatch: pytest.MonkeyPatch) -> Later:
     """Time stands still until a test lets it pass."""
     clock = StandingClock()
-    monkeypatch.setattr(strangers, "_clock", clock)
+    monkeypatch.setattr(strangers._requests, "clock", clock)
     return clock.passes
 
 

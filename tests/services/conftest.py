@@ -11,7 +11,7 @@ from pytest_django.plugin import DjangoDbBlocker
 from controlplane.catalog.lasting import lasting_keys_forget
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.services import environment_default_ensure
-from controlplane.home import encryption_keys
+from controlplane.config.home import encryption_keys
 from tests.support.databases import connected_to, postgresql_empty
 from tests.support.keys import UseKeys
 from tests.support.postgres import postgresql

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from django.conf import settings
 from django.db import connection, connections, transaction
 
-from controlplane.config import load
-from controlplane.databases import databases
+from controlplane.config.loading import load
+from controlplane.database.aliases import databases
 from tests.support.keys import ENCRYPTION_KEYS
 
 # What `migrate` writes beside the tables: which migrations were applied, and what Django knows of models.
@@ -16,7 +16,7 @@ MIGRATED = {"django_migrations", "django_content_type", "auth_permission"}
 
 @contextmanager
 def connected_to(url: str) -> Iterator[None]:
-    """Every connection opened from now on goes to another database, until the end."""
+    """Let every connection that is opened from now on go to another database, until the block ends."""
     config = load({"DATABASE_URL": url, "PARLEY_ENCRYPTION_KEYS": ENCRYPTION_KEYS}, directory=settings.PARLEY.home)
     others = connections.configure_settings(databases(config, pooled=False))
     before = {alias: connections.settings[alias] for alias in others}

@@ -33,7 +33,7 @@ Later = Callable[[float], None]
 def later(monkeypatch: pytest.MonkeyPatch) -> Later:
     """Time stands still until a test lets it pass."""
     clock = StandingClock()
-    monkeypatch.setattr(page_rates, "_clock", clock)
+    monkeypatch.setattr(page_rates._requests, "clock", clock)
     return clock.passes
 
 
