@@ -39,10 +39,10 @@ from controlplane.snapshots.selectors import snapshot_of_name
 from xdscore.access import AccessTable, Audience, Effect
 from xdscore.codes import shown
 from xdscore.decision import Decision, Missing, Serve, decide
+from xdscore.environment_choice import ClientFacts
 from xdscore.errors import error_of
 from xdscore.names import canonical
 from xdscore.resource_types import ResourceType, by_word
-from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Content, Snapshot
 
 _CLOSEST = 3
@@ -250,4 +250,4 @@ def refusal_of(word: str, name: str, decision: Decision, nacks: Iterable[NackVie
         suspects=found.suspects,
         evidence=found.evidence,
     )
-    return Refusal(found.text, found.at, served in blamed.guilty, now_of(found, name))
+    return Refusal(found.text, found.at, served in blamed.culprits, now_of(found, name))

@@ -34,23 +34,23 @@ class Confidence(StrEnum):
         return min(self, other, key=order.index)
 
 
-Content = tuple[str, str]
+NamedVersion = tuple[str, str]
 """The name and version of a resource as it was sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """The result of attributing a NACK. `guilty`: each of these is to blame by itself.
+    """The result of attributing a NACK. `culprits`: each of these is to blame by itself.
 
-    `suspects`: where nobody is guilty, one of these is, or nobody knows (empty).
+    `suspects`: where nobody is the culprit, one of these is, or nobody knows (empty).
     """
 
     confidence: Confidence
-    guilty: tuple[Content, ...] = ()
-    suspects: tuple[Content, ...] = ()
+    culprits: tuple[NamedVersion, ...] = ()
+    suspects: tuple[NamedVersion, ...] = ()
 
 
-# What makes a single suspect guilty, whatever the text says.
+# What makes a single suspect the culprit, whatever the text says.
 _PROOFS = {Evidence.ISOLATED: Confidence.ISOLATED, Evidence.ONLY_CHANGE: Confidence.ONLY_CHANGE}
 
 
@@ -58,8 +58,8 @@ def blame(
     *,
     type_url: str,
     text: str,
-    resources: Sequence[Content],
-    suspects: Sequence[Content],
+    resources: Sequence[NamedVersion],
+    suspects: Sequence[NamedVersion],
     evidence: Evidence = Evidence.TEXT,
 ) -> Blame:
     """The resources that a NACK with this text blames.
@@ -71,20 +71,20 @@ def blame(
     held = set(resources)
     suspected = tuple(content for content in dict.fromkeys(suspects) if content in held)
     if len(suspected) == 1 and evidence in _PROOFS:
-        return Blame(_PROOFS[evidence], guilty=suspected)
+        return Blame(_PROOFS[evidence], culprits=suspected)
     named = set(_named(type_url, text, resources))
-    guilty = tuple(content for content in suspected if content in named)
-    if guilty:
-        return Blame(Confidence.NAMED_IN_TEXT, guilty=guilty)
+    culprits = tuple(content for content in suspected if content in named)
+    if culprits:
+        return Blame(Confidence.NAMED_IN_TEXT, culprits=culprits)
     if len(suspected) == 1:
         # Several were new to this client, and of those only this one was not proven by others.
-        return Blame(Confidence.ONE_OF, guilty=suspected)
+        return Blame(Confidence.ONE_OF, culprits=suspected)
     if suspected:
         return Blame(Confidence.ONE_OF, suspects=suspected)
     return Blame(Confidence.UNKNOWN)
 
 
-def _named(type_url: str, text: str, resources: Sequence[Content]) -> Sequence[Content]:
+def _named(type_url: str, text: str, resources: Sequence[NamedVersion]) -> Sequence[NamedVersion]:
     # The text was escaped before it was stored; names are escaped the same way, and the answer is read by place.
     names = [escape(name, keep="\n\t") for name, _ in resources]
     return [resources[index] for index in attribute(text, type_url=type_url, names=names).indexes]

@@ -15,7 +15,7 @@ Key = tuple[str, str, str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RawNack:
     """A NACK as the event loop noted it: the client's text, already cut to a size we chose, and the resources that it
     is about. Shown without the text.
     """
@@ -44,30 +44,30 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class KeptNack:
     """A NACK with the text that is kept of it; the raw text is dropped."""
 
-    refusal: Refusal
+    raw: RawNack
     text: KeptText
 
     @property
     def opened(self) -> Opened:
         """The stream on which the NACK arrived."""
-        return self.refusal.opened
+        return self.raw.opened
 
     @property
     def repeats(self) -> int:
         """The number of times that the NACK was received."""
-        return self.refusal.repeats
+        return self.raw.repeats
 
     @property
     def key(self) -> Key:
         """The key that NACKs share when one repeats the other."""
-        return (*self.refusal.key[:-1], self.text)
+        return (*self.raw.key[:-1], self.text)
 
     def again(self, repeats: int) -> Self:
         """A copy that counts `repeats` more repeats."""
-        return replace(self, refusal=self.refusal.again(repeats))
+        return replace(self, raw=self.raw.again(repeats))
 
 
 class Repeatable(Protocol):
@@ -96,7 +96,7 @@ class Repeatable(Protocol):
 N = TypeVar("N", bound=Repeatable)
 
 
-class Refusals(Generic[N]):
+class WaitingNacks(Generic[N]):
     """The NACKs that wait, `room` of them at most. When it is full, the oldest NACK of the caller that has most gives
     way: a flood of one identity costs that identity its own. Adding one costs the same however many there are.
     """
@@ -127,27 +127,27 @@ class Refusals(Generic[N]):
                     going.append(turn)
             turns = going
 
-    def add(self, refusal: N) -> int:
+    def add(self, nack: N) -> int:
         """Keep a NACK, or count it as a repeat of one that waits; returns how many gave way to it."""
-        who = refusal.opened.accountable
+        who = nack.opened.accountable
         held = self._of.setdefault(who, {})
-        known = held.pop(refusal.key, None)
+        known = held.pop(nack.key, None)
         if known is not None:
-            held[refusal.key] = refusal.again(known.repeats)
+            held[nack.key] = nack.again(known.repeats)
             return 0
         dropped = 0
         if self._count >= self._room:
             self._drop(who if len(held) == self._most else next(iter(self._holding[self._most])))
             dropped = 1
-        self._of.setdefault(who, held)[refusal.key] = refusal
+        self._of.setdefault(who, held)[nack.key] = nack
         self._count += 1
         self._moved(who, len(held) - 1, len(held))
         return dropped
 
     def forget(self, count: int) -> None:
         """Drop the first `count` NACKs in the order of iteration."""
-        for refusal in list(islice(self, count)):
-            self._let_go(refusal.opened.accountable, refusal.key)
+        for nack in list(islice(self, count)):
+            self._let_go(nack.opened.accountable, nack.key)
 
     def _drop(self, who: str) -> None:
         self._let_go(who, next(iter(self._of[who])))
