@@ -128,11 +128,11 @@ def decide_collection(
         return refused
     state = snapshot.type_state(kind)
 
-    verdict = snapshot.access.verdict
+    ruling = snapshot.access.ruling
     served: list[str] = []
     absent: list[str] = []
     for name in sorted(state.at(glob.place)):
-        if verdict(audience, kind, name).effect is not Effect.ALLOW:
+        if ruling(audience, kind, name).effect is not Effect.ALLOW:
             continue
         withheld = state.partly.get(name)
         let = withheld is not None and _let(audience, kind, name, withheld) is not None

@@ -87,7 +87,7 @@ class Acknowledgement(NamedTuple):
 class Learnt:
     """The facts that the event loop collected since the fact thread last took them."""
 
-    refusals: WaitingNacks[RawNack]
+    nacks: WaitingNacks[RawNack]
     opened: dict[str, Opened] = field(default_factory=dict)
     ended: dict[str, Ended] = field(default_factory=dict)
     substreams: dict[tuple[str, str], Substream] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class Pending:
         self._opened: dict[str, Opened] = {}
         self._ended: dict[str, Ended] = {}
         self._substreams: dict[tuple[str, str], Substream] = {}
-        self._refusals: WaitingNacks[KeptNack] = WaitingNacks(max_nacks)
+        self._nacks: WaitingNacks[KeptNack] = WaitingNacks(max_nacks)
         self._proven: dict[ProvenContent, None] = {}
         self._probes: dict[ProbeFact, Opened] = {}
         self._reported: _Recent[tuple[str, str, str], str] = _Recent(MAX_PROVEN)
@@ -122,7 +122,7 @@ class Pending:
 
     def __bool__(self) -> bool:
         """Whether any facts wait."""
-        return bool(self._opened or self._ended or self._substreams or self._refusals or self._proven or self._probes)
+        return bool(self._opened or self._ended or self._substreams or self._nacks or self._proven or self._probes)
 
     def add(self, learnt: Learnt) -> None:
         """Add facts that are newer than all that wait."""
@@ -130,10 +130,10 @@ class Pending:
         self._ended.update(learnt.ended)
         self._substreams.update(learnt.substreams)
         hearing = Hearing(self._held, max_bytes=self._max_nack_bytes, time=self._reading)
-        for refusal in learnt.refusals:
+        for raw in learnt.nacks:
             # Now, while what was sent is at hand: a database that is away may be so for longer.
-            text = hearing.kept(refusal.opened.accountable, refusal.message, refusal.kind, refusal.resources)
-            self.nacks_dropped += self._refusals.add(KeptNack(replace(refusal, message=""), text))
+            text = hearing.kept(raw.opened.accountable, raw.message, raw.kind, raw.resources)
+            self.nacks_dropped += self._nacks.add(KeptNack(replace(raw, message=""), text))
         for acknowledgement in learnt.acknowledged:
             self._add_proven(acknowledgement)
         for opened, word, member in learnt.probed:
@@ -148,17 +148,17 @@ class Pending:
         room -= len(substreams)
         ended = list(islice(self._ended.items(), room))
         room -= len(ended)
-        refusals = list(islice(self._refusals, room))
-        room -= len(refusals)
+        nacks = list(islice(self._nacks, room))
+        room -= len(nacks)
         proven = tuple(islice(self._proven, room))
         room -= len(proven)
         probes = tuple(islice(self._probes, room))
         name_sets = {names: self._names(names) for names in {substream.names for _, substream in substreams}}
         refused = [
-            tuple(self._contents(contents) for contents in (refusal.resources, refusal.suspects, refusal.kept))
-            for refusal in (heard.refusal for heard in refusals)
+            tuple(self._contents(contents) for contents in (raw.resources, raw.suspects, raw.kept))
+            for raw in (nack.raw for nack in nacks)
         ]
-        named = (*opened, *(heard.opened for heard in refusals), *(self._probes[probe] for probe in probes))
+        named = (*opened, *(nack.opened for nack in nacks), *(self._probes[probe] for probe in probes))
         clients = {each.client: _client(each, now) for each in named}
         return FactBatch(
             replica=replica,
@@ -170,7 +170,7 @@ class Pending:
             name_sets=_once(name_sets.values()),
             subscriptions=tuple(_subscriptions(substreams, name_sets, now)),
             content_lists=_once(each for lists in refused for each in lists),
-            nacks=tuple(_nack(heard, lists, now) for heard, lists in zip(refusals, refused, strict=True)),
+            nacks=tuple(_nack(nack, lists, now) for nack, lists in zip(nacks, refused, strict=True)),
             proven=proven,
             probes=probes,
         )
@@ -183,7 +183,7 @@ class Pending:
             del self._substreams[(subscription.stream, subscription.says.word)]
         for end in batch.ends:
             del self._ended[end.id]
-        self._refusals.forget(len(batch.nacks))
+        self._nacks.forget(len(batch.nacks))
         for content in batch.proven:
             del self._proven[content]
         for probe in batch.probes:
@@ -275,25 +275,25 @@ def _client(opened: Opened, now: float) -> ClientFact:
     )
 
 
-def _nack(heard: KeptNack, lists: Sequence[Interned], now: float) -> NackFact:
+def _nack(nack: KeptNack, lists: Sequence[Interned], now: float) -> NackFact:
     """The fact of a NACK; `lists` are what its response held, the suspects, and what the client had of these."""
-    refusal = heard.refusal
+    raw = nack.raw
     resources, suspects, kept = (each.id for each in lists)
     return NackFact(
-        client=refusal.opened.client,
-        accountable=refusal.opened.accountable,
-        stream=refusal.opened.stream.id,
-        word=refusal.kind.word,
-        version=refusal.version,
-        code=refusal.code,
-        text=heard.text,
+        client=raw.opened.client,
+        accountable=raw.opened.accountable,
+        stream=raw.opened.stream.id,
+        word=raw.kind.word,
+        version=raw.version,
+        code=raw.code,
+        text=nack.text,
         resources=resources,
         suspects=suspects,
         kept=kept,
-        repeats=refusal.repeats,
-        age_s=now - refusal.at,
-        evidence=refusal.evidence,
-        healing=refusal.healing,
+        repeats=raw.repeats,
+        age_s=now - raw.at,
+        evidence=raw.evidence,
+        healing=raw.healing,
     )
 
 

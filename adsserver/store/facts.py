@@ -254,7 +254,7 @@ class FactBuffer:
             self._changed[each] = None
         # Of a text of any size only what can be stored is held on to; one character more shows that it was cut.
         message = fact.nack.message[: 2 * self._max_nack_bytes + 1]
-        self._nacks_dropped += self._learnt.refusals.add(
+        self._nacks_dropped += self._learnt.nacks.add(
             RawNack(
                 known.opened,
                 fact.kind,
@@ -327,7 +327,7 @@ class FactBuffer:
             # Together with the streams they are of, which were opened before.
             changed, self._changed = self._changed, {}
         # Where somebody refused, it counts at once who else was sent the same.
-        everything = everything or len(taken.refusals) > 0 or len(changed) >= MAX_BATCH_KEYS
+        everything = everything or len(taken.nacks) > 0 or len(changed) >= MAX_BATCH_KEYS
         answers_soon = math.inf if everything else self._clock() - _ANSWERS_WITHIN_S
         looked_at = iter(changed)
         while some := tuple(islice(looked_at, _SLICE)):

@@ -105,7 +105,7 @@ class Published:
         permissions = self.past.snapshot.access.permissions(view.audience, kind)
 
         def may_read(name: str) -> bool:
-            return permissions.verdict(name).effect is Effect.ALLOW
+            return permissions.ruling(name).effect is Effect.ALLOW
 
         return self._states.put(key, _State(total, timeline(total, self.past, kind, shown, answered, may_read)))
 
@@ -307,12 +307,12 @@ def rejections(kind: ResourceType, family: ClientFamily, nacks: Iterable[StreamN
     suspected: list[tuple[tuple[str, str], ...]] = []
     for nack in nacks:
         verdict = blame(type_url=kind.url, text=nack.text, resources=nack.resources, suspects=nack.suspects)
-        for guilty in verdict.guilty:
+        for culprit in verdict.culprits:
             for group in suspected:
-                if guilty in group:
+                if culprit in group:
                     _clear(found, group)
-            kept, now = _now_of(kind, family, nack, guilty[0])
-            found[guilty[0]] = _Refused(guilty[1], nack.text, nack.at, 1, kept, now)
+            kept, now = _now_of(kind, family, nack, culprit[0])
+            found[culprit[0]] = _Refused(culprit[1], nack.text, nack.at, 1, kept, now)
         for name, version in verdict.suspects:
             known = found.get(name)
             if known is None or known.version != version or known.among > 1:

@@ -47,27 +47,27 @@ class RawNack:
 class KeptNack:
     """A NACK with the text that is kept of it; the raw text is dropped."""
 
-    refusal: RawNack
+    raw: RawNack
     text: KeptText
 
     @property
     def opened(self) -> Opened:
         """The stream on which the NACK arrived."""
-        return self.refusal.opened
+        return self.raw.opened
 
     @property
     def repeats(self) -> int:
         """The number of times that the NACK was received."""
-        return self.refusal.repeats
+        return self.raw.repeats
 
     @property
     def key(self) -> Key:
         """The key that NACKs share when one repeats the other."""
-        return (*self.refusal.key[:-1], self.text)
+        return (*self.raw.key[:-1], self.text)
 
     def again(self, repeats: int) -> Self:
         """A copy that counts `repeats` more repeats."""
-        return replace(self, refusal=self.refusal.again(repeats))
+        return replace(self, raw=self.raw.again(repeats))
 
 
 class Repeatable(Protocol):
@@ -127,27 +127,27 @@ class WaitingNacks(Generic[N]):
                     going.append(turn)
             turns = going
 
-    def add(self, refusal: N) -> int:
+    def add(self, nack: N) -> int:
         """Keep a NACK, or count it as a repeat of one that waits; returns how many gave way to it."""
-        who = refusal.opened.accountable
+        who = nack.opened.accountable
         held = self._of.setdefault(who, {})
-        known = held.pop(refusal.key, None)
+        known = held.pop(nack.key, None)
         if known is not None:
-            held[refusal.key] = refusal.again(known.repeats)
+            held[nack.key] = nack.again(known.repeats)
             return 0
         dropped = 0
         if self._count >= self._room:
             self._drop(who if len(held) == self._most else next(iter(self._holding[self._most])))
             dropped = 1
-        self._of.setdefault(who, held)[refusal.key] = refusal
+        self._of.setdefault(who, held)[nack.key] = nack
         self._count += 1
         self._moved(who, len(held) - 1, len(held))
         return dropped
 
     def forget(self, count: int) -> None:
         """Drop the first `count` NACKs in the order of iteration."""
-        for refusal in list(islice(self, count)):
-            self._let_go(refusal.opened.accountable, refusal.key)
+        for nack in list(islice(self, count)):
+            self._let_go(nack.opened.accountable, nack.key)
 
     def _drop(self, who: str) -> None:
         self._let_go(who, next(iter(self._of[who])))

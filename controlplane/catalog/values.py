@@ -130,11 +130,11 @@ def finding_from_json(data: Mapping[str, object]) -> Finding:
 @dataclass(frozen=True, slots=True)
 class EnvironmentPolicy:
     """The settings of an environment, which operators decide (interfaces.md section 4). `hold`: why resource changes
-    are stopped, or empty. `node_ids`: see xdscore.environment_choice.EnvironmentChoice. `content`: what becomes of resources
-    that bring code or reach into the proxy's machine. `deep_validation`: whether an Envoy reads what is about to be
-    served. `require_if_match`: whether a write of one resource has to say which revision it was made from (decisions
-    C25). `loss_threshold`: from how many losing clients on a write is refused until whoever writes says that they mean
-    it.
+    are stopped, or empty. `node_ids`: see xdscore.environment_choice.EnvironmentChoice. `content`: what becomes of
+    resources that bring code or reach into the proxy's machine. `deep_validation`: whether an Envoy reads what is about
+    to be served. `require_if_match`: whether a write of one resource has to say which revision it was made from
+    (decisions C25). `loss_threshold`: from how many losing clients on a write is refused until whoever writes says that
+    they mean it.
     """
 
     selectors: tuple[Selector, ...] = ()

@@ -40,7 +40,7 @@ class Reading:
 
     `slots`: the places of the response that the text blames, in order of appearance, without repeats. `complete`: the
     text was whole, and each of its parts blames a resource of the response or is not about one. `elsewhere`: the text
-    blames something outside the response, so that nobody is guilty by elimination.
+    blames something outside the response, so that nobody is the culprit by elimination.
     """
 
     slots: tuple[int, ...]

@@ -15,11 +15,10 @@ from cryptography.x509.oid import ExtensionOID, NameOID
 
 from adsserver.config import TlsFiles
 from adsserver.identity.identification import WITHDRAWN
-from tests.support.ads import Running, config, raw_call, running
+from tests.support.ads import Running, raw_call, running_mtls
 from tests.support.ads_client import Client
 from tests.support.certificates import Authority, replace_file, server_files
 from tests.support.figures import measured
-from xdscore.auth_modes import AuthMode
 from xdscore.resource_types import CLUSTER
 
 METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
@@ -39,9 +38,7 @@ def files(tmp_path: Path) -> TlsFiles:
 
 @pytest.fixture
 async def run(files: TlsFiles) -> AsyncIterator[Running]:
-    settings = config(auth=AuthMode.MTLS, tls=files, trust_domains=frozenset({"td.example"}))
-    async with running(settings) as started:
-        started.publish()
+    async with running_mtls(files) as started:
         yield started
 
 
