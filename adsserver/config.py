@@ -1,9 +1,9 @@
 """What the ADS process is told when it starts; `manage.py ads` maps the product's configuration to it."""
 
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 
+from xdscore.auth_modes import AuthMode
 from xdscore.limits import Limits
 
 
@@ -11,17 +11,9 @@ class AdsConfigError(Exception):
     """The process cannot start with this configuration. The text is one sentence for whoever starts it."""
 
 
-class AuthMode(Enum):
-    """How a stream proves who it is (interfaces.md section 2, PARLEY_ADS_AUTH)."""
-
-    NONE = "none"
-    MTLS = "mtls"
-    TOKEN = "token"  # noqa: S105 - the name of a mode
-
-
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """PEM files of the server; `client_ca` signs the certificates of clients and is needed in `mtls` mode."""
+    """PEM files of the server; `client_ca` signs the certificates of clients and is needed where they show any."""
 
     certificate: Path
     key: Path
@@ -49,13 +41,16 @@ class AdsConfig:
 
     def check(self) -> None:
         """Refuse a configuration with which this process would not be safe. Raises AdsConfigError."""
-        if self.auth is AuthMode.MTLS:
+        if self.auth.facts.certificates:
             if self.tls is None or self.tls.client_ca is None:
                 raise AdsConfigError(
-                    "PARLEY_ADS_AUTH=mtls needs PARLEY_ADS_TLS_CERT, PARLEY_ADS_TLS_KEY and PARLEY_ADS_TLS_CLIENT_CA."
+                    f"PARLEY_ADS_AUTH={self.auth} needs PARLEY_ADS_TLS_CERT, PARLEY_ADS_TLS_KEY "
+                    "and PARLEY_ADS_TLS_CLIENT_CA."
                 )
             if not self.trust_domains:
-                raise AdsConfigError("PARLEY_ADS_AUTH=mtls needs PARLEY_ADS_TRUST_DOMAINS to say whom to admit.")
+                raise AdsConfigError(
+                    f"PARLEY_ADS_AUTH={self.auth} needs PARLEY_ADS_TRUST_DOMAINS to say whom to admit."
+                )
         if self.workers < 1:
             raise AdsConfigError(f"PARLEY_ADS_WORKERS is {self.workers}; it must be at least 1.")
 

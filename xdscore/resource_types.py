@@ -28,7 +28,8 @@ class ResourceType:
     I1). `secret`: content is confidential: encrypted at rest, never in a wildcard, never read back (decisions A8).
     `remembers_refused`: clients compare with what they refused, not with what they use, and acknowledge refused content
     unseen when it is sent again (measured with Envoy 1.40's SDS). `automatic_quarantine`: NACKs may take a revision out
-    of service; endpoints change too fast for that (decisions A11).
+    of service; endpoints change too fast for that (decisions A11). `service`: its own discovery service (protocol.md
+    A1) as `generated module:name`; empty where it is served over ADS only.
     """
 
     word: str
@@ -43,6 +44,7 @@ class ResourceType:
     secret: bool = False
     remembers_refused: bool = False
     automatic_quarantine: bool = True
+    service: str = ""
 
     @property
     def url(self) -> str:
@@ -59,6 +61,7 @@ SECRET = ResourceType(
     push_order=0,
     secret=True,
     remembers_refused=True,
+    service="envoy.service.secret.v3.sds_pb2:SecretDiscoveryService",
 )
 CLUSTER = ResourceType(
     word="cluster",
@@ -70,6 +73,7 @@ CLUSTER = ResourceType(
     full_state=True,
     wildcard=True,
     delta_missing=DeltaMissing.ENTRY_AND_REMOVAL,
+    service="envoy.service.cluster.v3.cds_pb2:ClusterDiscoveryService",
 )
 ENDPOINT = ResourceType(
     word="endpoint",
@@ -80,6 +84,7 @@ ENDPOINT = ResourceType(
     push_order=2,
     delta_missing=DeltaMissing.ENTRY_AND_REMOVAL,
     automatic_quarantine=False,
+    service="envoy.service.endpoint.v3.eds_pb2:EndpointDiscoveryService",
 )
 EXTENSION = ResourceType(
     word="extension",
@@ -88,6 +93,7 @@ EXTENSION = ResourceType(
     short="ECDS",
     name_field="name",
     push_order=3,
+    service="envoy.service.extension.v3.config_discovery_pb2:ExtensionConfigDiscoveryService",
 )
 LISTENER = ResourceType(
     word="listener",
@@ -99,6 +105,7 @@ LISTENER = ResourceType(
     full_state=True,
     wildcard=True,
     delta_missing=DeltaMissing.ENTRY_AND_REMOVAL,
+    service="envoy.service.listener.v3.lds_pb2:ListenerDiscoveryService",
 )
 SCOPED_ROUTE = ResourceType(
     word="scoped_route",
@@ -107,6 +114,7 @@ SCOPED_ROUTE = ResourceType(
     short="SRDS",
     name_field="name",
     push_order=5,
+    service="envoy.service.route.v3.srds_pb2:ScopedRoutesDiscoveryService",
 )
 ROUTE = ResourceType(
     word="route",
@@ -115,6 +123,7 @@ ROUTE = ResourceType(
     short="RDS",
     name_field="name",
     push_order=6,
+    service="envoy.service.route.v3.rds_pb2:RouteDiscoveryService",
 )
 VIRTUAL_HOST = ResourceType(
     word="virtual_host",
@@ -123,6 +132,7 @@ VIRTUAL_HOST = ResourceType(
     short="VHDS",
     name_field="name",
     push_order=7,
+    service="envoy.service.route.v3.rds_pb2:VirtualHostDiscoveryService",
 )
 RUNTIME = ResourceType(
     word="runtime",
@@ -131,6 +141,7 @@ RUNTIME = ResourceType(
     short="RTDS",
     name_field="name",
     push_order=8,
+    service="envoy.service.runtime.v3.rtds_pb2:RuntimeDiscoveryService",
 )
 
 RESOURCE_TYPES: tuple[ResourceType, ...] = (

@@ -6,27 +6,8 @@ import typer
 from typer.core import TyperGroup
 
 from xdscore.build import BUILD_VERSION
-from xdsctl.commands import (
-    access,
-    audit,
-    clients,
-    contexts,
-    dataplane,
-    doctor,
-    environments,
-    explain,
-    incidents,
-    inspect,
-    kinds_read,
-    kinds_write,
-    manifests,
-    resources,
-    rollout,
-    snapshots,
-    tokens,
-    undo,
-    version,
-)
+from xdscore.modules import modules_of
+from xdsctl import commands
 from xdsctl.kinds import command_words
 from xdsctl.output import Format, Printer
 from xdsctl.session import Session
@@ -146,27 +127,7 @@ def root(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     ctx.obj = Session(printer, Context(server, token, environment, cacert), context, ctx.meta[_ARGUMENTS])
 
 
-for _module in (
-    manifests,
-    resources,
-    rollout,
-    undo,
-    clients,
-    explain,
-    incidents,
-    access,
-    environments,
-    kinds_read,
-    kinds_write,
-    tokens,
-    audit,
-    snapshots,
-    dataplane,
-    inspect,
-    doctor,
-    version,
-    contexts,
-):
+for _module in sorted(modules_of(commands), key=lambda module: int(module.HELP_POSITION)):
     _module.register(app)
 
 

@@ -4,14 +4,16 @@ import hashlib
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from cryptography import x509
 
-from adsserver.config import AdsConfig, AuthMode
+from adsserver.config import AdsConfig
 from adsserver.identity.authorities import Chain, presented
 from adsserver.ports import ClientToken
 from adsserver.wire.discovery import NodeFacts
+from xdscore.auth_modes import AuthMode
 from xdscore.limits import Limits
 
 # The key of index and logs, like a resource name (reliability (e)).
@@ -92,6 +94,7 @@ class Caller:
 
 
 NOBODY = Caller()
+"""Whoever it is: nothing is asked, and nothing believed."""
 
 Identify = Callable[[Peer], Awaitable[Caller]]
 """Who calls; it waits where signatures must be verified, and not otherwise. Raises UnauthenticatedError,
@@ -99,37 +102,47 @@ UndecidedError.
 """
 
 
-def identification(
-    config: AdsConfig, tokens: Tokens, admits: Callable[[Chain], Awaitable[bool]], now: Callable[[], float]
-) -> Identify:
-    """The function by which this process identifies its callers. `admits` says whether a configured authority still
-    stands behind a chain of certificates, `now` is the Unix time.
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What this process knows of callers: its configuration, the tokens in force, whether a configured authority still
+    stands behind a chain of certificates (`admits`), and the Unix time (`now`).
     """
 
-    async def by_certificate(peer: Peer) -> Caller:
-        caller = certificate_caller(peer.auth_context(), config.trust_domains, config.limits)
-        # A new stream on a connection whose handshake was long ago.
-        if caller.expires_at <= now():
-            raise UnauthenticatedError("The client's certificate has ended.")
-        if caller.chain is None or not await admits(caller.chain):
-            raise UnauthenticatedError(WITHDRAWN)
-        return caller
-
-    async def by_token(peer: Peer) -> Caller:
-        return token_caller(peer.invocation_metadata() or (), tokens, now())
-
-    match config.auth:
-        case AuthMode.NONE:
-            return nobody
-        case AuthMode.MTLS:
-            return by_certificate
-        case AuthMode.TOKEN:
-            return by_token
+    config: AdsConfig
+    tokens: Tokens
+    admits: Callable[[Chain], Awaitable[bool]]
+    now: Callable[[], float]
 
 
-async def nobody(_: Peer) -> Caller:
-    """The caller of a server without authentication: no credential is asked for, and nothing is verified."""
+def identification(mode: AuthMode, known: Known) -> Identify:
+    """How callers are identified in this mode."""
+    return partial(VERIFIERS[mode], known)
+
+
+async def _nobody(_: Known, __: Peer) -> Caller:
     return NOBODY
+
+
+async def _by_certificate(known: Known, peer: Peer) -> Caller:
+    caller = certificate_caller(peer.auth_context(), known.config.trust_domains, known.config.limits)
+    # A new stream on a connection whose handshake was long ago.
+    if caller.expires_at <= known.now():
+        raise UnauthenticatedError("The client's certificate has ended.")
+    if caller.chain is None or not await known.admits(caller.chain):
+        raise UnauthenticatedError(WITHDRAWN)
+    return caller
+
+
+async def _by_token(known: Known, peer: Peer) -> Caller:
+    return token_caller(peer.invocation_metadata() or (), known.tokens, known.now())
+
+
+VERIFIERS: Mapping[AuthMode, Callable[[Known, Peer], Awaitable[Caller]]] = {
+    AuthMode.NONE: _nobody,
+    AuthMode.MTLS: _by_certificate,
+    AuthMode.TOKEN: _by_token,
+}
+"""Who a caller is, in each mode; each raises UnauthenticatedError for whom it cannot prove, or UndecidedError."""
 
 
 def bearer_token(metadata: Metadata) -> str:

@@ -12,11 +12,11 @@ import grpc
 import structlog
 from grpc_health.v1 import health, health_pb2
 
-from adsserver.config import AdsConfig, AdsConfigError, AuthMode, host_and_port
+from adsserver.config import AdsConfig, AdsConfigError, host_and_port
 from adsserver.engine.settings import EngineSettings
 from adsserver.identity.authorities import Authorities
 from adsserver.identity.callers import Callers
-from adsserver.identity.identification import identification, nobody
+from adsserver.identity.identification import Known, identification
 from adsserver.identity.tls import Certificates, server_credentials
 from adsserver.limits.admission import Admission, DeniedNames, LoopLag, MemoryBound, resident_bytes
 from adsserver.limits.budgets import Budgets
@@ -30,6 +30,7 @@ from adsserver.servicers.methods import method_table
 from adsserver.servicers.refusal_log import RefusalLog
 from adsserver.servicers.shared import Shared
 from adsserver.wire.discovery import Decoder, Encoder
+from xdscore.auth_modes import AuthMode
 from xdscore.limits import Limits
 from xdscore.version import VERSION
 
@@ -66,7 +67,8 @@ class AdsServer:
         self._budgets = Budgets(limits, time.monotonic, lambda: self._memory.short)
         self._watchdog = Watchdog(metrics.loop_blocks.inc)
         self._hub = Hub(limits.fan_out_slice_ms / 1000)
-        client_ca = config.tls.client_ca if config.tls is not None and config.auth is AuthMode.MTLS else None
+        certificates = config.auth.facts.certificates
+        client_ca = config.tls.client_ca if config.tls is not None and certificates else None
         self._callers = Callers(authorities=Authorities(client_ca) if client_ca is not None else None)
         self._parsers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ads-parse")
         self._shared = Shared(
@@ -86,10 +88,11 @@ class AdsServer:
         )
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # grpc-stubs do not know it
         self._status = StatusServicer(fleet, self._memory, limits, metrics)
-        identify = identification(config, self._callers, self._callers.admits, time.time)
+        known = Known(config, self._callers, self._callers.admits, time.time)
+        identify = identification(config.auth, known)
         # The status is for operators, whose API token the servicer checks itself; where data planes are known by
         # tokens, too, both would travel in the same metadata (protocol.md K2).
-        identify_reader = nobody if config.auth is AuthMode.TOKEN else identify
+        identify_reader = identification(AuthMode.NONE, known) if config.auth.facts.tokens else identify
         self.methods = method_table(self._shared, identify, self._health, self._status, identify_reader)
         options = channel_options(limits, shared_port=config.workers > 1)
         self._server = grpc.aio.server(handlers=[self.methods], options=options)
@@ -132,7 +135,7 @@ class AdsServer:
             if config.tls is None:
                 return self._server.add_insecure_port(config.address)
             self._certificates = Certificates(config.tls, self._certificate_changed)
-            credentials = server_credentials(self._certificates, client_certificates=config.auth is AuthMode.MTLS)
+            credentials = server_credentials(self._certificates, client_certificates=config.auth.facts.certificates)
             return self._server.add_secure_port(config.address, credentials)
         except RuntimeError as error:
             raise AdsConfigError(

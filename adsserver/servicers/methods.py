@@ -7,20 +7,12 @@ for gRPC itself would wait for the one request of a unary call for ever.
 """
 
 import asyncio
+import importlib
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from types import ModuleType
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import grpc
-from envoy.service.cluster.v3 import cds_pb2
-from envoy.service.discovery.v3 import ads_pb2
-from envoy.service.endpoint.v3 import eds_pb2
-from envoy.service.extension.v3 import config_discovery_pb2
-from envoy.service.listener.v3 import lds_pb2
-from envoy.service.route.v3 import rds_pb2, srds_pb2
-from envoy.service.runtime.v3 import rtds_pb2
-from envoy.service.secret.v3 import sds_pb2
 from envoy.service.status.v3 import csds_pb2
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from grpc_health.v1 import health, health_pb2_grpc
@@ -36,32 +28,10 @@ from adsserver.servicers.shared import Context, Shared
 from adsserver.servicers.stream import Stream
 from xdscore.callers import caller_key
 from xdscore.limits import Limits
-from xdscore.resource_types import (
-    CLUSTER,
-    ENDPOINT,
-    EXTENSION,
-    LISTENER,
-    ROUTE,
-    RUNTIME,
-    SCOPED_ROUTE,
-    SECRET,
-    VIRTUAL_HOST,
-    ResourceType,
-)
+from xdscore.resource_types import RESOURCE_TYPES, ResourceType
 
-# protocol.md A1. The generated module, the service in it, and the type it serves; None: all types, aggregated.
-_SERVICES: tuple[tuple[ModuleType, str, ResourceType | None], ...] = (
-    (ads_pb2, "AggregatedDiscoveryService", None),
-    (cds_pb2, "ClusterDiscoveryService", CLUSTER),
-    (eds_pb2, "EndpointDiscoveryService", ENDPOINT),
-    (lds_pb2, "ListenerDiscoveryService", LISTENER),
-    (rds_pb2, "RouteDiscoveryService", ROUTE),
-    (rds_pb2, "VirtualHostDiscoveryService", VIRTUAL_HOST),
-    (srds_pb2, "ScopedRoutesDiscoveryService", SCOPED_ROUTE),
-    (sds_pb2, "SecretDiscoveryService", SECRET),
-    (rtds_pb2, "RuntimeDiscoveryService", RUNTIME),
-    (config_discovery_pb2, "ExtensionConfigDiscoveryService", EXTENSION),
-)
+# Spelled as the services of single types are in the table of types.
+_AGGREGATED = "envoy.service.discovery.v3.ads_pb2:AggregatedDiscoveryService"
 
 _VARIANTS = {
     "envoy.service.discovery.v3.DiscoveryRequest": Variant.SOTW,
@@ -103,8 +73,7 @@ def method_table(
     """
     methods: dict[str, Handler] = {}
     names: list[str] = []
-    for module, name, kind in _SERVICES:
-        service: ServiceDescriptor = module.DESCRIPTOR.services_by_name[name]
+    for service, kind in _discovery_services():
         names.append(service.full_name)
         for method in service.methods:
             methods[f"/{service.full_name}/{method.name}"] = _discovery(shared, identify, method, kind)
@@ -121,6 +90,21 @@ def method_table(
     del collected.methods[f"/{health.SERVICE_NAME}/List"]
     methods |= {path: _guarded(shared, identify, handler) for path, handler in collected.methods.items()}
     return MethodTable(methods, grpc.stream_stream_rpc_method_handler(_unknown(shared.budgets)))
+
+
+def _discovery_services() -> Iterator[tuple[ServiceDescriptor, ResourceType | None]]:
+    """Every discovery service with the type it serves; None: all types, aggregated (protocol.md A1)."""
+    yield _service(_AGGREGATED), None
+    for kind in RESOURCE_TYPES:
+        if kind.service:
+            yield _service(kind.service), kind
+
+
+def _service(where: str) -> ServiceDescriptor:
+    """The service that is spelled `generated module:name`."""
+    module, _, name = where.partition(":")
+    found: ServiceDescriptor = importlib.import_module(module).DESCRIPTOR.services_by_name[name]
+    return found
 
 
 def _discovery(shared: Shared, identify: Identify, method: MethodDescriptor, kind: ResourceType | None) -> Handler:

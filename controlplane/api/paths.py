@@ -58,8 +58,9 @@ class Rest(Part):
     regex = ".+"
 
 
-def converters_register() -> None:
-    """Make the path converters known to Django's `path`. Called once, by `urls`."""
-    register_converter(Part, "part")
-    register_converter(TypePart, "type")
-    register_converter(Rest, "rest")
+register_converter(Part, "part")
+register_converter(TypePart, "type")
+register_converter(Rest, "rest")
+
+ENVIRONMENT_PATH: Final = "environments/<part:environment_key>"
+"""The path of an environment, and how the paths below it begin."""

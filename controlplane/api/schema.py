@@ -11,7 +11,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
 from rest_framework import serializers
 
-from controlplane.api.examples import EXAMPLES
+from controlplane.api.examples import examples
 from controlplane.api.pages import DEFAULT_ITEMS, MAX_ITEMS
 from controlplane.api.problems import CONTENT_TYPE, reason_of
 from controlplane.api.shapes.common import DryRunOut, ProblemOut
@@ -331,10 +331,11 @@ def stability_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
 
 def examples_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
     """Add to each request body in the schema its example."""
+    known = examples()
     for path in result["paths"].values():
         for operation in path.values():
             for content in operation.get("requestBody", {}).get("content", {}).values():
-                content["example"] = EXAMPLES[operation["operationId"]]
+                content["example"] = known[operation["operationId"]]
     return result
 
 

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils.http import urlencode
 
 from controlplane.access.cases import case_create, case_delete
@@ -41,6 +41,7 @@ from controlplane.console.access_opening import Opening, opening_of
 from controlplane.console.access_words import matcher_line, matchers_of, rule_sentence
 from controlplane.console.pages import PART, Page
 from controlplane.console.paging import Paged, paged
+from controlplane.console.places import Place, Section
 from controlplane.console.posted import number_of
 from controlplane.explain.selectors import rules_review
 from xdscore.access import Effect
@@ -398,3 +399,10 @@ def _case_of(given: QueryDict) -> Case:
         node_cluster=given.get("cluster", "").strip()[:_MAX_FACT_CHARS],
     )
     return Case(facts, kind.word, name, _EFFECTS.get(given.get("expect", ""), Effect.ALLOW))
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/access", AccessPage.as_view(), name="access"),
+    path("e/<str:environment_key>/access/rule", RulePage.as_view(), name="access-rule"),
+]
+PLACES = (Place(Section.CONFIGURATION, 20, "Access", "shield-lock", "access", also=("access-rule",)),)

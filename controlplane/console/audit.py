@@ -7,12 +7,13 @@ from typing import Final
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.urls import path, reverse
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.selectors import environment_list
 from controlplane.console.pages import Page
+from controlplane.console.places import Place, Section
 from controlplane.journal.models import AuditEvent
 from controlplane.journal.selectors import audit_list
 
@@ -115,3 +116,9 @@ def _page_of(event: AuditEvent) -> str:
         return reverse(noun, args=[str(UUID(event.subject))])
     except ValueError:
         return ""
+
+
+urlpatterns = [
+    path("audit", AuditPage.as_view(), name="audit"),
+]
+PLACES = (Place(Section.ADMINISTRATION, 40, "Audit", "history", "audit", of_environment=False),)

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.urls import path, reverse
 
 from controlplane.access.choices import EditSubject
 from controlplane.access.selectors import edits_of_change, secret_findings
@@ -32,6 +32,7 @@ from controlplane.console.live import shared
 from controlplane.console.losses import Lost
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
+from controlplane.console.places import Place, Section
 from controlplane.console.posted import MAX_REASON_CHARS, reason_of
 from controlplane.console.resources import resource_url
 from controlplane.console.states import look_of_change, look_of_resource
@@ -364,3 +365,11 @@ def _lost(change: Change, progress: ChangeProgress, incidents: tuple[IncidentVal
     if change.loss is None or (incident is None and progress.state is not ChangeState.SAVED):
         return None
     return Lost(loss_from_json(change.loss), incident)
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/changes", ChangesPage.as_view(), name="changes"),
+    path("changes/<uuid:change_id>", ChangePage.as_view(), name="change"),
+    path("changes/<uuid:change_id>/undo", ChangeUndoPage.as_view(), name="change-undo"),
+]
+PLACES = (Place(Section.CONFIGURATION, 30, "Changes", "git-commit", "changes", also=("change",)),)

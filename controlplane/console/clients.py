@@ -9,12 +9,12 @@ from uuid import UUID
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.urls import path
 
 from controlplane.builder.selectors import change_progress
 from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.selectors import change_get, environment_list
 from controlplane.clients.bootstraps import (
-    Node,
     UnreachableError,
     Variant,
     envoy_bootstrap,
@@ -41,10 +41,10 @@ from controlplane.clients.selectors import (
 from controlplane.clients.troubles import troubles_of
 from controlplane.common.errors import NotFound
 from controlplane.config.loading import Config
-from controlplane.config.values import AdsAuth
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
+from controlplane.console.places import Place, Section
 from controlplane.explain.deliveries import client_deliveries
 from controlplane.explain.delivery import DeliveryState
 from controlplane.explain.memberships import memberships_of
@@ -301,13 +301,18 @@ def _events(
 def _bootstrap(client: ClientSummary) -> str:
     """The bootstrap file to start this client with; empty where no selector leads a client of this name here."""
     config: Config = settings.PARLEY
-    if config.ads_auth is AdsAuth.NONE:
-        try:
-            node = node_for(client.node_id, client.environment, tuple(state.choice for state in environment_list()))
-        except UnreachableError:
-            return ""
-    else:
-        node = Node(client.node_id, client.node_cluster or client.environment)
+    choices = tuple(state.choice for state in environment_list())
+    try:
+        node = node_for(config, client.node_id, client.environment, choices, cluster=client.node_cluster)
+    except UnreachableError:
+        return ""
     envoy = client.family is ClientFamily.ENVOY
     tree = envoy_bootstrap(config, node, Variant.SOTW) if envoy else grpc_bootstrap(config, node)
     return json.dumps(tree, indent=2)
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/clients", ClientsPage.as_view(), name="clients"),
+    path("clients/<str:client_id>", ClientPage.as_view(), name="client"),
+]
+PLACES = (Place(Section.NOW, 40, "Clients", "plug-connected", "clients", also=("client",)),)

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.urls import path, reverse
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.manifests import manifest_of
@@ -216,3 +216,9 @@ def _within_limit(text: str) -> None:
 def _led(url: str, *, part: bool) -> HttpResponse:
     """Redirect to the page of the result; a script (`part`) gets the address and goes there itself."""
     return HttpResponse(status=201, headers={"Location": url}) if part else redirect(url)
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/resources/new", NewResourcePage.as_view(), name="resource-new"),
+    path("e/<str:environment_key>/resource/edit", ResourceEditPage.as_view(), name="resource-edit"),
+]

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
+from django.urls import path
 
 from controlplane.access.checks import pattern_problem, selector_findings
 from controlplane.access.services import default_effect_check
@@ -25,6 +26,7 @@ from controlplane.clients.selectors import connected_counts
 from controlplane.common.errors import ControlPlaneError, InputInvalid
 from controlplane.console.access_words import matcher_line, matchers_of
 from controlplane.console.pages import PART, Page
+from controlplane.console.places import Place, Section
 from controlplane.console.posted import whole_of
 from controlplane.console.states import look_of_environment
 from controlplane.incidents.selectors import incident_open_counts
@@ -240,3 +242,20 @@ _CHANGES: Final[Mapping[str, Callable[[EnvironmentPolicy, QueryDict], Environmen
     "require_if_match": _require_if_match,
     "loss_threshold": _loss_threshold,
 }
+
+
+urlpatterns = [
+    path("environments", EnvironmentsPage.as_view(), name="environments"),
+    path("e/<str:environment_key>", EnvironmentPage.as_view(), name="environment"),
+]
+PLACES = (
+    Place(
+        Section.ADMINISTRATION,
+        10,
+        "Environments",
+        "server",
+        "environments",
+        of_environment=False,
+        also=("environment",),
+    ),
+)

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils.text import Truncator
 
 from controlplane.accounts.principal import Role
@@ -23,6 +23,7 @@ from controlplane.common.errors import ControlPlaneError, InputInvalid
 from controlplane.console.explain_askers import WhoAsks, verdict_key, who_asks
 from controlplane.console.explain_denial import Denial, denial_of
 from controlplane.console.pages import Page
+from controlplane.console.places import Place, Section
 from controlplane.console.resources import resource_url
 from controlplane.explain.askers import askers_of
 from controlplane.explain.selectors import explain
@@ -287,3 +288,9 @@ def _curl(asked: Asked) -> str:
     question = urlencode({key: value for key, value in given.items() if value})
     url = shlex.quote(f"{settings.PARLEY.public_url}/api/v1/explain?{question}")
     return f'curl -H "Authorization: Bearer $XDSCTL_TOKEN" {url}'
+
+
+urlpatterns = [
+    path("x", ExplainPage.as_view(), name="explain"),
+]
+PLACES = (Place(Section.NOW, 50, "Explain", "help", "explain", of_environment=False),)

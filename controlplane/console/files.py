@@ -8,6 +8,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
+from django.urls import path
 from django.utils import timezone
 
 from controlplane.access.selectors import secret_findings
@@ -179,3 +180,9 @@ def _manifests(rows: list[Resource], environment_key: str) -> Iterator[str]:
         yield "[]\n"
     for row in rows:
         yield yaml_of([manifest_of(resource_content(row, environment_key=environment_key))])
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/import", ImportPage.as_view(), name="import"),
+    path("e/<str:environment_key>/export", ExportPage.as_view(), name="export"),
+]

@@ -6,6 +6,7 @@ from typing import Final
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.urls import path
 
 from controlplane.broker.probe import ANSWERS, probe
 from controlplane.builder.condition import BUILDS, builder_state
@@ -15,6 +16,7 @@ from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.selectors import ReplicaView, replica_list
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
+from controlplane.console.places import Place, Section
 from controlplane.console.states import look_of_environment
 from controlplane.fitness.selectors import Unfit, processes_unfit
 from controlplane.incidents.selectors import incident_open_counts
@@ -144,3 +146,9 @@ def _parts(replicas: tuple[ReplicaView, ...]) -> tuple[Part, ...]:
 def _unfit(found: Sequence[Unfit]) -> list[Part]:
     """The findings about running processes whose keys, tables or clock do not fit those of the others."""
     return [Part(f"{each.role} {each.where}", works=False, says=f"{each.check}: {each.text}") for each in found]
+
+
+urlpatterns = [
+    path("", HomePage.as_view(), name="home"),
+]
+PLACES = (Place(Section.NOW, 10, "Home", "home", "home", of_environment=False),)

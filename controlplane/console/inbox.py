@@ -6,12 +6,16 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible, require
 from controlplane.catalog.selectors import environment_list
 from controlplane.common.errors import ControlPlaneError, InputInvalid
+from controlplane.config.values import any_of
 from controlplane.console.pages import Page
+from controlplane.console.places import Place, Section
+from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.selectors import channel_list, notification_list
 from controlplane.notify.services import channel_resume, channel_test
 
@@ -46,6 +50,7 @@ class InboxPage(Page):
             "keys": keys,
             "administers": administers,
             "channels": channel_list() if administers else (),
+            "ways": any_of([kind.facts.title for kind in ChannelKind]),
         }
         return self.page(context)
 
@@ -76,3 +81,9 @@ def _channel(request: HttpRequest) -> UUID:
         return UUID(request.POST.get("channel", ""))
     except ValueError as error:
         raise InputInvalid("There is no such channel. Nothing was changed.") from error
+
+
+urlpatterns = [
+    path("messages", InboxPage.as_view(), name="inbox"),
+]
+PLACES = (Place(Section.NOW, 30, "Messages", "notes", "inbox", of_environment=False),)

@@ -7,6 +7,7 @@ from typing import Final
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible, require
@@ -18,6 +19,7 @@ from controlplane.console.diffs import first_changed
 from controlplane.console.losses import Lost
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
+from controlplane.console.places import Place, Section
 from controlplane.console.posted import reason_of
 from controlplane.console.resources import kind_of
 from controlplane.http.moments import moment_or_age
@@ -262,3 +264,10 @@ def _event(event: AuditEvent) -> Event:
         return Event(event.at, event.actor, what, str(told.get("reason", "")), event.request_id)
     links = (str(told.get(key, "")) for key in ("because", "change", "author", "incident"))
     return Event(event.at, event.actor, what, "", event.request_id, *links)
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/incidents", IncidentsPage.as_view(), name="incidents"),
+    path("incidents/<str:incident_id>", IncidentPage.as_view(), name="incident"),
+]
+PLACES = (Place(Section.NOW, 20, "Incidents", "alert-triangle", "incidents", also=("incident",)),)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final
 
 from django.http import HttpRequest
@@ -10,70 +9,9 @@ from django.urls import reverse
 
 from controlplane.accounts.principal import Principal, Role
 from controlplane.catalog.selectors import EnvironmentState, environment_list
+from controlplane.console.places import Place, Reach, Section, places
 
 _REMEMBERED: Final = "environment"
-
-
-class Reach(Enum):
-    """How much somebody must administer for a page to be of use to them."""
-
-    NOTHING = "nothing"
-    SOMETHING = "an environment"
-    EVERYTHING = "all environments"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A page in the navigation. `route` is the name of its path; `also` those of the pages below it."""
-
-    label: str
-    icon: str
-    route: str
-    of_environment: bool = True
-    also: tuple[str, ...] = ()
-    administers: Reach = Reach.NOTHING
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Pages of the navigation under one heading."""
-
-    label: str
-    places: tuple[Place, ...]
-
-
-GROUPS: Final = (
-    Group(
-        "Now",
-        (
-            Place("Home", "home", "home", of_environment=False),
-            Place("Incidents", "alert-triangle", "incidents", also=("incident",)),
-            Place("Messages", "notes", "inbox", of_environment=False),
-            Place("Clients", "plug-connected", "clients", also=("client",)),
-            Place("Explain", "help", "explain", of_environment=False),
-        ),
-    ),
-    Group(
-        "Configuration",
-        (
-            Place("Resources", "stack-2", "resources", also=("resource", "resource-edit", "resource-new", "import")),
-            Place("Access", "shield-lock", "access", also=("access-rule",)),
-            Place("Changes", "git-commit", "changes", also=("change",)),
-            Place("Snapshots", "layers-intersect", "snapshots", also=("snapshot", "compare", "rollback")),
-            Place("Builds", "hammer", "builds"),
-        ),
-    ),
-    Group(
-        "Administration",
-        (
-            Place("Environments", "server", "environments", of_environment=False, also=("environment",)),
-            Place("Tokens", "key", "tokens", of_environment=False, administers=Reach.SOMETHING),
-            Place("Users", "users", "users", of_environment=False, also=("user",), administers=Reach.EVERYTHING),
-            Place("Audit", "history", "audit", of_environment=False),
-            Place("Setup guide", "plug", "setup"),
-        ),
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +52,14 @@ def surroundings(request: HttpRequest, principal: Principal, current: Environmen
     reaches = _reaches(principal, seen)
     groups = tuple(
         LinkGroup(
-            group.label,
+            section.value,
             tuple(
                 _link(place, chosen, route or "")
-                for place in group.places
-                if _leads(place, chosen) and place.administers in reaches
+                for place in places()
+                if place.section is section and _leads(place, chosen) and place.administers in reaches
             ),
         )
-        for group in GROUPS
+        for section in Section
     )
     switches = tuple(_switch(request, state, chosen) for state in seen)
     return Surroundings(tuple(group for group in groups if group.links), chosen, switches)

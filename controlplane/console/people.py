@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 
 from controlplane.accounts.people import (
     Person,
@@ -27,6 +28,7 @@ from controlplane.common.errors import ControlPlaneError, InputInvalid, TooManyA
 from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
+from controlplane.console.places import Place, Reach, Section
 from controlplane.console.posted import number_of, reason_of
 from controlplane.console.sign_in import browser_keep, caller_of_request
 
@@ -224,3 +226,22 @@ def _role_of(request: HttpRequest) -> tuple[Role, str]:
     if not key:
         raise InputInvalid("Choose an environment. Nothing was changed.")
     return roles[word], "" if key == "*" else key
+
+
+urlpatterns = [
+    path("users", UsersPage.as_view(), name="users"),
+    path("users/<int:user_id>", UserPage.as_view(), name="user"),
+    path("account", AccountPage.as_view(), name="account"),
+]
+PLACES = (
+    Place(
+        Section.ADMINISTRATION,
+        30,
+        "Users",
+        "users",
+        "users",
+        of_environment=False,
+        also=("user",),
+        administers=Reach.EVERYTHING,
+    ),
+)

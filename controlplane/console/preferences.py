@@ -2,6 +2,7 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
@@ -24,3 +25,8 @@ def theme(request: HttpRequest) -> HttpResponse:
             THEME_COOKIE, chosen, max_age=_YEAR_S, samesite="Lax", secure=request.is_secure(), httponly=True
         )
     return answer
+
+
+urlpatterns = [
+    path("theme", theme, name="theme"),
+]

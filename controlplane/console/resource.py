@@ -8,6 +8,7 @@ from typing import Final
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.contents import contents_of_revisions
@@ -213,3 +214,8 @@ def _steps(rows: Sequence[Revision], trees: dict[int, Tree], newest: int, label:
         )
         for row in rows
     ]
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/resource", ResourcePage.as_view(), name="resource"),
+]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils.http import urlencode
 
 from controlplane.catalog.selectors import ResourceRow, resource_list, resource_row
@@ -13,6 +13,7 @@ from controlplane.clients.coverage import Coverage, coverage_of
 from controlplane.common.errors import NotFound
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
+from controlplane.console.places import Place, Section
 from controlplane.console.states import look_of_resource
 from controlplane.status.selectors import Standing, standings_of, with_status
 from controlplane.status.values import Condition, ConditionType, Reason, ResourceStatus, Status, Truth
@@ -133,3 +134,18 @@ def subject_of(request: HttpRequest) -> tuple[ResourceType, str]:
     if kind is None or name_problem(name):
         raise NotFound("The address names no resource: it ends in ?type=TYPE&name=NAME.")
     return kind, canonical(name)
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/resources", ResourcesPage.as_view(), name="resources"),
+]
+PLACES = (
+    Place(
+        Section.CONFIGURATION,
+        10,
+        "Resources",
+        "stack-2",
+        "resources",
+        also=("resource", "resource-edit", "resource-new", "import"),
+    ),
+)

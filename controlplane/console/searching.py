@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils.http import urlencode
 
 from controlplane.accounts.principal import Role
@@ -121,3 +121,8 @@ def _explain_url(terms: Terms, keys: tuple[str, ...]) -> str:
     code = terms.code if not terms.client else ""
     given = {"e": environment, "t": terms.word, "n": terms.name, "c": terms.client, "code": code}
     return f"{reverse('explain')}?{urlencode({key: value for key, value in given.items() if value})}"
+
+
+urlpatterns = [
+    path("search", SearchPage.as_view(), name="search"),
+]

@@ -3,10 +3,12 @@
 from typing import Any, Final
 
 from django.conf import settings
+from django.contrib.auth import views as auth
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
+from django.urls import path
 from structlog.contextvars import get_contextvars
 
 from controlplane.accounts.browsers import KEPT_S, browser_write, cookie_name
@@ -86,3 +88,9 @@ def caller_of_request(request: HttpRequest) -> Caller:
         browser=request.COOKIES.get(cookie_name(), ""),
         request_id=str(get_contextvars().get("request_id", "")),
     )
+
+
+urlpatterns = [
+    path("login", SignInView.as_view(), name="login"),
+    path("logout", auth.LogoutView.as_view(), name="logout"),
+]

@@ -7,6 +7,7 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 
 from controlplane.accounts.principal import Role
 from controlplane.builder.models import Build
@@ -21,6 +22,7 @@ from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, page_number, paged
+from controlplane.console.places import Place, Section
 from controlplane.console.states import look_of_environment
 from controlplane.snapshots.history import addresses_at, addresses_between
 from controlplane.snapshots.models import SnapshotRow
@@ -241,3 +243,23 @@ def _states(environment_key: str, before: str, after: str) -> tuple[Mapping[Entr
         for state in (before, after)
     )
     return old, new
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/snapshots", SnapshotsPage.as_view(), name="snapshots"),
+    path("e/<str:environment_key>/snapshots/<int:epoch>", SnapshotPage.as_view(), name="snapshot"),
+    path("e/<str:environment_key>/compare", ComparePage.as_view(), name="compare"),
+    path("e/<str:environment_key>/rollback", RollbackPage.as_view(), name="rollback"),
+    path("e/<str:environment_key>/builds", BuildsPage.as_view(), name="builds"),
+]
+PLACES = (
+    Place(
+        Section.CONFIGURATION,
+        40,
+        "Snapshots",
+        "layers-intersect",
+        "snapshots",
+        also=("snapshot", "compare", "rollback"),
+    ),
+    Place(Section.CONFIGURATION, 50, "Builds", "hammer", "builds"),
+)

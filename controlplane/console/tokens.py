@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
+from django.urls import path
 from django.utils import timezone
 from django.utils.timezone import make_aware
 
@@ -30,6 +31,7 @@ from controlplane.catalog.token_rights import (
 from controlplane.common.errors import ControlPlaneError, Forbidden, InputInvalid
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, paged
+from controlplane.console.places import Place, Reach, Section
 from controlplane.console.posted import number_of, reason_of
 from xdscore.environment_choice import EnvironmentChoice
 
@@ -290,3 +292,11 @@ def _end_of(given: QueryDict) -> datetime | None:
     if days not in _DAYS:
         raise InputInvalid("Say how long the token is good. Nothing was changed.")
     return timezone.now() + timedelta(days=_DAYS[days])
+
+
+urlpatterns = [
+    path("tokens", TokensPage.as_view(), name="tokens"),
+]
+PLACES = (
+    Place(Section.ADMINISTRATION, 20, "Tokens", "key", "tokens", of_environment=False, administers=Reach.SOMETHING),
+)

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
+from django.urls import path
 
 from controlplane.builder.selectors import held_with_code
 from controlplane.catalog.selectors import environment_list
@@ -57,3 +58,8 @@ class CodePage(Page):
             lines, count = client_page(environment_keys=keys, clients=troubles.denied, limit=_LISTED, troubles=troubles)
             context |= {"clients": looks_of(lines), "client_count": count}
         return self.page(context)
+
+
+urlpatterns = [
+    path("codes/<str:code>", CodePage.as_view(), name="code"),
+]

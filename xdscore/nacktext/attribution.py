@@ -43,7 +43,7 @@ class Attribution:
 
 # The order matters. Rust's texts start with a name, which may look like any other dialect. Of the two clients that
 # share a header, C-core is recognised by what it says, Node by the rest. `unknown`, the last, recognises every text.
-_READERS: tuple[tuple[Dialect, Reader], ...] = (
+READERS: tuple[tuple[Dialect, Reader], ...] = (
     (Dialect.GRPC_RUST, grpc_rust),
     (Dialect.GRPC_CORE, grpc_core),
     (Dialect.GRPC_NODE, grpc_node),
@@ -85,4 +85,4 @@ def attribute(message: str, *, type_url: str, names: Sequence[str]) -> Attributi
 def _dialect_of(nack: Nack) -> tuple[Dialect, Reader]:
     if grpc_rust.may_stop_inside_name(nack):
         return Dialect.UNKNOWN, unknown
-    return next((dialect, reader) for dialect, reader in _READERS if reader.recognises(nack))
+    return next((dialect, reader) for dialect, reader in READERS if reader.recognises(nack))

@@ -79,6 +79,12 @@ _SOURCED: dict[str, _Sourced] = {
         _Sourced(EXTENSION, "name", "config_discovery"),
     ),
 }
+NAMED_TYPES = frozenset(
+    kind.word for kind in (ENDPOINT, *_NAMED_FIELDS.values(), *(sourced.kind for sourced in _SOURCED.values()))
+)
+"""The words of the types whose resources others name. Clients come to the rest by themselves: by wildcard, or by names
+of their own.
+"""
 _CONFIG_SOURCE = "envoy.config.core.v3.ConfigSource"
 _NOT_FOLLOWED = (SPECIAL - {ANY}) | {_CONFIG_SOURCE}
 _OURS = ("ads", "self")

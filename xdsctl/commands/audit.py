@@ -30,6 +30,9 @@ def _option(text: str, *names: str) -> Any:
     return typer.Option(*names, help=text, show_default=False)
 
 
+HELP_POSITION: Final = 130
+
+
 def register(app: typer.Typer) -> None:
     """Add the command `get audit`."""
     app.command("get audit")(get_audit)

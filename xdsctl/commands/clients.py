@@ -30,6 +30,9 @@ _COLUMNS: Final = (
 )
 
 
+HELP_POSITION: Final = 50
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands about clients."""
     clients = typer.Typer(no_args_is_help=True, help="Who is connected, and what each was told.")

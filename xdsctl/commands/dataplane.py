@@ -29,6 +29,9 @@ _COLUMNS: Final = (
 )
 
 
+HELP_POSITION: Final = 150
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands that speak xDS to a server."""
     app.command()(watch)

@@ -38,6 +38,9 @@ _COLUMNS: Final = (
 )
 
 
+HELP_POSITION: Final = 170
+
+
 def register(app: typer.Typer) -> None:
     """Add the command `doctor`."""
     app.command()(doctor)

@@ -37,6 +37,9 @@ _DIFFERENCES: Final = (
 )
 
 
+HELP_POSITION: Final = 160
+
+
 def register(app: typer.Typer) -> None:
     """Add the command `inspect`."""
     app.command()(inspect)

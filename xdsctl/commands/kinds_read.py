@@ -36,6 +36,9 @@ _GROUP_COLUMNS: Final = (
 )
 
 
+HELP_POSITION: Final = 100
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands that show environments, client groups and access rules."""
     app.command("get environment")(get_environments)

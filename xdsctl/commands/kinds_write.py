@@ -81,6 +81,9 @@ def _said(text: str) -> Any:
     return typer.Option(help=text, show_default=False)
 
 
+HELP_POSITION: Final = 110
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands that create, edit and delete environments, client groups and access rules."""
     app.command("create environment")(create_environment)

@@ -60,6 +60,9 @@ class DryRun(Enum):
     SERVER = "server"
 
 
+HELP_POSITION: Final = 10
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands that take files of manifests."""
     app.command()(validate)

@@ -49,6 +49,9 @@ _HISTORY_COLUMNS: Final = (
 )
 
 
+HELP_POSITION: Final = 20
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands about resources."""
     app.command()(get)

@@ -68,6 +68,9 @@ _CLIENT_TOKEN_COLUMNS: Final = (
 )
 
 
+HELP_POSITION: Final = 120
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands about tokens."""
     app.command("get token")(get_tokens)

@@ -1,6 +1,7 @@
 """`version`: which versions client and server are, and whether they go together."""
 
 from contextlib import suppress
+from typing import Final
 
 import typer
 
@@ -9,6 +10,8 @@ from xdscore.version import Version, side_by_side
 from xdsctl.api import Api
 from xdsctl.exits import CommandError, JsonObject, Outcome
 from xdsctl.session import command, session_of
+
+HELP_POSITION: Final = 180
 
 
 def register(app: typer.Typer) -> None:

@@ -6,7 +6,8 @@ from rest_framework import serializers
 
 from controlplane.api.fields import StrictSerializer, Text
 from controlplane.notify.catalogue import KINDS, Severity
-from controlplane.notify.models import ChannelKind, DeliveryState
+from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.models import DeliveryState
 from controlplane.notify.targets import MAX_URL_CHARS
 
 

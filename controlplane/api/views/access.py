@@ -1,8 +1,9 @@
 """Client groups and access rules (interfaces.md section 4): each write is a change, named beside the row."""
 
-from typing import Any
+from typing import Any, Final
 
 from django.db.models import QuerySet
+from django.urls import path
 from drf_spectacular.utils import extend_schema, extend_schema_view
 
 from controlplane.access.models import AccessRule, ClientGroup
@@ -16,6 +17,7 @@ from controlplane.access.services import (
     rule_update,
 )
 from controlplane.access.values import AccessWritten, GroupDraft, GroupState, RuleDraft, RuleState
+from controlplane.api.paths import ENVIRONMENT_PATH
 from controlplane.api.schema import GUARDED, PAGE, body_of_shape, described, page_of
 from controlplane.api.shapes.access import (
     ClientGroupIn,
@@ -221,3 +223,32 @@ def _rule_draft(values: dict[str, Any]) -> RuleDraft:
         message=values["message"],
         enabled=values["enabled"],
     )
+
+
+urlpatterns = [
+    path(f"{ENVIRONMENT_PATH}/client-groups", ClientGroupListView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/client-groups/<part:group_key>", ClientGroupView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/rules", RuleListView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/rules/<int:rule_id>", RuleView.as_view()),
+]
+_GROUP_EXAMPLE: Final[dict[str, Any]] = {
+    "key": "payments",
+    "matchers": [{"identity": "spiffe://corp/ns/pay/*"}],
+    "trust": "verified",
+}
+_RULE_EXAMPLE: Final[dict[str, Any]] = {
+    "position": 10,
+    "client_groups": ["payments"],
+    "types": ["cluster"],
+    "pattern": "pay*",
+    "effect": "deny",
+    "message": "Ask the payments team.",
+}
+EXAMPLES = {
+    "client_group_create": _GROUP_EXAMPLE,
+    "client_group_replace": _GROUP_EXAMPLE,
+    "client_group_update": {"matchers": [{"identity": "spiffe://corp/ns/pay/sa/*"}]},
+    "rule_create": _RULE_EXAMPLE,
+    "rule_replace": _RULE_EXAMPLE,
+    "rule_update": {"enabled": False},
+}

@@ -1,8 +1,9 @@
 """Access rules tried before they are needed: cases, saved cases, and a review of the rules as a whole."""
 
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -14,7 +15,7 @@ from controlplane.accounts.principal import Role
 from controlplane.api.answers import empty_answer, json_answer, moment
 from controlplane.api.bodies import bulk_within_limit, document_of, values_of
 from controlplane.api.pages import OFFSET_PARAMETERS, counted_page, offset_page, window_of
-from controlplane.api.paths import path_to
+from controlplane.api.paths import ENVIRONMENT_PATH, path_to
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
@@ -196,3 +197,22 @@ def _edit_json(edit: EditDone) -> dict[str, object]:
         "before": edit.before,
         "after": edit.after,
     }
+
+
+urlpatterns = [
+    path(f"{ENVIRONMENT_PATH}/access/test", AccessTestView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/access/cases", CaseListView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/access/cases/<int:case_id>", CaseView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/access/review", AccessReviewView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/access/history", AccessHistoryView.as_view()),
+]
+_CASE_EXAMPLE: Final[dict[str, Any]] = {
+    "identity": "spiffe://corp/ns/pay/sa/checkout",
+    "type": "cluster",
+    "name": "pay",
+    "expect": "deny",
+}
+EXAMPLES = {
+    "access_test": {"cases": [_CASE_EXAMPLE]},
+    "access_case_create": {**_CASE_EXAMPLE, "blocking": True},
+}

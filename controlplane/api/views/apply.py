@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -16,7 +17,9 @@ from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer
 from controlplane.api.bodies import documents_of, located_in, values_of
 from controlplane.api.differences import content_edits, edits_json, impact_json
+from controlplane.api.examples import CLUSTER
 from controlplane.api.kinds import kind_named, type_words
+from controlplane.api.paths import ENVIRONMENT_PATH
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
@@ -195,3 +198,11 @@ def _generation(environment_key: str, base_epoch: int | None) -> int | None:
             f"Snapshot {base_epoch} of '{environment_key}' is no longer known. Look at it again. Nothing was changed."
         )
     return generation
+
+
+urlpatterns = [
+    path(f"{ENVIRONMENT_PATH}/apply", ApplyView.as_view()),
+]
+EXAMPLES = {
+    "apply": {"resources": [CLUSTER], "delete": [{"type": "cluster", "name": "old"}], "message": "new weights"},
+}

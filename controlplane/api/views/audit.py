@@ -1,6 +1,7 @@
 """The audit log: who did what to what. Read only."""
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -70,3 +71,8 @@ def _event_json(event: AuditEvent) -> dict[str, object]:
         "request_id": event.request_id,
         "detail": event.detail,
     }
+
+
+urlpatterns = [
+    path("audit", AuditView.as_view()),
+]

@@ -4,6 +4,7 @@ from dataclasses import fields
 
 from django.conf import settings
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -28,7 +29,6 @@ from controlplane.clients.bootstraps import (
 )
 from controlplane.common.errors import Conflict, NotFound
 from controlplane.config.loading import Config
-from controlplane.config.values import AdsAuth
 from xdscore.codes import shown
 from xdscore.environment_choice import DEFAULT_ENVIRONMENT
 from xdscore.names import name_problem
@@ -118,11 +118,12 @@ def _services(query: Query) -> tuple[str, ...]:
 
 def _node(config: Config, node_id: str, environment: str) -> Node:
     """The node with this id that gets into the environment. Raises Conflict when none with this id does."""
-    match config.ads_auth:
-        case AdsAuth.NONE:
-            try:
-                return node_for(node_id, environment, tuple(state.choice for state in environment_list()))
-            except UnreachableError as error:
-                raise Conflict(str(error)) from None
-        case AdsAuth.MTLS | AdsAuth.TOKEN:
-            return Node(node_id, environment)
+    try:
+        return node_for(config, node_id, environment, tuple(state.choice for state in environment_list()))
+    except UnreachableError as error:
+        raise Conflict(str(error)) from None
+
+
+urlpatterns = [
+    path("bootstrap/<slug:family>", BootstrapView.as_view()),
+]

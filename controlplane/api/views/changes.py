@@ -5,6 +5,7 @@ from itertools import islice
 from uuid import UUID
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -20,7 +21,7 @@ from controlplane.api.schema import ACCEPT_LOSS, WAIT, body_of_shape, described
 from controlplane.api.shapes.changes import ChangeMadeBeforeOut, ChangeMadeOut, ChangeOut
 from controlplane.api.shapes.facts import ReasonIn
 from controlplane.api.views.base import ApiView, Needs, principal_of
-from controlplane.api.waiting import WAIT_PARAMETERS, wait_of
+from controlplane.api.waiting import WAIT_PARAMETERS, wait_of, waits
 from controlplane.builder.selectors import ChangeProgress, HeldBackName, change_progress
 from controlplane.catalog.models import Change
 from controlplane.catalog.rollbacks import undone_by
@@ -206,3 +207,12 @@ def _made_answer(public_id: str, findings: Sequence[Finding], headers: Mapping[s
 
 def _change_now_json(public_id: str) -> dict[str, object]:
     return change_json(change_get(public_id=public_id), change_progress(public_id=public_id))
+
+
+urlpatterns = [
+    path("changes/<uuid:change_id>", waits(ChangeView.as_view(), ChangeView)),
+    path("changes/<uuid:change_id>/undo", ChangeUndoView.as_view()),
+]
+EXAMPLES = {
+    "change_undo": {"reason": "every listener is gone"},
+}

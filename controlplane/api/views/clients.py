@@ -1,6 +1,7 @@
 """Clients: who is connected, and what each was sent, acknowledged and refused."""
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -156,3 +157,10 @@ def _subscription_json(subscription: SubscriptionView) -> dict[str, object]:
         "acked": subscription.acked,
         "acked_at": moment_or_none(subscription.acked_at),
     }
+
+
+urlpatterns = [
+    path("clients", ClientListView.as_view()),
+    path("clients/<slug:client_id>", ClientView.as_view()),
+    path("clients/<slug:client_id>/subscriptions", SubscriptionListView.as_view()),
+]

@@ -3,6 +3,7 @@
 from typing import Final
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -71,3 +72,8 @@ def _ladder_json(question: Question, client: str, ladder: Ladder) -> dict[str, o
         "next": list(ladder.next),
         "links": [{"title": each.title, "href": path_to(*each.parts)} for each in ladder.links],
     }
+
+
+urlpatterns = [
+    path("explain", ExplainView.as_view()),
+]

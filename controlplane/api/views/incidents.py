@@ -1,6 +1,7 @@
 """Incidents: what clients refuse or lost, and what is done about it."""
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -233,3 +234,16 @@ def _detail_json(detail: IncidentDetail) -> dict[str, object]:
             for each in detail.samples
         ],
     }
+
+
+urlpatterns = [
+    path("incidents", IncidentListView.as_view()),
+    path("incidents/<slug:incident_id>", IncidentView.as_view()),
+    path("incidents/<slug:incident_id>/quarantine", IncidentQuarantineView.as_view()),
+    path("incidents/<slug:incident_id>/release", IncidentReleaseView.as_view()),
+]
+EXAMPLES = {
+    "incident_update": {"state": "acknowledged"},
+    "incident_quarantine": {"reason": "clients refuse it"},
+    "incident_release": {"reason": "the certificate is there now"},
+}

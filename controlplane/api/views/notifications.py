@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -24,7 +25,7 @@ from controlplane.api.shapes.notifications import (
     NotificationOut,
 )
 from controlplane.api.views.base import ApiView, Needs, principal_of, seen_environments
-from controlplane.notify.models import ChannelKind
+from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.selectors import ChannelView as ChannelValue
 from controlplane.notify.selectors import channel_get, channel_list, delivery_list, notification_list
 from controlplane.notify.services import channel_create, channel_delete, channel_resume, channel_test
@@ -211,3 +212,21 @@ def _channel_json(value: ChannelValue) -> dict[str, object]:
         "paused_at": moment_or_none(value.paused_at),
         "paused_reason": value.paused_reason,
     }
+
+
+urlpatterns = [
+    path("notifications", NotificationListView.as_view()),
+    path("channels", ChannelListView.as_view()),
+    path("channels/<uuid:channel_id>", ChannelView.as_view()),
+    path("channels/<uuid:channel_id>/deliveries", DeliveryListView.as_view()),
+    path("channels/<uuid:channel_id>/test", ChannelTestView.as_view()),
+    path("channels/<uuid:channel_id>/resume", ChannelResumeView.as_view()),
+]
+EXAMPLES = {
+    "channel_create": {
+        "name": "on call",
+        "kind": "webhook",
+        "target": "https://hooks.example/parley",
+        "environments": ["default"],
+    },
+}

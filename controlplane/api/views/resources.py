@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from django.http import HttpResponse
+from django.urls import path
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -11,8 +12,10 @@ from controlplane.accounts.principal import Role
 from controlplane.api.answers import empty_answer, json_answer, moment, prefers_yaml, rendered, yaml_answer
 from controlplane.api.bodies import one_manifest
 from controlplane.api.etags import etag, expectation_of, is_current
+from controlplane.api.examples import CLUSTER
 from controlplane.api.kinds import kind_in_path, kind_named, name_in_path, type_words
 from controlplane.api.pages import OFFSET_PARAMETERS, counted_page, plain_page, window_of
+from controlplane.api.paths import ENVIRONMENT_PATH
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
@@ -320,3 +323,15 @@ def _revision_json(row: Revision) -> dict[str, object]:
         "proven": bool(getattr(row, "proven", False)),  # annotated by `revision_list`
         "quarantined": bool(getattr(row, "quarantined", False)),
     }
+
+
+_RESOURCE_PATH = f"{ENVIRONMENT_PATH}/resources/<type:type>/<rest:name>"
+urlpatterns = [
+    path(f"{ENVIRONMENT_PATH}/resources", ResourceListView.as_view()),
+    path(f"{_RESOURCE_PATH}/revisions/<int:revision>/restore", RevisionRestoreView.as_view()),
+    path(f"{_RESOURCE_PATH}/revisions", RevisionListView.as_view()),  # before what it is also a name of
+    path(_RESOURCE_PATH, ResourceView.as_view()),
+]
+EXAMPLES = {
+    "resource_put": CLUSTER,
+}

@@ -1,12 +1,14 @@
 """Snapshots: what an environment serves and served."""
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer, moment
 from controlplane.api.pages import plain_page
+from controlplane.api.paths import ENVIRONMENT_PATH
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.schema import PAGE, described, page_of
@@ -79,3 +81,9 @@ def _snapshot_json(row: SnapshotRow) -> dict[str, object]:
         "published_at": moment(row.at),
         "counts": row.counts,
     }
+
+
+urlpatterns = [
+    path(f"{ENVIRONMENT_PATH}/snapshots", SnapshotListView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/snapshots/<int:epoch>", SnapshotView.as_view()),
+]

@@ -1,6 +1,7 @@
 """API tokens: an administrator of an environment makes and ends tokens for that environment; anybody ends their own."""
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -112,3 +113,12 @@ def _token_json(token: ApiToken) -> dict[str, object]:
         "revoked_at": moment_or_none(token.revoked_at),
         "last_used_on": token.last_used_on.isoformat() if token.last_used_on is not None else None,
     }
+
+
+urlpatterns = [
+    path("tokens", TokenListView.as_view()),
+    path("tokens/<int:token_id>", TokenView.as_view()),
+]
+EXAMPLES = {
+    "token_create": {"name": "pipeline", "scopes": [{"role": "editor", "environment": "default"}], "expires_at": None},
+}

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from controlplane.api.answers import json_answer
 from controlplane.api.bodies import documents_of, values_of
+from controlplane.api.examples import CLUSTER
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.schema import ANYTHING, described, manifests_body
@@ -56,3 +58,11 @@ def _manifests(documents: Sequence[Document]) -> tuple[tuple[Manifest, ...], tup
 
 def _answer(*, valid: bool, findings: Sequence[Finding]) -> HttpResponse:
     return json_answer({"valid": valid, "findings": [finding_json(each) for each in findings]})
+
+
+urlpatterns = [
+    path("validate", ValidateView.as_view()),
+]
+EXAMPLES = {
+    "validate": {"resources": [CLUSTER]},
+}

@@ -1,6 +1,7 @@
 """What a client says of itself, as a collector beside it reports, and where that differs from what Parley believes."""
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -102,3 +103,18 @@ def _difference_json(difference: DifferenceView) -> dict[str, object]:
         "since": moment(difference.since),
         "seen_at": moment(difference.seen_at),
     }
+
+
+urlpatterns = [
+    path("clients/<slug:client_id>/said", ClientWordView.as_view()),
+]
+EXAMPLES = {
+    "client_report": {
+        "source": "envoy-admin",
+        "types": ["cluster"],
+        "names": [
+            {"type": "cluster", "name": "pay", "state": "ACKED", "held": True, "version": "b78db11a53ad7672"},
+            {"type": "cluster", "name": "cart", "state": "WARMING", "held": True, "version_info": "w7"},
+        ],
+    },
+}

@@ -17,7 +17,6 @@ from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import CREATED, Columns, Undoes
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
 from controlplane.common.errors import Conflict, InputInvalid
-from controlplane.config.values import AdsAuth
 from controlplane.database.append_only import maintenance
 from controlplane.journal.services import audit_record
 from xdscore.access import Effect
@@ -153,8 +152,7 @@ def quarantine_default() -> QuarantinePolicy:
     """The quarantine policy of a new environment: automatic where every client's identity is verified, for only then
     does a second client cost a second identity (decisions A7).
     """
-    verified = settings.PARLEY.ads_auth is not AdsAuth.NONE
-    return QuarantinePolicy.AUTOMATIC if verified else QuarantinePolicy.SUGGEST
+    return QuarantinePolicy.AUTOMATIC if settings.PARLEY.ads_auth.facts.verified else QuarantinePolicy.SUGGEST
 
 
 def environment_default_ensure() -> bool:

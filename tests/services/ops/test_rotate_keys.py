@@ -11,7 +11,8 @@ from controlplane.catalog.selectors import resource_get
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
 from controlplane.journal.models import AuditEvent
-from controlplane.notify.models import Channel, ChannelKind
+from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.models import Channel
 from controlplane.notify.sealing import channel_secret
 from controlplane.notify.services import channel_create
 from controlplane.notify.services.channels import NewChannel

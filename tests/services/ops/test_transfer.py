@@ -29,7 +29,7 @@ from controlplane.config.loading import load
 from controlplane.database.aliases import READER
 from controlplane.incidents.services import digest
 from controlplane.journal.models import AuditEvent
-from controlplane.notify.models import ChannelKind
+from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.services.channels import NewChannel, channel_create
 from controlplane.ops.backups import BackupError, backup_restore
 from controlplane.ops.transfer.copying import tables
