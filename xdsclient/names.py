@@ -53,9 +53,7 @@ def watched_collection(name: str, kind: ResourceType) -> WatchedName:
 
 
 def authority_of(name: str) -> str:
-    """The xdstp authority of a name in the cache, for metrics; for a name without one, the word that A78 has for such
-    names.
-    """
+    """The xdstp authority of a name in the cache, for metrics; "#old" for a name without one, as in A78."""
     return xdstp_authority(name) if name.startswith(XDSTP) else OLD_STYLE_AUTHORITY
 
 

@@ -22,7 +22,7 @@ class EndpointConfig:
     ABSENT when there are none.
 
     `resolution_note`: the errors of the resources that lead to them, or the client's node id where there are none (A88,
-      "Handling Ambient Errors").
+    "Handling Ambient Errors").
     """
 
     endpoints: Message | Absent

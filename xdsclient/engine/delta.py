@@ -22,7 +22,7 @@ class DeltaType(TypeStream):
         (protocol.md B5).
 
         `server`: the index of the server it goes to. `prove`: leave one version out, so that a server without news
-          still has a resource to send.
+        still has a resource to send.
         """
         # B5: a nonce would make it an answer.
         answer = self._next_answer("")

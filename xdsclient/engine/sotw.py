@@ -62,8 +62,8 @@ class SotwType(TypeStream):
         "LDS or CDS resource deletion"); none in other types.
 
         Only a cached resource can be deleted: a name that was just subscribed to may be missing because the server had
-          not read that request yet, and its timer decides. An entry in error stays in error (TP3: remembered until a
-          new error or the resource comes, "this includes LDS and CDS").
+        not read that request yet, and its timer decides. An entry in error stays in error (TP3: remembered until a new
+        error or the resource comes, "this includes LDS and CDS").
         """
         if not self.kind.full_state or taken.blind:
             return []
