@@ -83,9 +83,7 @@ class _Begun:
 
 
 class Stream:
-    """One call of a discovery service. `service`: the only type of a service such as CDS; None on an aggregated one
-    (ADS).
-    """
+    """One call of a discovery service. `service`: the type of a single-type service such as CDS; None on ADS."""
 
     def __init__(
         self, shared: Shared, context: Context, variant: Variant, service: ResourceType | None, caller: Caller
@@ -118,9 +116,7 @@ class Stream:
     # What the server and the hub ask for
 
     async def run(self) -> None:
-        """Serve until the client or the server ends the stream, then end the call with the reason. Raises only when the
-        call was cancelled.
-        """
+        """Serve until client or server ends it, then end the call with the reason. Raises only if it was cancelled."""
         end = CLIENT_ENDED
         try:
             budget = await self._shared.admission.enter(caller_key(self._caller.identity, self._context.peer()))
@@ -140,16 +136,12 @@ class Stream:
 
     @property
     def client(self) -> ClientFacts:
-        """The facts about the client by which its environment is chosen. Call it only after the first request, when
-        they are known.
-        """
+        """The facts about the client by which its environment is chosen. Not to be asked before the first request."""
         return self._begun.client if self._begun is not None else ClientFacts(identity=self._caller.identity)
 
     @property
     def unanswered_since(self) -> float:
-        """When the oldest response was sent that has no ACK or NACK yet, by the event loop's clock; inf when there is
-        none.
-        """
+        """When the oldest response without an ACK or NACK was sent, by the event loop's clock; inf for none."""
         return self._begun.session.unanswered_since() if self._begun is not None else math.inf
 
     def needed(self) -> Iterator[Content]:
@@ -168,8 +160,8 @@ class Stream:
         self._end_after(random.uniform(0.0, _MOVE_SPREAD_S), MOVED)  # noqa: S311 - spreads load, keeps no secret
 
     def end_if_due(self, now: float) -> None:
-        """End the stream if the client has not taken a response for too long (reliability F17), if it never asked for
-        anything (threat 10), or if the stream has reached its greatest age. `now` is the event loop's time.
+        """End if the client has taken nothing of a response for too long (reliability F17), if it never asked for
+        anything (threat 10), or if the stream is as old as it may be. `now` is the event loop's time.
         """
         if now >= self._too_old_at:
             self._finish(TOO_OLD)
@@ -252,9 +244,7 @@ class Stream:
     # Reading
 
     async def _read(self, budget: Budget) -> None:
-        """Read requests until the client closes the stream or breaks a rule; a failure ends only this stream (threat
-        8).
-        """
+        """Read requests until the client closes or breaks a rule; a failure ends only this stream (threat 8)."""
         try:
             await self._read_all(budget)
             self._finish(CLIENT_ENDED)
@@ -336,7 +326,7 @@ class Stream:
                 budget.spend(sum(spent_s))
 
     def _elsewhere(self, work: Callable[..., _Result], *arguments: object) -> Awaitable[_Result]:
-        """The result of `work`, done in a thread because it takes long and touches no stream (reliability F25)."""
+        """The result of long work that touches no stream, done in a thread (reliability F25)."""
         return self._loop.run_in_executor(self._shared.parsers, work, *arguments)
 
     async def _begin(self, node: NodeFacts, budget: Budget) -> _Begun:
@@ -389,9 +379,7 @@ class Stream:
             self._wake.set()
 
     def _count_names(self, begun: _Begun, budget: Budget) -> None:
-        """Count against the caller the memory that names and the node take as long as the stream keeps them. Raises
-        RefusedStreamError when the caller has too much.
-        """
+        """Count the memory of names and node against the caller. Raises RefusedStreamError when it has too much."""
         held = begun.node.kept_bytes + begun.session.name_bytes
         held += self._unsupported.name_bytes if self._unsupported is not None else 0
         if held == self._name_bytes:
@@ -457,9 +445,7 @@ class Stream:
             turn.cancel()
 
     def _next_in_turn(self, budget: Budget, turn: WriteTurn) -> bytes | None:
-        """The bytes to write now; None when there are none. What answers a request waits until the caller's budget
-        allows; what a new publication causes is counted against nobody.
-        """
+        """The bytes to write now, if any. Answers to requests wait for the caller's budget, publications do not."""
         if not self._asked:
             return self._next()
         if not turn.has_come():
@@ -496,9 +482,7 @@ class Stream:
         self._shared.metrics.bytes_sent.inc(len(data))
 
     def _arm(self) -> None:
-        """Set a timer for the time at which, even if nothing arrives, there may be a response to write or a reason to
-        end.
-        """
+        """Set a timer for when there may be something to write, or a reason to end, though nothing arrives."""
         if self._look_again is not None:
             self._look_again.cancel()
             self._look_again = None
