@@ -29,15 +29,15 @@ class ContentMemory:
         return key_ring().open(self._sealed[content.blob], content.blob)
 
     def missing(self, addresses: Iterable[bytes]) -> frozenset[bytes]:
-        """Those of the addresses whose bytes are not in memory."""
+        """The given addresses whose bytes are not in memory."""
         return frozenset(address for address in addresses if address not in self._plain and address not in self._sealed)
 
     def sealed(self, addresses: Iterable[bytes]) -> frozenset[bytes]:
-        """Those of the addresses whose bytes are kept encrypted (sealed), because they hold secrets."""
+        """The given addresses whose bytes are kept encrypted (sealed), because they hold secrets."""
         return frozenset(address for address in addresses if address in self._sealed)
 
     def unreadable(self, addresses: Iterable[bytes]) -> dict[bytes, str]:
-        """Those of the addresses whose bytes cannot be decrypted, each with the reason (P10)."""
+        """The given addresses whose bytes cannot be decrypted, each with the reason (P10)."""
         found: dict[bytes, str] = {}
         for address in addresses:
             try:

@@ -286,7 +286,7 @@ class _TypeSent:
 def _still_rejected(
     subscription: StreamSubscription, view: ClientView, rejected: Mapping[str, _Refused]
 ) -> dict[str, _Refused]:
-    """Those of the refused contents that are still published, by name."""
+    """The refused contents that are still published, by name."""
     still = {}
     for name, rejection in rejected.items():
         member = view.named.get(name)

@@ -22,11 +22,11 @@ class SentContents(Protocol):
     """The contents that streams were sent, as far as they are in memory (`contents.ContentMemory`)."""
 
     def missing(self, addresses: Iterable[bytes]) -> frozenset[bytes]:
-        """Those of the addresses whose bytes are not in memory."""
+        """The given addresses whose bytes are not in memory."""
         ...
 
     def sealed(self, addresses: Iterable[bytes]) -> frozenset[bytes]:
-        """Those of the addresses whose bytes are kept encrypted (sealed), because they hold secrets (decisions D18)."""
+        """The given addresses whose bytes are kept encrypted (sealed), because they hold secrets (decisions D18)."""
         ...
 
     def any_bytes(self, content: Content) -> bytes:
