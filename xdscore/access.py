@@ -52,11 +52,11 @@ class Audience:
     one audience are sent the same, from shared bytes.
 
     groups: keys of client groups, so that an audience stays the same whatever becomes of the rules.
-    verified: whether its identity was proved in a case where that matters: declared groups then do not let it read
-      secrets (decisions C15).
+    verified: True keeps declared groups from letting it read secrets, because its clients proved an identity (decisions
+      C15). False where no rule would let them either.
     kind: the kind of its clients, where content is withheld from that kind; else empty.
     probes: the (type word, name, version) that it is sent although they are withheld from everybody, to find out
-      whether its clients take them. Neither of these two concerns access.
+      whether its clients take them. Neither `kind` nor `probes` concerns access.
     """
 
     environment: str
@@ -127,8 +127,9 @@ class RuleStep:
 class AccessTable:
     """The access rules of one environment, in order. Equal tables decide alike.
 
-    `default_covers_secrets`: whether a default of allow also allows secrets. Only in a snapshot built by an earlier
-    version, whose clients keep their secrets until the next build; by then a rule takes the default's place.
+    `default_covers_secrets`: whether a default of allow also allows secrets. True only in a snapshot built by an
+    earlier version, so that clients keep the secrets they have until the next build, which waits for a rule that allows
+    them.
 
     Raises ValueError, when made, for two groups with one key, two rules with one number, and a rule that mentions an
     unknown group.

@@ -24,9 +24,10 @@ class ResourceType:
     """One xDS resource type. All there are stand in the table, so that two are equal exactly when they are the same
     object.
 
-    word: its name in URLs, files and the database. title: its name in sentences. short: the field's jargon, such as
-      CDS.
-    name_field: the field of its message that holds the name.
+    word: its name in URLs, files and the database.
+    title: its name in sentences.
+    short: its name in the field's jargon, such as CDS.
+    message, name_field: its protobuf message, and the field of it that holds the name.
     push_order: types with lower numbers are sent first, to make before break (protocol.md I1).
     full_state: a SotW response holds every subscribed resource, and what is left out is deleted (protocol.md D1).
     wildcard: an empty first subscription means "everything" (protocol.md C2).

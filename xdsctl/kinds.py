@@ -29,7 +29,9 @@ _LISTED: Final = ("environments", "groups", "rules", "tokens", "client-tokens", 
 
 
 def command_words(arguments: Sequence[str], commands: Collection[str]) -> list[str]:
-    """The arguments with the name of the command in one piece: `get envs shop` becomes `get environment`, `shop`."""
+    """The arguments, in which a command's name of two words becomes one: `get envs shop` becomes `get environment`,
+    `shop`.
+    """
     if len(arguments) > 1:
         named = f"{arguments[0]} {_KINDS.get(arguments[1], '')}"
         if named in commands:
@@ -38,6 +40,8 @@ def command_words(arguments: Sequence[str], commands: Collection[str]) -> list[s
 
 
 def words_beginning(incomplete: str) -> list[str]:
-    """The words that may follow `get` and begin like this, for shell completion: types of resources, and kinds."""
+    """The words that begin with `incomplete` and may follow `get`, for shell completion: types of resources, and other
+    kinds of things such as groups.
+    """
     words = (*(each.word for each in RESOURCE_TYPES), *_LISTED)
     return [word for word in words if word.startswith(incomplete)]

@@ -50,10 +50,10 @@ def read(nack: Nack) -> Reading:
 
 
 def _behind_top_level_errors(nack: Nack, errors: int) -> tuple[int, ...]:
-    """The places in the response of the resources without a name, if they can have caused this number of top level
-    errors: each adds one, and other resources may add more.
+    """The indexes of the resources without a name, if they can have caused this number of top level errors: each causes
+    one, and other resources may cause more.
 
-    None when there are fewer errors than such resources: the text is then about another response.
+    Empty when there are fewer errors than such resources: the text is then about another response.
     """
     unnamed = nack.unnamed()
     return unnamed if len(unnamed) <= errors else ()
