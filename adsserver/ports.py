@@ -141,9 +141,9 @@ class SyncState(Enum):
 class ResourceStatus:
     """The status of one resource of one client.
 
-    version, config: those of the published content, which in state ERROR is also the refused one. Empty where nothing
-      is published.
-    config: a serialised Any without secrets; also empty where it was not asked for.
+    version: that of the published content, which in state ERROR is also the refused one; empty where nothing is
+      published.
+    config: the same content as a serialised Any without secrets; empty also where it was not asked for.
     details: why the client does not have the content; empty where nothing is known.
     updated_at: the time of the response or request that the state follows from.
     """

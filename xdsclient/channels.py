@@ -30,8 +30,8 @@ def open_channel(server: Server) -> grpc.aio.Channel:
 
 
 def call_metadata(server: Server) -> Metadata:
-    """The metadata for every stream to this server: its bearer token, if its token file is set. Raises CredentialsError
-    when the file cannot be used.
+    """The metadata for every stream to this server: a bearer token if it has a token file, else nothing. Raises
+    CredentialsError when the file holds no token, or the token would be sent without TLS to another machine.
     """
     if not server.token_file:
         return ()

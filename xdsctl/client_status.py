@@ -70,7 +70,7 @@ def status_of(address: str, tls: Tls, *, seconds: float) -> Any:
 def word_of_status(response: Any, *, node_id: str = "") -> Word:
     """Everything that one client says it has, from a CSDS answer: the client with this node id, or the only client in
     it when no node id is given. What it says for each of its targets is put together, so a name may occur several
-    times. Raises UsageError when no client is meant, or several.
+    times. Raises UsageError when no node id is given and the answer has no client, or several.
     """
     present = list(dict.fromkeys(config.node.id for config in response.config))
     chosen = node_id or (present[0] if len(present) == 1 else "")

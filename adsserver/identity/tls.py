@@ -61,7 +61,7 @@ class Certificates:
         self._observe(self._pair.ends_at, True)
 
     def configuration(self) -> grpc.ServerCertificateConfiguration:
-        """The certificate and key in use, which are then taken for those that gRPC has."""
+        """The certificate and key in use, for gRPC. From now on `changed` compares with these."""
         pair = self._given = self._pair
         return grpc.ssl_server_certificate_configuration([(pair.key, pair.chain)], root_certificates=pair.client_ca)
 

@@ -119,7 +119,7 @@ class AdsServer:
 
     @property
     def idle(self) -> bool:
-        """Whether no stream is open and no budget or registration of a stream is left."""
+        """Whether no stream or other call is open, and nothing is remembered of one that was."""
         shared = self._shared
         nobody = not shared.open and not shared.admission.open and self._budgets.empty
         return nobody and self._hub.empty and self._callers.empty

@@ -212,8 +212,8 @@ class StatusServicer:
         return found.data
 
     def _reader(self, token: str) -> Reader:
-        """The reader that the token stands for. Refused unless the accounts in the database say otherwise; a failure on
-        the way refuses, too.
+        """The reader that the token stands for. Raises StreamEndError unless the accounts in the database allow it;
+        also when these cannot be read.
         """
         try:
             reader = self._fleet.reader(token)

@@ -77,7 +77,7 @@ def open_store(on_directory: Callable[[Directory], None]) -> Store:
     """A store over the configured database. `on_directory` is called, from a thread of the store, with every new
     directory (environments, snapshots, tokens).
 
-    Raises AdsConfigError when the database is there and no secret in it can be opened with this process's keys.
+    Raises AdsConfigError when the database can be read and nothing in it was made with this process's keys.
     """
     watch = Watch("ads")
     if foreign := watch.start(wait_s=_FIRST_LOOK_S).foreign_keys:

@@ -56,7 +56,7 @@ class ContentMemory:
         )
 
     def add(self, plain: Mapping[bytes, bytes], sealed: Mapping[bytes, bytes]) -> None:
-        """Keep these contents in addition to those here."""
+        """Add these contents by address: plain ones, and encrypted (sealed) ones. Those that are here stay."""
         self._plain = MappingProxyType({**self._plain, **plain})
         self._sealed = MappingProxyType({**self._sealed, **sealed})
 

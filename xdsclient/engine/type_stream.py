@@ -89,7 +89,7 @@ class TypeStream(ABC):
 
     def leave(self, entry: Entry, watch: int) -> None:
         """End a watch, by its number, of an entry. The entry is kept until the server is told that the name is dropped,
-        so that a watch begun before that finds it: the server would not send it again.
+        so that a watch that begins before then finds it: the server would not send it again.
         """
         entry.leave(watch)
         for member in self._members_of(entry):

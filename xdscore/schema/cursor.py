@@ -121,8 +121,8 @@ _JSON_TOKEN: Final = re.compile(r'"(?P<string>(?:[^"\\\n]|\\.)*)(?P<closed>"?)|(
 class _Json:
     """The lists and mappings of a JSON text that have begun and not ended where reading stands.
 
-    stack: they themselves, None for a list.
-    under: the key that each stands under.
+    stack: the mappings, from the outermost to the innermost, with None in the place of a list.
+    under: for each of them, the key under which it stands.
     key: the key read last.
     valued: whether a value comes next, not a key.
     """

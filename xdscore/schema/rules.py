@@ -29,9 +29,9 @@ class _FieldPlan:
     """The checks of one field when it is set: of its value (or the list or map as a whole), of its items and of its
     keys.
 
-    wraps: whether it is a wrapper such as UInt32Value, whose value is checked.
+    wraps: whether the value is a wrapper such as UInt32Value, inside which the checked value is.
     holds: the full name of the message type inside; empty for scalars.
-    skip: whether messages in it are left unchecked.
+    skip: whether messages in the field are left unchecked.
     """
 
     name: str

@@ -80,8 +80,8 @@ def diff(ctx: typer.Context, client: Client, other: Client) -> Outcome:
 
 
 def client_id(session: Session, client: str) -> str:
-    """The id of the client that `client` means: its id itself, or its node id. Raises CommandError when it means none,
-    or several.
+    """The id of the client whose node id is `client` (of several, the one that was seen last); `client` itself, taken
+    for an id, when no client has that node id.
     """
     named = list(session.api.pages("/clients", environment=session.context.environment, node_id=client))
     # Several identities may declare one node id; the one that was seen last is the one that is meant.

@@ -285,8 +285,8 @@ def _edit(session: Session, kind: _Kind, name: str, filename: str, how: _How) ->
 
 
 def _still(before: JsonObject, now: JsonObject) -> None:
-    """Check that the object was not changed by somebody else while it was open in the editor. Raises CommandError when
-    it was.
+    """Check that an object was not changed by somebody else while it was open in the editor, from how it was before and
+    is now. Raises CommandError when it was.
     """
     if now != before:
         raise CommandError(Exit.CONFLICT, "Somebody else changed it meanwhile. Nothing was changed.")

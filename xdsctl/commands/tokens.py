@@ -187,8 +187,8 @@ def _text(row: JsonObject, columns: Iterable[Column]) -> str:
 
 
 def _one(rows: Iterable[JsonObject], kind: str, token: int) -> JsonObject:
-    """The row with this id among the tokens that the user may see. Raises CommandError when there is none. `kind` is
-    the word for such tokens in the API.
+    """The row with this id among the tokens that the user may administer. Raises CommandError when there is none;
+    `kind` is what its text calls such a token.
     """
     for row in rows:
         if row["id"] == token:
