@@ -128,8 +128,8 @@ def without_secrets(text: str, secrets: Secrets, *, names: Sequence[str] = ()) -
 
 
 def _forms(value: bytes) -> Iterator[tuple[int, str]]:
-    """The forms in which a secret may stand in a text whose escapes are undone, spelled for comparison; each with the
-    least length at which it is searched for.
+    """Every spelling of a secret to search for: as it is, in base64, decoded. Each comes with the least length at which
+    it is searched for.
     """
     body = _ARMOUR.sub(b"", value)
     yield WHOLE_CHARS, _compared(body)

@@ -46,8 +46,8 @@ T = TypeVar("T")
 class StatusServicer:
     """The methods of the client status service (CSDS). One per server, used on its event loop.
 
-    Its calls are limited by themselves, for each token: they take nothing from streams, nor one token's calls from
-    another's. A caller without a known token is refused from memory, before it can make anybody wait.
+    The calls of each API token are limited by themselves: they take nothing from streams, nor from another token's
+    calls. A caller without a known token is refused by a look into memory alone, so that it makes nobody wait.
     """
 
     def __init__(self, fleet: FleetStatus, memory: MemoryBound, limits: Limits, metrics: Metrics) -> None:

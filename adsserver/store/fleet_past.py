@@ -35,7 +35,7 @@ class SnapshotStep:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What changed from snapshot to snapshot until `snapshot`, oldest change first. Immutable."""
+    """What changed from snapshot to snapshot up to `snapshot`, the oldest change first. Immutable."""
 
     snapshot: Snapshot
     steps: tuple[SnapshotStep, ...] = ()

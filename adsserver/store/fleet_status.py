@@ -69,7 +69,9 @@ class Published:
         self._by_metadata = any(matcher.metadata for group in groups for matcher in group.matchers)
 
     def audience(self, client: FleetClient) -> Audience | Absent:
-        """The audience of this client; ABSENT where it depends on the node's metadata, which is not recorded."""
+        """The audience of this client; ABSENT where rules look at metadata of the node, which the database does not
+        have.
+        """
         if self._by_metadata:
             return ABSENT
         kind = kind_of(client.user_agent, client.user_agent_version)

@@ -171,8 +171,9 @@ class Loader:
         return self._directory_of(environments, heads, DatabaseBlobs())
 
     def _look_for_losses(self, environments: Collection[str], heads: Iterable[SnapshotHead]) -> None:
-        """Begin a new lineage in each of these environments whose published snapshot went back, because the database
-        lost what is served here (decisions D5b).
+        """Where the database's newest snapshot of an environment is older than what is served here, because the
+        database lost something, begin a new lineage of snapshots: its epochs then count as newer than all before
+        (decisions D5b).
         """
         newest = {head.environment: head for head in heads}
         for key, loaded in self._loaded.items():

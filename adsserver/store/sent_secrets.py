@@ -63,8 +63,8 @@ class Hearing:
         self._last: tuple[int, Secrets | None] | None = None
 
     def kept(self, accountable: str, message: str, kind: ResourceType, resources: tuple[NamedContent, ...]) -> KeptText:
-        """The text to keep of a client's NACK of a response with these resources. `accountable` is the key of the
-        caller whose reading time it takes.
+        """What is kept of `message`, a client's words in its NACK of a response with these resources: without secrets.
+        `accountable` is the key of the caller whose reading time it takes.
         """
         if not message:
             return nack_text(message, secret=kind.secret, held=None, max_bytes=self._max_bytes)

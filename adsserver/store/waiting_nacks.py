@@ -51,7 +51,7 @@ class RawNack:
 
 @dataclass(frozen=True, slots=True)
 class KeptNack:
-    """A NACK with the text that is kept of it; the client's own words are dropped from `raw`."""
+    """A NACK with the text that is kept of it in place of the client's own words, which are dropped from `raw`."""
 
     raw: RawNack
     text: KeptText

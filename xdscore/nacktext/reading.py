@@ -136,8 +136,8 @@ class Names:
         )
 
     def _in_order(self) -> list[str]:
-        """The names of the response, sorted. They are sorted when first asked for, because most texts are read
-        without.
+        """The names of the response, sorted when first asked for, because most texts can be read without sorting
+        them.
         """
         if not self._ordered:
             self._order()

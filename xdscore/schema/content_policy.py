@@ -23,7 +23,12 @@ class Stance(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ContentPolicy:
-    """How an environment treats each kind of dangerous content."""
+    """How an environment treats each kind of dangerous content.
+
+    lua, modules: code that a proxy runs: Lua, and Wasm or loaded libraries.
+    files, pipes, variables: files, sockets and environment variables of the proxy's machine.
+    loopback, link_local: addresses of that machine itself, and of what a cloud has beside each machine.
+    """
 
     lua: Stance = Stance.REFUSE
     modules: Stance = Stance.REFUSE
