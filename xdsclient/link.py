@@ -53,7 +53,7 @@ Call = Any
 
 
 class Link:
-    """The stream to one server of a list of servers, and the cache of the resources that came over it."""
+    """The stream to one server of a list of servers, and the cache of the resources that came from any of them."""
 
     def __init__(
         self,

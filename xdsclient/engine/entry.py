@@ -151,10 +151,9 @@ class Entry:
         self._fail(CacheState.DOES_NOT_EXIST, REMOVED, version, now)
 
     def errored(self, error: Status, version: str, policy: Policy, now: float) -> None:
-        """Note the server's error for the resource: the four steps of A88, "Support for Errors Provided by the xDS
-        server".
-
-        Steps 1 (timer) and 2 (state and error) are `_fail`, 3 is the drop, 4 is what `tell` makes of the result.
+        """Note the server's error for the resource, from a response with this version, by the four steps of A88,
+        "Support for Errors Provided by the xDS server": the timer stops, state and error change, `policy` decides
+        whether a cached resource is dropped, and `tell` then has news for the watches.
         """
         self._drop_if(error.is_data_error and policy.drops_on_data_error)
         self._fail(CacheState.RECEIVED_ERROR, error, version, now)

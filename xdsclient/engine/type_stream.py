@@ -192,8 +192,8 @@ class TypeStream(ABC):
 
     @abstractmethod
     def _accepted(self, response: Response, taken: Taken) -> None:
-        """Remember of a response what later requests need. It was acceptable as a whole if `taken.problems` is
-        empty.
+        """Remember what later requests need of a response. The response was acceptable as a whole if `taken.problems`
+        is empty.
         """
 
     def _take_resource(self, index: int, item: Valid | Invalid | Heartbeat, taken: Taken) -> None:
