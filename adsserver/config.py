@@ -13,7 +13,9 @@ class AdsConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """PEM files of the server; `client_ca` signs the certificates of clients and is needed where they show any."""
+    """PEM files of the server's certificate and key. `client_ca` holds the certificate authorities (CA) that sign the
+    certificates of clients; it is needed where clients show any.
+    """
 
     certificate: Path
     key: Path
@@ -22,10 +24,13 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True)
 class AdsConfig:
-    """The configuration of an ADS process. Addresses are `host:port`; port 0 takes a free one.
+    """The configuration of an ADS process.
 
-    `repeat_errors` is PARLEY_REPEAT_ERRORS=full_state (decisions A3); `public_url` starts Explain links; `home` is
-    where several workers keep the files that their metrics are merged from.
+    address, metrics_address: where streams, and where metrics and health are served, as `host:port`; port 0 takes a
+      free one.
+    home: the installation's directory; several workers keep there the files that their metrics are merged from.
+    public_url: the start of links to Explain in errors.
+    repeat_errors: PARLEY_REPEAT_ERRORS=full_state (decisions A3).
     """
 
     address: str
@@ -40,7 +45,9 @@ class AdsConfig:
     limits: Limits = field(default_factory=Limits)
 
     def check(self) -> None:
-        """Refuse a configuration with which this process would not be safe. Raises AdsConfigError."""
+        """Check that this configuration is safe, such as TLS where clients prove who they are. Raises AdsConfigError
+        when it is not.
+        """
         if self.auth.facts.certificates:
             if self.tls is None or self.tls.client_ca is None:
                 raise AdsConfigError(

@@ -11,7 +11,9 @@ TYPE_URL_PREFIX = "type.googleapis.com/"
 
 
 class DeltaMissing(Enum):
-    """How a delta response reports a subscribed name that does not exist (protocol.md E2, decisions C23)."""
+    """What a delta response has for a subscribed name that does not exist: an entry in `resource_errors`, or also one
+    in `removed_resources` (protocol.md E2, decisions C23).
+    """
 
     ENTRY_AND_REMOVAL = "entry_and_removal"
     ENTRY_ONLY = "entry_only"
@@ -19,17 +21,21 @@ class DeltaMissing(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResourceType:
-    """One xDS resource type. There are no others than those of the table, so that two are equal when they are the same
+    """One xDS resource type. All there are stand in the table, so that two are equal exactly when they are the same
     object.
 
-    `word` names it in URLs, files and the database; `title` in sentences; `short` in the field's jargon. `full_state`:
-    a SotW response holds every subscribed resource and absence deletes (protocol.md D1). `wildcard`: an empty first
-    subscription means "everything" (protocol.md C2). `push_order`: make before break, lower goes first (protocol.md
-    I1). `secret`: content is confidential: encrypted at rest, never in a wildcard, never read back (decisions A8).
-    `remembers_refused`: clients compare with what they refused, not with what they use, and acknowledge refused content
-    unseen when it is sent again (measured with Envoy 1.40's SDS). `automatic_quarantine`: NACKs may take a revision out
-    of service; endpoints change too fast for that (decisions A11). `service`: its own discovery service (protocol.md
-    A1) as `generated module:name`; empty where it is served over ADS only.
+    word: its name in URLs, files and the database.
+    title: its name in sentences.
+    short: its name in the field's jargon, such as CDS.
+    message, name_field: its protobuf message, and the field of it that holds the name.
+    push_order: types with lower numbers are sent first, to make before break (protocol.md I1).
+    full_state: a SotW response holds every subscribed resource, and what is left out is deleted (protocol.md D1).
+    wildcard: an empty first subscription means "everything" (protocol.md C2).
+    secret: content is confidential: encrypted at rest, never in a wildcard, never read back (decisions A8).
+    remembers_refused: clients compare an update with what they refused, not with what they use, and acknowledge refused
+      content unseen when it is sent again (measured with Envoy 1.40's SDS).
+    automatic_quarantine: NACKs may take a revision out of service; endpoints change too fast for that (decisions A11).
+    service: its own discovery service (protocol.md A1) as `generated module:name`; empty where it is served over ADS only.
     """
 
     word: str

@@ -31,15 +31,13 @@ _CONTEXT_HELP = "A context of 'xdsctl context list', instead of the one in use."
 
 
 class _GlobalOptions(TyperGroup):
-    """A group of commands whose common options may stand anywhere, as people type them: `xdsctl get
-    cluster -o json`.
-    """
+    """A group of commands that takes the common options anywhere on the command line: `xdsctl get cluster -o json`."""
 
     _WITH_VALUE = frozenset({"--server", "--token", "--cacert", "--context", "--environment", "-e", "--output", "-o"})
     _FLAGS = frozenset({"--no-color", "--quiet", "-q"})
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command of these arguments, whose name may have a second word: `get audit`."""
+        """Find the command that these arguments call; its name may have a second word, as in `get audit`."""
         kinds = [name.partition(" ")[2] for name in self.commands if name.startswith(f"{args[0]} ")]
         words = command_words(args, self.commands)
         if kinds and words[0] not in self.commands:
@@ -47,7 +45,9 @@ class _GlobalOptions(TyperGroup):
         return super().resolve_command(ctx, words)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of all commands; of one word only while a shell completes, which wants one word at a time."""
+        """The names of all commands. While a shell completes, only those of one word, because it completes one word at
+        a time.
+        """
         names = super().list_commands(ctx)
         return [name for name in names if " " not in name] if ctx.resilient_parsing else names
 

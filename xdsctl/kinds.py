@@ -23,7 +23,9 @@ _OTHER_WORDS: Final = {"env": ENVIRONMENT, "client-group": GROUP, "access-rule":
 
 
 def command_words(arguments: Sequence[str], commands: Collection[str]) -> list[str]:
-    """The arguments with the name of the command in one piece: `get envs shop` becomes `get environment`, `shop`."""
+    """The arguments, in which a command's name of two words becomes one: `get envs shop` becomes `get environment`,
+    `shop`.
+    """
     if len(arguments) > 1:
         word = arguments[1].removesuffix("s")
         named = f"{arguments[0]} {_OTHER_WORDS.get(word, word)}"
@@ -33,7 +35,9 @@ def command_words(arguments: Sequence[str], commands: Collection[str]) -> list[s
 
 
 def words_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The words that may follow `get` and begin like this, for shell completion: types of resources, and kinds."""
+    """The words that begin with `incomplete` and may follow `get`, for shell completion: types of resources, and other
+    kinds of things such as groups.
+    """
     commands: Any = ctx.find_root().command
     kinds = (name.removeprefix("get ") for name in commands.commands if name.startswith("get "))
     words = (*(each.word for each in RESOURCE_TYPES), *(kind if kind == AUDIT else f"{kind}s" for kind in kinds))

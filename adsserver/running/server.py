@@ -52,7 +52,7 @@ _CORE_AGE_JITTER = 0.1
 
 
 class AdsServer:
-    """One gRPC server and everything it needs for its streams. For use on the event loop."""
+    """One gRPC server and everything it needs for its streams. To be used on the event loop."""
 
     def __init__(
         self, config: AdsConfig, contents: ContentKeeper, facts: Facts, fleet: FleetStatus, metrics: Metrics
@@ -112,7 +112,7 @@ class AdsServer:
 
     @property
     def tls_problem(self) -> str:
-        """What is wrong with the certificate or its files; empty when nothing is, and without TLS."""
+        """What is wrong with the server's certificate or its files; empty when nothing is, or the server has no TLS."""
         return self._certificates.problem() if self._certificates is not None else ""
 
     @property
@@ -122,7 +122,7 @@ class AdsServer:
 
     @property
     def idle(self) -> bool:
-        """Whether no stream is open and nothing is kept for one."""
+        """Whether no stream or other call is open, and nothing is remembered of one that was."""
         shared = self._shared
         nobody = not shared.open and not shared.admission.open and self._budgets.empty
         return nobody and self._hub.empty and self._callers.empty
@@ -144,7 +144,7 @@ class AdsServer:
             ) from error
 
     async def start(self) -> None:
-        """Accept streams. Until the first directory they are kept silent (decisions C4)."""
+        """Accept streams. They are sent nothing until the first directory is loaded (decisions C4)."""
         await self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._server.start()
         self._watchdog.start()
@@ -161,14 +161,16 @@ class AdsServer:
         self._tasks = [asyncio.create_task(each) for each in work]
 
     def directory_changed(self, directory: Directory) -> None:
-        """Serve from this directory from now on."""
+        """Serve from this directory (environments, snapshots, tokens) from now on."""
         self._callers.replace(directory.tokens)
         unknown = {word for snapshot in directory.snapshots.values() for word in snapshot.unknown}
         self._metrics.types_unknown.set(len(unknown))
         self._metrics.publications.inc(self._hub.replace(directory))
 
     async def stop(self, spread_s: float = DRAIN_SPREAD_S, limit_s: float = DRAIN_LIMIT_S) -> None:
-        """Take no new streams, end the open ones spread over a time, cut what is left at the limit (F14)."""
+        """Take no new streams, end the open ones spread over `spread_s` seconds, and cut off what is left after
+        `limit_s` seconds (F14).
+        """
         self.draining = True
         await self._health.enter_graceful_shutdown()
         self._status.close()
@@ -196,7 +198,9 @@ class AdsServer:
         )
 
     async def _hold_contents(self) -> None:
-        """Tell the store now and then which contents of earlier snapshots streams may still have to be sent."""
+        """Tell the store, again and again, which contents of earlier snapshots streams may still have to be sent, so
+        that it keeps them.
+        """
         while True:
             await asyncio.sleep(_HOLD_PERIOD_S)
             needed: set[bytes] = set()
@@ -207,7 +211,9 @@ class AdsServer:
             self._contents.hold(frozenset(needed))
 
     async def _watch_answers(self) -> None:
-        """Count the streams whose clients leave a response without an answer: a signal, no action (B13, I3a)."""
+        """Set the metric of streams whose clients leave a response without an ACK or NACK, again and again. Nothing
+        else is done about them (B13, I3a).
+        """
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_ANSWERS_PERIOD_S)
@@ -216,10 +222,11 @@ class AdsServer:
             self._metrics.unanswered.set(silent)
 
     async def _look_after(self) -> None:
-        """End streams that are as old as they may be (protocol.md J3) or whose clients neither read nor ask (F17).
+        """End streams that have reached their greatest age (protocol.md J3) or whose clients neither read nor ask
+        (F17), until cancelled.
 
-        One look for all: a timer for each stream and for each write would cost more. In slices: what came at the same
-        time is due at the same time, and to end a stream is work.
+        One loop looks at all streams: a timer for each stream and each write would cost more. It pauses in between,
+        because many streams that began together are due together.
         """
         loop = asyncio.get_running_loop()
         while True:
@@ -239,7 +246,9 @@ class AdsServer:
 
 
 def channel_options(limits: Limits, *, shared_port: bool) -> list[tuple[str, int]]:
-    """The channel arguments of the gRPC server: those of reliability (e), with the numbers of these limits."""
+    """The channel arguments of the gRPC server, from these limits (reliability (e)). `shared_port`: whether other
+    processes listen at the same port.
+    """
     age_ms = limits.connection_age_s * 1000
     spread = limits.connection_age_jitter_percent / 100
     # A stream ends by itself, between two responses, at its age. For its reconnect to reach another server, the

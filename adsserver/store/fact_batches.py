@@ -57,7 +57,9 @@ _CAUSE_CHARS = 300
 
 
 class Substream(NamedTuple):
-    """One type of one stream at the moment when the thread looked. Times are monotonic, None: never."""
+    """One type of one stream, as it was when facts were collected. `sent` and `acked` are versions; times are of a
+    clock that only goes forward, None: never.
+    """
 
     wildcard: bool
     names: frozenset[str]
@@ -69,14 +71,14 @@ class Substream(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The fact that a stream ended at the time `at`."""
+    """The fact that a stream ended at the time `at`, of a clock that only goes forward."""
 
     cause: str
     at: float
 
 
 class Acknowledgement(NamedTuple):
-    """The fact that some client acknowledged a response with these resources."""
+    """The fact that some client acknowledged a response with these resources, of the type with this `word`."""
 
     environment: str
     word: str
@@ -85,7 +87,7 @@ class Acknowledgement(NamedTuple):
 
 @dataclass(slots=True)
 class Learnt:
-    """The facts that the event loop collected since the fact thread last took them."""
+    """The facts that the event loop collected since the thread that writes facts last took them."""
 
     nacks: WaitingNacks[RawNack]
     opened: dict[str, Opened] = field(default_factory=dict)
@@ -96,10 +98,12 @@ class Learnt:
 
 
 class Pending:
-    """The facts that wait to be written, with the newest state of everything.
+    """The facts that wait to be written to the database: of each stream and type the newest state.
 
-    `max_nack_bytes` is the stored length of a NACK's text, `max_nacks` how many of them may wait, `contents` says what
-    must not stay in their texts; `clock` is monotonic.
+    max_nack_bytes: the stored length of a NACK's text.
+    max_nacks: how many NACKs may wait.
+    contents: what streams were sent; the secrets in it must not stay in the texts of NACKs.
+    clock: returns seconds on a clock that only goes forward.
     """
 
     def __init__(
@@ -141,7 +145,9 @@ class Pending:
         self._bound()
 
     def batch(self, replica: ReplicaFact, now: float, room: int) -> FactBatch:
-        """The next batch, of at most `room` keys: streams first, because everything else refers to them."""
+        """The next batch to write, of at most `room` keys. Streams come first, because everything else refers to them.
+        `now` is the clock's time in seconds.
+        """
         opened = list(islice(self._opened.values(), room))
         room -= len(opened)
         substreams = list(islice(self._substreams.items(), room))
@@ -190,9 +196,9 @@ class Pending:
             del self._probes[probe]
 
     def _add_proven(self, acknowledgement: Acknowledgement) -> None:
-        """Add that a content is proven, unless it is the one reported last for its name.
+        """Add that these contents were acknowledged (proven), except those that were reported last for their name.
 
-        A return to earlier content counts again.
+        When a name returns to earlier content, that is reported again.
         """
         environment, word, resources = acknowledgement
         for member in resources:
@@ -233,7 +239,7 @@ class Pending:
 
 
 class _Recent(Generic[K, V]):
-    """A mapping that keeps the entries used last, up to a number."""
+    """A mapping that keeps the entries used last, up to a fixed number."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -276,7 +282,9 @@ def _client(opened: Opened, now: float) -> ClientFact:
 
 
 def _nack(nack: KeptNack, lists: Sequence[Interned], now: float) -> NackFact:
-    """The fact of a NACK; `lists` are what its response held, the suspects, and what the client had of these."""
+    """The fact of a NACK, for the database. `lists`: the resources of the response, the suspects among them, and what
+    the client had of the suspects.
+    """
     raw = nack.raw
     resources, suspects, kept = (each.id for each in lists)
     return NackFact(

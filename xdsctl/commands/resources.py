@@ -196,7 +196,7 @@ def delete(
 
 
 def _standing(row: JsonObject) -> str:
-    """The status of a resource, and the reason for it."""
+    """How a resource stands (its status), and the reason for that."""
     return f"{row['status']}: {row['reason']}" if row["reason"] else str(row["status"])
 
 
