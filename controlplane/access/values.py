@@ -47,7 +47,7 @@ class RuleDraft:
 
     `position`: its place among the rules; None: behind all others.
     `client_groups`: the keys of the groups that it is for; empty: everybody.
-    `types`: the words of the types that it is about; empty: every type but secrets.
+    `types`: the words of the types that it is about; empty: every type, but allowing secrets needs their type named.
     `message`: a text for clients that the rule refuses.
     """
 

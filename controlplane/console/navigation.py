@@ -15,7 +15,7 @@ _REMEMBERED: Final = "environment"
 
 
 class Reach(Enum):
-    """How much somebody must administer for a page to be of use to them."""
+    """How much a user has to administer to see a page in the navigation."""
 
     NOTHING = "nothing"
     SOMETHING = "an environment"
@@ -24,7 +24,12 @@ class Reach(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A page in the navigation. `route` is the name of its path; `also` those of the pages below it."""
+    """A page in the navigation.
+
+    `route`: the name of its path; `also`: those of other pages on which it is shown as the current one.
+    `of_environment`: its path has an environment in it.
+    `administers`: how much a user has to administer to see it.
+    """
 
     label: str
     icon: str
@@ -78,7 +83,7 @@ GROUPS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link of the navigation, made for one request."""
+    """A link of the navigation, for one request. `current`: it leads to the page that is shown."""
 
     label: str
     icon: str
@@ -88,7 +93,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class LinkGroup:
-    """Links of the navigation under one heading, made for one request."""
+    """Links of the navigation under one heading, for one request."""
 
     label: str
     links: tuple[Link, ...]
@@ -96,7 +101,9 @@ class LinkGroup:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The navigation around the content of a page. `environment` is the one the links lead into."""
+    """The navigation of a page. `environment`: the one into which the links lead; None where the user sees none.
+    `switches`: links to the same page in each environment.
+    """
 
     groups: tuple[LinkGroup, ...]
     environment: EnvironmentState | None
@@ -104,7 +111,9 @@ class Surroundings:
 
 
 def surroundings(request: HttpRequest, principal: Principal, current: EnvironmentState | None) -> Surroundings:
-    """The navigation for one request; the environment that a user was in last is remembered in their session."""
+    """The navigation for one request. `current`: the environment of the page; where that is None, the one the user was
+    in last, which their session remembers.
+    """
     seen = [state for state in environment_list() if state.key in principal.sees([state.key])]
     if current is not None and request.session.get(_REMEMBERED) != current.key:
         request.session[_REMEMBERED] = current.key
@@ -128,7 +137,7 @@ def surroundings(request: HttpRequest, principal: Principal, current: Environmen
 
 
 def _reaches(principal: Principal, seen: Sequence[EnvironmentState]) -> set[Reach]:
-    """The degrees of administration that a principal reaches, by the environments they see."""
+    """The degrees of administration that a principal has; `seen` are the environments that they may see."""
     if principal.may(Role.ADMIN, None):
         return set(Reach)
     some = any(principal.may(Role.ADMIN, state.key) for state in seen)
@@ -145,8 +154,8 @@ def _link(place: Place, chosen: EnvironmentState | None, route: str) -> Link:
 
 
 def _switch(request: HttpRequest, state: EnvironmentState, chosen: EnvironmentState | None) -> Link:
-    """The link to the same page in another environment or, where the page is about something that only one environment
-    has, to the resources.
+    """The link that leads to the environment `state`: to the same page there or, where the page is about something that
+    only one environment has, to its resources.
     """
     match = request.resolver_match
     same = match is not None and match.url_name and set(match.kwargs) == {"environment_key"}

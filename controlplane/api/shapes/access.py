@@ -84,7 +84,9 @@ class ClientGroupWrittenOut(ClientGroupOut):
 
 
 class RuleIn(StrictSerializer):
-    """An access rule. The first by position that covers the type, matches the name and speaks of the client decides."""
+    """An access rule. For a client and a name, the first rule by position decides that is for the client, for the type,
+    and whose pattern matches the name.
+    """
 
     position = Whole(required=False, min_value=1, max_value=_MAX_POSITION, help_text="Absent: behind all others.")
     client_groups = serializers.ListField(
@@ -144,7 +146,7 @@ class CaseIn(StrictSerializer):
     expect = serializers.ChoiceField(choices=_EFFECTS)
 
     def validate_metadata(self, value: dict[str, str]) -> dict[str, str]:
-        """The metadata. Raises ValidationError for more keys than a client would send."""
+        """The metadata. Raises ValidationError for more keys than clients may send."""
         if len(value) > _MAX_METADATA:
             raise ValidationError(f"This has {len(value)} keys; at most {_MAX_METADATA} are allowed.")
         return value
@@ -193,13 +195,13 @@ class SavedCaseOut(serializers.Serializer[Any]):
 
 
 class ReviewOut(serializers.Serializer[Any]):
-    """Findings about rules that can never decide anything."""
+    """Findings about access rules that can never decide anything."""
 
     findings = FindingOut(many=True)
 
 
 class AccessEditOut(serializers.Serializer[Any]):
-    """An entry of the history: what one change did to one client group or access rule."""
+    """An entry of the history of access: what one change did to one client group or access rule."""
 
     change = serializers.UUIDField()
     author = serializers.CharField()

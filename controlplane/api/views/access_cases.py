@@ -30,7 +30,7 @@ _MAX_ID = 2**63 - 1
 
 
 class AccessTestView(ApiView):
-    """Try what the rules would say to clients, without any client."""
+    """Try what the access rules would decide for clients that are described in the request."""
 
     needs = {"POST": Role.VIEWER}
 
@@ -115,7 +115,7 @@ class CaseView(ApiView):
 
 
 class AccessReviewView(ApiView):
-    """Read the findings about rules that never decide anything."""
+    """Read the findings about access rules that can never decide anything."""
 
     needs = {"GET": Role.VIEWER}
 
@@ -125,7 +125,9 @@ class AccessReviewView(ApiView):
         responses=described(200, ReviewOut, 401, 403, 404, 422, 503),
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """The findings, by the rules as they are now and the clients that are known."""
+        """The findings about the rules as they are now; which groups have clients is told by the clients that are
+        stored.
+        """
         Query(request, ()).done()
         findings = rules_review(environment_key=environment_key)
         return json_answer({"findings": [finding_json(finding) for _, finding in findings]})

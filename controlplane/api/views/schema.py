@@ -28,7 +28,7 @@ class SchemaView(ApiView):
 
 
 class SchemaPageView(ApiView, SpectacularSwaggerSplitView):
-    """Shows the schema in Swagger UI without inline scripts: the page, and with `?script=` its script."""
+    """Shows the OpenAPI schema in Swagger UI. The page has no inline script: `?script=` answers its script."""
 
     needs = {"GET": Needs.ANYBODY}
     url_name = "api-schema"
@@ -44,7 +44,7 @@ class SchemaPageView(ApiView, SpectacularSwaggerSplitView):
 
 @cache
 def schema() -> dict[str, Any]:
-    """The OpenAPI schema of the API. It is a function of the code, so it is made once."""
+    """The OpenAPI schema of the API. Made once: only the code decides what is in it."""
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]  # untyped library
     made: dict[str, Any] = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]  # same
     return made
