@@ -48,8 +48,8 @@ class ClientGroup(models.Model):
 
 
 class AccessRule(models.Model):
-    """An access rule. For a client and a name, the first rule by position decides that is for the client (or for
-    everybody), for the type, and whose pattern matches the name.
+    """An access rule. Of the rules that are for a client, are about the type and match the name, the first by position
+    decides.
     """
 
     environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="access_rules")

@@ -83,8 +83,8 @@ def password_sign_in(request: HttpRequest, *, username: str, password: str, call
 
 
 def password_confirm(user: User, password: str, *, session: str, caller: Caller) -> bool:
-    """Whether this is the password of a user who is signed in. `session`: the key under which their mistakes are
-    counted. Raises TooManyAttempts.
+    """Whether this is the password of a user who is signed in. `session`: the id of their session, for which wrong
+    passwords are counted. Raises TooManyAttempts.
 
     Must not be called in a transaction that is rolled back after a mistake: the count of attempts would be lost.
     """

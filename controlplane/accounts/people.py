@@ -157,8 +157,8 @@ def person_password_renew(
 
 def password_change(*, user_id: int, old: str, new: str, again: str, session: str, caller: Caller) -> User:
     """Change a person's own password; returns their account. `old` must be the password until now, `again` must equal
-    `new`. `session`: the key under which wrong passwords are counted. Raises TooManyAttempts, and InputInvalid with
-    everything that is wrong.
+    `new`. `session`: the id of their session, for which wrong passwords are counted. Raises TooManyAttempts, and
+    InputInvalid with everything that is wrong.
     """
     user = _user(user_id)
     # Before the transaction: a mistake counts, and what is refused below must not take the count back.

@@ -54,8 +54,8 @@ class Loss:
     `doubtful`: how many of `clients` are counted because nobody can know whether they lose anything.
     `who`: the first clients that lose something, ordered by node id.
     `asks`: a write with this loss needs consent.
-    `own`: for readers of the written environment alone: the loss with the clients of other environments counted, but
-    not named; None where clients of no other environment lose anything.
+    `own`: this loss for readers who may not see all environments: the clients of other environments are counted, but
+    not named. None: everybody may read this one.
     """
 
     clients: int = 0

@@ -48,7 +48,7 @@ class Head:
 
     @property
     def acknowledged(self) -> bool:
-        """Whether a client has acknowledged the content of the newest revision."""
+        """Whether a client acknowledged the content of the newest revision, and that content is not in quarantine."""
         return self.content is not None and self.content == self.fallback
 
 

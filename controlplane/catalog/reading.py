@@ -87,8 +87,9 @@ def manifests_at(document: Document, pointer: str) -> tuple[tuple[Manifest, ...]
 def parsed_all(
     manifests: Sequence[Manifest], *, environment_key: str = "", expected: Expected | None = None
 ) -> ManifestsRead:
-    """Parse these manifests. Where a manifest asks to keep a stored secret, the secret of the environment's resource is
-    filled in. `expected`: the type and name that the only manifest must have.
+    """Parse these manifests. `environment_key`, unless empty: stored secrets that a manifest asks to keep are filled in
+    from that environment, and its policy grades findings about content. `expected`: the type and name that the manifest
+    must have.
     """
     sound: list[ParsedResource] = []
     findings: list[Finding] = []

@@ -107,8 +107,8 @@ class Became:
 
     @property
     def decided(self) -> bool:
-        """Whether everything about the change is known: it is built, and each client that was sent it has answered or
-        is silent.
+        """Whether nothing more will be learnt of the change: its build is over, and each client that was sent it has
+        answered or been silent for too long.
         """
         return self.progress.state.final and (self.progress.state is not ChangeState.PUBLISHED or self.delivery.settled)
 

@@ -28,8 +28,8 @@ def lines_of(text: str) -> list[DiffLine]:
 
 
 def first_changed(text: str) -> int:
-    """The line number, in the newer text, of the first difference: of the first line that is added, or of the last one
-    before the first that is removed; 0 where there is no such line.
+    """The line number, in the newer text, of the first difference: of a line that is added, or that stands where one
+    was removed; 0 where there is none.
     """
     number = 0
     for line in lines_of(text):

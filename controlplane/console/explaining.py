@@ -234,8 +234,8 @@ def _sentence(ladder: Ladder) -> str:
 
 
 def _ways_back(ladder: Ladder, links: Iterable[PageLink]) -> tuple[PageLink, ...]:
-    """Of these links, those to undo a change or to restore a revision, where something that was written or deleted is
-    the reason.
+    """The links, among these, that lead to undoing a change or to restoring a revision; none unless what was written or
+    deleted is the reason.
     """
     written = {_RUNG_OF["change"], _RUNG_OF["incident"]}
     if not any(rung.state is RungState.FAIL and rung.number in written for rung in ladder.rungs):

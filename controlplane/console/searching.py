@@ -89,8 +89,8 @@ class SearchPage(Page):
         return self.page(context)
 
     def _called_by_id(self, wanted: str) -> tuple[str, str] | None:
-        """What `wanted` is the id of, "change" or "incident", with the URL of its page; None where the user sees
-        neither with this id.
+        """The kind of page ("change" or "incident") and the id, where `wanted` is the id of one that the user may see;
+        None otherwise.
         """
         try:
             public_id = str(UUID(wanted))

@@ -84,8 +84,8 @@ class ClientGroupWrittenOut(ClientGroupOut):
 
 
 class RuleIn(StrictSerializer):
-    """An access rule. For a client and a name, the first rule by position decides that is for the client, for the type,
-    and whose pattern matches the name.
+    """An access rule. Of the rules that are for a client, are about the type and match the name, the first by position
+    decides.
     """
 
     position = Whole(required=False, min_value=1, max_value=_MAX_POSITION, help_text="Absent: behind all others.")

@@ -24,7 +24,7 @@ HELD_HELP: Final = "`held_back`, as it was called; gone in the next release."
 
 
 class HeldBackOut(serializers.Serializer[Any]):
-    """A name whose newest revision, which the change wrote, is not served."""
+    """A name of which the revision that the change wrote is not served."""
 
     type = serializers.CharField()
     name = serializers.CharField()
@@ -151,9 +151,7 @@ class UnchangedOut(serializers.Serializer[Any]):
 
 
 class FieldOut(serializers.Serializer[Any]):
-    """One field of a manifest that differs, with both values; null: the manifest has no such field, or there is
-    none.
-    """
+    """A field of a manifest that differs, with its value before and after; null where it had none."""
 
     pointer = serializers.CharField(allow_blank=True, help_text="RFC 6901 pointer into the manifest.")
     before = serializers.JSONField(allow_null=True)

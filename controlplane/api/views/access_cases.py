@@ -125,8 +125,8 @@ class AccessReviewView(ApiView):
         responses=described(200, ReviewOut, 401, 403, 404, 422, 503),
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """The findings about the rules as they are now; which groups have clients is told by the clients that are
-        stored.
+        """The findings about the rules as they are now. Whether a group has any client is judged by the clients that
+        Parley knows.
         """
         Query(request, ()).done()
         findings = rules_review(environment_key=environment_key)
