@@ -48,7 +48,9 @@ def group_findings(draft: GroupDraft, limits: Limits) -> tuple[Finding, ...]:
 def rule_findings(
     draft: RuleDraft, known_groups: Collection[str], environment_key: str, limits: Limits
 ) -> tuple[Finding, ...]:
-    """Everything that is wrong with an access rule, as findings; empty when it can be saved."""
+    """Everything that is wrong with an access rule, as findings; empty when it can be saved. `known_groups`: the keys
+    of the environment's client groups.
+    """
     return tuple(_rule_findings(draft, known_groups, environment_key, limits))
 
 

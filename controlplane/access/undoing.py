@@ -49,17 +49,17 @@ class Restored:
 
     @property
     def action(self) -> EditAction:
-        """Whether undoing creates, updates or deletes the rule or group."""
+        """Whether undoing the edit creates, updates or deletes the rule or group."""
         return action_of(self.before, self.after)
 
     @property
     def rule(self) -> RuleDraft | None:
-        """The rule as it is after undoing; None for a group, and where the rule is deleted."""
+        """The access rule as it is after undoing; None for a group, and where undoing deletes the rule."""
         return rule_of(self.after) if self.subject is EditSubject.RULE and self.after is not None else None
 
     @property
     def group(self) -> GroupDraft | None:
-        """The group as it is after undoing; None for a rule, and where the group is deleted."""
+        """The client group as it is after undoing; None for a rule, and where undoing deletes the group."""
         return group_of(self.after) if self.subject is EditSubject.GROUP and self.after is not None else None
 
     @property

@@ -173,7 +173,7 @@ def client_token_create(
 
 @transaction.atomic
 def client_token_revoke(*, token: ClientToken, actor: Principal, reason: str = "", request_id: str = "") -> None:
-    """Revoke a data plane's token now, which ends the streams opened with it; a second call changes nothing."""
+    """Revoke a data plane's token now; the streams that were opened with it end. A second call changes nothing."""
     if token.revoked_at is None:
         token.revoked_at = timezone.now()
         token.save(update_fields=["revoked_at"])

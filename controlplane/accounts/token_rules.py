@@ -33,7 +33,7 @@ def name_space(*, owner_id: int | None, environments: Iterable[str | None]) -> s
 
 
 def token_name_problem(name: str) -> str:
-    """Why no token can have this name, as a sentence; empty when one can."""
+    """Why this cannot be the name of a token, as a sentence; empty when it can."""
     if name.strip() and len(name) <= MAX_TOKEN_NAME_CHARS and name.isprintable():
         return ""
     return f"A token's name is one line of 1 to {MAX_TOKEN_NAME_CHARS} printable characters."

@@ -14,7 +14,9 @@ _API = "/api/"
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """The answer 400 to a request with a host, headers or number of fields that Django refuses."""
+    """The answer 400 to a request that Django refuses for its Host header, its other headers, or its number of form
+    fields.
+    """
     return answer_for(exception) if _is_api(request) else defaults.bad_request(request, exception)
 
 

@@ -87,7 +87,7 @@ def document(
 
 
 def error_url(code: str) -> str:
-    """The address of the page that explains an error code."""
+    """The URL of the page that explains an error code."""
     return f"{settings.PARLEY.public_url}/api/v1/errors/{code}"
 
 

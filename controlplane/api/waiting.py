@@ -63,7 +63,7 @@ class Waiters:
 
     @property
     def count(self) -> int:
-        """The number of requests that wait now."""
+        """The number of requests that are waiting now."""
         return sum(len(futures) for futures in self._waiting.values())
 
     async def wait(self, change_id: str, seconds: float) -> None:

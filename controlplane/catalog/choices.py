@@ -23,7 +23,9 @@ class ChangeKind(Enum):
 
 
 class QuarantinePolicy(Enum):
-    """Whether a revision that clients refuse is quarantined: never, when an operator says so, or automatically."""
+    """What becomes of a revision that clients refuse: it is never put into quarantine, when an operator says so, or
+    automatically.
+    """
 
     OFF = "off"
     SUGGEST = "suggest"

@@ -87,7 +87,7 @@ def secrets_sealed(*, addresses: Collection[str]) -> Secrets | None:
 def contents_of_revisions(
     *, environment_key: str, kind: ResourceType, name: str, numbers: Collection[int]
 ) -> Mapping[int, ResourceContent]:
-    """The contents of these revisions of a resource, by their numbers; deletions are left out."""
+    """The contents of the revisions of a resource that have these numbers, by number; deletions are left out."""
     rows = Revision.objects.filter(
         resource__environment__key=environment_key,
         resource__type=kind.word,

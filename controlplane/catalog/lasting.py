@@ -44,7 +44,9 @@ class LastingKeys:
 
 
 def lasting_keys() -> LastingKeys:
-    """The lasting keys of this installation. Raises HomeError when there are no encryption keys."""
+    """The two keys of this installation that stay the same when the encryption keys are rotated. Raises HomeError when
+    there are no encryption keys.
+    """
     ring = key_ring()
     try:
         return _of(ring)
@@ -80,7 +82,7 @@ def lasting_keys_keep() -> bool:
 
 
 def lasting_keys_forget() -> None:
-    """Drop the lasting keys from this process's memory, so that they are read anew the next time."""
+    """Drop the two lasting keys from this process's memory, so that the next use reads them from the database."""
     _of.cache_clear()
 
 

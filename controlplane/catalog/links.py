@@ -30,7 +30,7 @@ class LinkedName:
 
 
 def used_by(*, environment_key: str, kind: ResourceType, name: str) -> tuple[LinkedName, ...]:
-    """The resources that refer to a name, whether or not it exists; the first 200 by type and name."""
+    """The resources that refer to a name, whether or not a resource has it; the first 200 by type and name."""
     rows = _current(environment_key).filter(to_type=kind.word, to_name=name)
     columns = ("revision__resource__type", "revision__resource__name", "pointer")
     return tuple(

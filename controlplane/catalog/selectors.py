@@ -47,7 +47,7 @@ class EnvironmentState:
 
 
 def environment_state(row: Environment) -> EnvironmentState:
-    """The value that a row of the environments' table stands for."""
+    """The environment that is stored in this row."""
     policy = EnvironmentPolicy(
         selectors=tuple(Selector(**selector) for selector in row.selectors),
         node_ids=tuple(row.node_ids),
@@ -172,7 +172,7 @@ def environments_holding(*, kind: ResourceType, name: str, keys: Collection[str]
 
 
 def resource_row(row: Resource) -> ResourceRow:
-    """The value that a row of `resource_list` stands for."""
+    """The line of a list for the resource in this row of `resource_list`."""
     head = _head(row)
     return ResourceRow(
         kind=by_word[row.type],
@@ -188,13 +188,15 @@ def resource_row(row: Resource) -> ResourceRow:
 
 
 def resource_get(*, environment_key: str, kind: ResourceType, name: str) -> ResourceContent:
-    """The resource with this name, with its bytes. Raises NotFound."""
+    """The resource of this type and name, with its bytes. Raises NotFound where there is none, or it is deleted."""
     row = resource_named(environment_key=environment_key, kind=kind, name=name)
     return resource_content(row, environment_key=environment_key)
 
 
 def resource_named(*, environment_key: str, kind: ResourceType, name: str) -> Resource:
-    """The row of one resource, for `resource_row` and `resource_content`. Raises NotFound."""
+    """The row of a resource, read with all that `resource_row` and `resource_content` need. Raises NotFound where there
+    is none, or it is deleted.
+    """
     row = resource_list(environment_key=environment_key, kind=kind, contents=True).filter(name=name).first()
     if row is None:
         raise NotFound(f"There is no {kind.word} '{name}' in '{environment_key}'.")

@@ -47,7 +47,9 @@ class Withholding:
 
     @property
     def over(self) -> bool:
-        """Whether every kind of client that refused the revision has taken it since."""
+        """Whether the quarantine can end: of every kind of client that refused the revision, some client has taken it
+        since.
+        """
         return bool(self.refused_by) and not self.kinds
 
     def entry(self, content: Content, reason: str) -> WithheldName:

@@ -14,7 +14,9 @@ class ParleyAdminSite(AdminSite):
     index_title = "Users, groups and tokens"
 
     def has_permission(self, request: HttpRequest) -> bool:
-        """Whether the user is an active superuser; being staff is not enough."""
+        """Whether the user may see the admin pages: only an active superuser may; Django's flag `is_staff` is not
+        enough.
+        """
         return request.user.is_active and getattr(request.user, "is_superuser", False)
 
     def login(self, request: HttpRequest, extra_context: object = None) -> HttpResponse:  # noqa: ARG002 - Django's

@@ -28,8 +28,8 @@ def lines_of(text: str) -> list[DiffLine]:
 
 
 def first_changed(text: str) -> int:
-    """The line number, in the newer text, of the first difference: of a line that is added, or that stands where one
-    was removed; 0 where there is none.
+    """The line of the newer text at which a unified difference (`text`) first differs: one that is added, or that
+    stands where one was removed. Counted from 1; 0 where nothing differs.
     """
     number = 0
     for line in lines_of(text):

@@ -149,7 +149,7 @@ class NewResourcePage(EditorPage):
         return Form(starter.free(lambda names: set(there.filter(name__in=names).values_list("name", flat=True))))
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:  # noqa: ARG002 - Django's
-        """The form with a starter text."""
+        """The editor's page with a starter text."""
         return self.form_page(self.stored(), self._types())
 
     def form_page(self, form: Form, context: dict[str, object], status: int = 200) -> HttpResponse:
@@ -186,7 +186,7 @@ class ResourceEditPage(EditorPage):
         subject_of(self.request)
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:  # noqa: ARG002 - Django's
-        """The form with the stored resource."""
+        """The editor's page with the manifest of the stored resource."""
         return self.form_page(self.stored(), {})
 
     def form_page(self, form: Form, context: dict[str, object], status: int = 200) -> HttpResponse:

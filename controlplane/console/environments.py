@@ -71,7 +71,9 @@ class EnvironmentsPage(Page):
     needs = {"GET": None, "POST": Role.ADMIN}
 
     def get(self, request: HttpRequest, error: ControlPlaneError | None = None) -> HttpResponse:  # noqa: ARG002
-        """The list of environments and, for administrators, a form to create one."""
+        """The list of environments and, for administrators, a form to create one; with `error`, what went wrong when
+        that was sent.
+        """
         clients, incidents = connected_counts(), incident_open_counts()
         seen = [each for each in environment_list() if self.principal.may(Role.VIEWER, each.key)]
         statuses = environment_statuses(environments=seen)
@@ -103,7 +105,7 @@ class EnvironmentPage(Page):
     needs = {"GET": Role.VIEWER, "POST": Role.VIEWER}
 
     def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:
-        """The environment's settings as they are now."""
+        """The environment's settings as they are now; with `error`, what went wrong when a form was sent."""
         policy = self.here.policy
         stances = stances_of(policy.content)
         context = {

@@ -49,7 +49,7 @@ class EnvironmentCard:
 
     @property
     def refusing(self) -> int:
-        """The number of clients that refuse something."""
+        """The number of clients that refuse some resource now."""
         return self.standing[Standing.REFUSING]
 
     @property

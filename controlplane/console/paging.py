@@ -45,7 +45,7 @@ class Paged(Generic[Item]):
 
     @property
     def pages(self) -> int:
-        """The number of pages of the whole list; an empty list has one."""
+        """How many pages the list has; an empty list has one."""
         return max(1, -(-self.count // self.size))
 
     @property

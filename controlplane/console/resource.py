@@ -114,7 +114,7 @@ class ResourcePage(Page):
         return self.page({**context, **show(kind, name)}, status=error.status if error else 200)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Restore a revision, or delete the resource."""
+        """Restore a revision, or delete the resource, whichever the form names."""
         kind, name = subject_of(request)
         try:
             made = self._written(request, kind, name)

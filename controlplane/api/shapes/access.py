@@ -52,7 +52,7 @@ class NameField(Text):
 
 
 class ClientGroupIn(StrictSerializer):
-    """A client group: the clients that at least one of its matchers fits."""
+    """A client group: a client belongs to it when at least one of its matchers fits."""
 
     key = Text(max_length=KEY_CHARS)
     matchers = serializers.ListField(child=SelectorIn(), max_length=_MAX_MATCHERS)
@@ -61,7 +61,7 @@ class ClientGroupIn(StrictSerializer):
     )
 
     def validate_key(self, value: str) -> str:
-        """The key, which stands in URLs and logs. Raises ValidationError when it cannot."""
+        """The group's key, which stands in URLs and logs. Raises ValidationError for a text that cannot be a key."""
         if problem := key_problem(value):
             raise ValidationError(problem)
         return value
@@ -115,7 +115,7 @@ class RuleIn(StrictSerializer):
 
 
 class RuleOut(serializers.Serializer[Any]):
-    """An access rule. Its id is the number by which explanations and results call it."""
+    """An access rule. Its id is the number by which explanations name it."""
 
     id = serializers.IntegerField()
     position = serializers.IntegerField()

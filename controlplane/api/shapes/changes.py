@@ -171,7 +171,7 @@ class DifferentResourceOut(serializers.Serializer[Any]):
 
 
 class PlannedEditOut(DifferentResourceOut):
-    """What an apply would do to one resource, and the revision it would have."""
+    """What an apply would do to one resource, and the number of the revision that it would write."""
 
     revision = serializers.IntegerField()
 
@@ -193,7 +193,7 @@ class GroupImpactOut(serializers.Serializer[Any]):
 
 
 class LosingOut(serializers.Serializer[Any]):
-    """A client that would lose what it asks for and may read now."""
+    """A client that would lose a resource that it asks for and may read now."""
 
     client = serializers.CharField(help_text="Its id.")
     identity = serializers.CharField(allow_blank=True)
@@ -202,7 +202,7 @@ class LosingOut(serializers.Serializer[Any]):
 
 
 class ApplyImpactOut(serializers.Serializer[Any]):
-    """How an apply would affect the clients that are connected, if nothing of it is held back."""
+    """How an apply would affect connected clients, if no revision of it were held back."""
 
     connected = serializers.IntegerField(help_text="Clients with an open stream.")
     receive = serializers.IntegerField(help_text="Those that would be sent something different.")

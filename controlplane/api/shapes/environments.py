@@ -168,7 +168,9 @@ class EnvironmentIn(EnvironmentPatchIn):
     key = Text(max_length=63)
 
     def validate_key(self, value: str) -> str:
-        """The key, which stands in URLs, logs and texts to clients. Raises ValidationError when it cannot."""
+        """The environment's key, which stands in URLs, logs and texts for clients. Raises ValidationError for a text
+        that cannot be a key.
+        """
         if not re.fullmatch(ENVIRONMENT_KEY_PATTERN, value):
             raise ValidationError(
                 "A key has 1 to 63 lower case letters, digits and dashes, and begins and ends with none of the latter."

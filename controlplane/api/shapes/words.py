@@ -111,7 +111,7 @@ class SaidDifferenceOut(serializers.Serializer[Any]):
 
 
 class ClientWordOut(serializers.Serializer[Any]):
-    """A client's newest report, compared with what Parley believes of it."""
+    """A client's newest report, compared with what Parley believes that the client has."""
 
     report = ReportOut(allow_null=True, help_text="The newest; null where none is kept.")
     differences = SaidDifferenceOut(many=True, help_text="By type and name, at most 200.")

@@ -106,7 +106,7 @@ class CaseView(ApiView):
         responses=described(204, None, 401, 403, 404, 422, 503),
     )
     def delete(self, request: Request, environment_key: str, case_id: int) -> HttpResponse:
-        """Delete the saved case, which is not tried any more."""
+        """Delete the saved case, so that changes of the rules are no longer tried against it."""
         Query(request, ()).done()
         case_delete(
             environment_key=environment_key, case_id=case_id, actor=principal_of(request), request_id=request_id()

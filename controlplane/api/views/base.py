@@ -69,7 +69,9 @@ class ApiView(APIView):
             raise TypeError(f"{cls.__name__} must have a `check` where, and only where, a verb needs Needs.CHECK")
 
     def check(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Raise NotFound or Forbidden unless the caller may do this. Called before methods that need Needs.CHECK."""
+        """Raise NotFound or Forbidden unless the caller may do what the request asks. Called before methods that need
+        Needs.CHECK; views that have such a method override it.
+        """
         raise NotImplementedError
 
     def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], HttpResponse]:

@@ -62,7 +62,7 @@ class BootstrapView(ApiView):
         responses=described(200, TREE, 401, 404, 409, 422, 503, media=BOTH),
     )
     def get(self, request: Request, family: str) -> HttpResponse:
-        """The bootstrap file as JSON, which gRPC and Envoy both read; as YAML where Accept prefers it."""
+        """The bootstrap file as JSON, which gRPC and Envoy both read; as YAML where the Accept header prefers it."""
         if family not in _FAMILIES:
             raise NotFound(f"There is no bootstrap for '{family[:20]}'. There are: {', '.join(_FAMILIES)}.")
         query = Query(request, _FOR_ALL, repeatable=_FOR_GRPC if family == "grpc" else ())

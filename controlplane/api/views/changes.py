@@ -169,7 +169,7 @@ def held_back_json(held: HeldBackName) -> dict[str, object]:
 
 
 def incident_json(value: IncidentValue) -> dict[str, object]:
-    """An incident as a JSON object, as interfaces.md section 7 spells it."""
+    """An incident as a JSON object, in the form of interfaces.md section 7."""
     return {
         "id": value.id,
         "cause": value.cause.value,

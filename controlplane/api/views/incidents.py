@@ -94,7 +94,9 @@ class IncidentQuarantineView(ApiView):
     needs = {"POST": Needs.CHECK}
 
     def check(self, request: Request, incident_id: str) -> None:
-        """Raise NotFound when the caller may not see the incident, Forbidden when they may not act on it."""
+        """Raise NotFound when the caller may not see the incident, Forbidden when they are no operator of its
+        environment.
+        """
         _operated(request, incident_id)
 
     @extend_schema(
@@ -126,7 +128,9 @@ class IncidentReleaseView(ApiView):
     needs = {"POST": Needs.CHECK}
 
     def check(self, request: Request, incident_id: str) -> None:
-        """Raise NotFound when the caller may not see the incident, Forbidden when they may not act on it."""
+        """Raise NotFound when the caller may not see the incident, Forbidden when they are no operator of its
+        environment.
+        """
         _operated(request, incident_id)
 
     @extend_schema(

@@ -93,7 +93,7 @@ class ChannelListView(ApiView):
         responses=described(201, ChannelMadeOut, 400, 401, 403, 409, 413, 415, 422, 503),
     )
     def post(self, request: Request) -> HttpResponse:
-        """Create a channel; only this answer tells the secret it signs with."""
+        """Create a channel; only this answer tells the secret that signs its messages."""
         Query(request, ()).done()
         values = values_of(document_of(request), ChannelIn)
         wanted = NewChannel(

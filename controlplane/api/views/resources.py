@@ -288,7 +288,7 @@ def _row_json(row: Resource, standing: Standing) -> dict[str, object]:
 
 
 def _status_json(found: ResourceStatus) -> dict[str, object]:
-    """The status of a resource as a JSON object, as interfaces.md section 8 spells it."""
+    """The status of a resource as a JSON object, in the form of interfaces.md section 8."""
     refusal = found.refusal
     refused = {"clients": refusal.clients, "sent": refusal.sent, "incident": refusal.incident} if refusal else None
     return {

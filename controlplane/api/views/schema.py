@@ -16,7 +16,7 @@ from controlplane.api.views.base import ApiView, Needs
 
 
 class SchemaView(ApiView):
-    """Read the API's OpenAPI 3.1 schema, as JSON or (by Accept) YAML."""
+    """Read the API's OpenAPI 3.1 schema, as JSON or, where the Accept header prefers it, YAML."""
 
     needs = {"GET": Needs.ANYBODY}
 

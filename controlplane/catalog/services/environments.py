@@ -150,8 +150,8 @@ def environment_delete(
 
 
 def quarantine_default() -> QuarantinePolicy:
-    """The quarantine policy of a new environment: automatic where every client's identity is verified, for only then
-    does a second client cost a second identity (decisions A7).
+    """The quarantine policy of a new environment: automatic where every client's identity is verified, else as an
+    operator says. Unverified, one program could pass for two clients (decisions A7).
     """
     verified = settings.PARLEY.ads_auth is not AdsAuth.NONE
     return QuarantinePolicy.AUTOMATIC if verified else QuarantinePolicy.SUGGEST

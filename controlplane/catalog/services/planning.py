@@ -64,7 +64,7 @@ class Prepared:
 
     @staticmethod
     def of(edit: Edit, environment_key: str) -> "Prepared":
-        """Prepare an edit for this environment."""
+        """Prepare an edit: compute the address of its content, and encrypt a secret."""
         match edit:
             case Delete():
                 return Prepared(edit, edit_key(edit), None, b"", b"")
