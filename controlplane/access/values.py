@@ -47,7 +47,7 @@ class RuleDraft:
 
     `position`: its place among the rules; None: behind all others.
     `client_groups`: the keys of the groups that it is for; empty: everybody.
-    `types`: the words of the types that it is about; empty: every type, but allowing secrets needs their type named.
+    `types`: the words of the types that it is about; empty: every type. Only a rule that names the type allows secrets.
     `message`: a text for clients that the rule refuses.
     """
 

@@ -58,8 +58,8 @@ def plain_page(
 
 
 def counted_page(request: Request, items: Sequence[object], window: Window, count: int) -> dict[str, object]:
-    """The part `window` of a list as JSON: `items` are already in it, `count` is the length of the whole list. With
-    links to the parts before and behind.
+    """A part of a list as JSON, with links to the parts before and behind. `items`: the items of the part `window`,
+    already as JSON; `count`: the length of the whole list.
     """
     following = window.offset + window.limit
     before = max(window.offset - window.limit, 0)

@@ -311,8 +311,8 @@ def idempotency_described(result: dict[str, Any], **_: object) -> dict[str, Any]
 
 
 def retry_after_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Add the header Retry-After to every answer in the OpenAPI schema after which the caller may come again. A hook of
-    drf-spectacular.
+    """Add the header Retry-After to every answer in the OpenAPI schema that asks the caller to try again later. A hook
+    of drf-spectacular.
     """
     header = {"schema": {"type": "integer", "minimum": 1}, "description": "After how many seconds to send it again."}
     for path in result["paths"].values():

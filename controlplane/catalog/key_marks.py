@@ -11,8 +11,8 @@ from controlplane.common.errors import DependencyError
 
 
 class KeysForeign(DependencyError):
-    """None of this process's encryption keys is one under which the database is written, so it must neither encrypt nor
-    sign.
+    """The database is written under encryption keys of which this process has none, so the process must neither encrypt
+    nor sign.
     """
 
 

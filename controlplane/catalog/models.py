@@ -91,8 +91,8 @@ class Blob(models.Model):
 
 
 class LastingKey(models.Model):
-    """The only row holds, encrypted, the two keys that stay the same when the encryption keys are rotated (`lasting`,
-    D18).
+    """A table with one row: the two keys that stay the same when the encryption keys are rotated, encrypted under the
+    first of those (`lasting`, D18).
     """
 
     sealed = models.BinaryField()
@@ -287,7 +287,7 @@ class ExpiryNotice(models.Model):
         constraints = (models.UniqueConstraint(fields=("revision", "days"), name="expiry_notice_once"),)
 
     def __str__(self) -> str:
-        """The row id of the revision, and the number of days before the end."""
+        """The row id of the revision, and the number of days before its certificate expires."""
         return f"revision {self.revision_id}, {self.days} days before"
 
 

@@ -122,9 +122,10 @@ def puts_of(read: ManifestsRead, *, expect: Expectation = Existing.ANY) -> tuple
 
 @contextmanager
 def placed(manifests: Sequence[Manifest], read: ManifestsRead) -> Iterator[None]:
-    """Run the block; add the lines of the text to the findings of an InputInvalid that it raises.
+    """A context in whose block these manifests are stored: findings of an InputInvalid that is raised there get the
+    line and column in the manifests' text.
 
-    `read` came of these manifests. The catalogue knows the pointers of what it was given, not the text.
+    `read` came of these manifests, all of which are in it. The catalogue, which raises, knows pointers alone.
     """
     try:
         yield

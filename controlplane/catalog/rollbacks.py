@@ -17,8 +17,8 @@ from controlplane.catalog.models import Change, Revision
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A change that took others back: a rollback to the generation `back_to`, or an undo of the change that was written
-    at the generation `undoes`. `generation` is its own.
+    """A change, written at `generation`, that took others back: a rollback to the generation `back_to`, or an undo of
+    the change that was written at the generation `undoes`.
     """
 
     generation: int
@@ -109,8 +109,8 @@ def _turns_of(environment_key: str, rows: Sequence[Change]) -> list[Turn]:
 
 
 def _decides(of: int, generation: int, turns: Mapping[int, Turn], *, resources: bool) -> bool:
-    """Whether the rollback or undo of the generation `of` settled if the change of `generation` is in force: it took
-    that change back, or put it in force again.
+    """Whether the rollback or undo of the generation `of` took back the change of `generation` or, by undoing an undo
+    of that change, put it in force again.
     """
     turn = turns.get(of)
     while turn is not None and turn.generation > generation:

@@ -38,7 +38,7 @@ class Denial:
     gone.
     `message`: the rule's text for clients.
     `everybody`: the rule is for all clients; else `through` are the client's groups that it is for.
-    `edit`: how the rule became what it is.
+    `edit`: the last entry of the rule's history; None where there is none.
     `editors`: people who may change access; empty where the reader may not see the roles of others.
     `groups`: the client's groups to which the name could be allowed.
     """

@@ -38,7 +38,7 @@ class Writing(TypedDict):
 
 class AccessRowsView(ApiView):
     """The base class of the views that list and create client groups, or access rules. `shape`: what a request body
-    holds; `word`: the part of the path in front of the key or id of one.
+    holds; `word`: the part of the path that stands for them, such as `rules`.
     """
 
     needs = {"GET": Role.VIEWER, "POST": Role.ACCESS_EDITOR}

@@ -38,7 +38,9 @@ MAX_EDITS = 1_000  # listed with a change; more are counted
 
 
 class ChangeView(ApiView):
-    """Read one change; with the parameter `wait`, once it has come so far or the time is up."""
+    """Read one change. With the parameter `wait` the answer comes when the change is built, or as far as `for` says, or
+    the time is up.
+    """
 
     needs = {"GET": Needs.ANYBODY}
 

@@ -169,10 +169,10 @@ def environment_default_ensure() -> bool:
 
 
 def environments_stay(*, keys: Collection[str]) -> None:
-    """Lock these environments, in one order, so that none can be deleted until the transaction ends. For whoever grants
-    a role or makes a token in them: these name an environment by its key, which no constraint protects. Take the lock
-    of the person first and those of tokens afterwards, as deletions do. Raises InputInvalid for one that does not
-    exist.
+    """Lock these environments, so that none can be deleted until the transaction ends. Called before a role or token is
+    given for them, which hold only an environment's key. Raises InputInvalid for one that does not exist.
+
+    The order of locks is that of deletions: the person, then environments, then tokens.
     """
     rows = Environment.objects.select_for_update().filter(key__in=keys).order_by("pk")
     known = set(rows.values_list("key", flat=True))
