@@ -39,8 +39,8 @@ def neighbours_of(address: str) -> str:
 
 
 class Callers(Generic[K]):
-    """Limits how many requests each caller sends, by a token bucket for each caller that was heard of lately. `K`: the
-    type of the keys by which callers are told apart. Threads may share it.
+    """Limits how many requests each caller sends, by a token bucket for each caller that was heard of lately; safe to
+    use from several threads. `K`: the type of the keys by which callers are told apart.
     """
 
     def __init__(self, most: int = _MAX_CALLERS) -> None:

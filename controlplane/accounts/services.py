@@ -36,10 +36,11 @@ def api_token_create(
 ) -> tuple[ApiToken, str]:
     """Create an API token. Returns its row and its plaintext, which is stored nowhere.
 
-    `kind` None: a personal token where a person makes it or owns the token that makes it, else a service's. A token
-    made with one that expires, expires at the same time, or earlier by `expires_at`. The caller checks that the scopes
-    are no more than the maker's (`catalog.token_rights`). Raises InputInvalid; Conflict for a name that is taken;
-    Forbidden for a service's token made with a person's, and where the maker was revoked or turned off meanwhile.
+    `kind` None: a personal token where a person makes it or owns the token that makes it, else a service's.
+    `expires_at` None: never, or when the token expires with which it is made. The caller checks that the scopes are no
+    more than the maker's (`catalog.token_rights`). Raises InputInvalid, also for a time after the other token's;
+    Conflict for a name that is taken; Forbidden for a service's token made with a person's, and where the maker was
+    revoked or turned off meanwhile.
     """
     owner = person_behind_lock(actor)
     maker = _maker(actor)

@@ -34,8 +34,8 @@ _MAX_KNOWN: Final = 10_000
 
 
 class KnownLately:
-    """Remembers, by hash, the credentials that were good lately, at most `most` of them; then those are forgotten that
-    were not used for longest. Threads may share it.
+    """Remembers, by hash, the credentials that were good lately, at most `most` of them: beyond that, those are
+    forgotten that were not used for longest. Safe to use from several threads.
     """
 
     def __init__(self, most: int = _MAX_KNOWN) -> None:

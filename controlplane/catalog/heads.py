@@ -54,8 +54,9 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A generation of an environment, with its lineage and the id of the change that was written at it. The id tells
-    the generation from one with the same number that a restored database lost (decisions D5b).
+    """A generation of an environment, with its lineage (the id under which snapshots are numbered) and the id of the
+    change that was written at it. The change tells the generation from one with the same number that a restored
+    database lost (decisions D5b).
     """
 
     lineage: str

@@ -30,7 +30,8 @@ class Environment(models.Model):
     """An environment: its settings, and the numbers of its writes and snapshots.
 
     `generation` counts writes, `built_generation` is the last one that a build covered: while they differ a build is
-    due (decisions D6, C19). `epoch` numbers snapshots within `lineage`, the id of a history without gaps (D5b).
+    due (decisions D6, C19). `epoch` numbers snapshots within `lineage`, an id that is renewed where the database went
+    back (D5b).
     """
 
     key = models.CharField(max_length=63, unique=True)

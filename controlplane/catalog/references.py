@@ -22,8 +22,8 @@ XDSTP: Final = "xdstp://"
 
 
 class Authorities:
-    """The xdstp authorities of an environment: the first part of each xdstp name that exists in it. Its names are read
-    when they are first asked for.
+    """The authorities (who a name belongs to: the first part of `xdstp://AUTHORITY/…`) of the xdstp names in an
+    environment. The names are read when they are first asked for.
     """
 
     def __init__(self, names: Iterable[EntryKey]) -> None:
@@ -35,8 +35,8 @@ class Authorities:
         return frozenset(xdstp_authority(name) for _, name in self._names if name.startswith(XDSTP))
 
     def have_elsewhere(self, target: EntryKey) -> bool:
-        """Whether the name is an xdstp name of an authority that occurs in no name of this environment: by their
-        bootstrap, clients ask another server for it (xRFC TP1).
+        """Whether another control plane has the name: it is an xdstp name whose authority occurs in no name of this
+        environment, so that clients ask another server for it, by their bootstrap (xRFC TP1).
         """
         name = target[1]
         return name.startswith(XDSTP) and xdstp_authority(name) not in self.ours

@@ -92,8 +92,8 @@ def oldest_waiting() -> datetime | None:
 
 
 def change_of_generation(*, environment_id: int, generation: int, using: str = "default") -> UUID | None:
-    """The public id of the change that was written at a generation of an environment; None at the first generation of a
-    lineage, which no change wrote.
+    """The public id of the change that was written at a generation of an environment; None where no change was, as at
+    the first generation after a new lineage.
     """
     made = Change.objects.using(using).filter(environment=environment_id, generation=generation)
     return made.values_list("public_id", flat=True).first()

@@ -160,8 +160,8 @@ def client_token_warnings(token: ClientToken, choices: tuple[EnvironmentChoice, 
 
 
 def _leads_check(subject: str, environment: str) -> None:
-    """Raise InputInvalid unless selectors lead a client with this verified identity to the environment. No other fact
-    about a client selects where its identity is verified (decisions C15), so that this is known beforehand.
+    """Raise InputInvalid unless selectors lead a client with this verified identity to the environment. Known
+    beforehand, because selectors look at nothing else of a client whose identity is verified (decisions C15).
     """
     facts, choices = ClientFacts(identity=subject), environment_choices()
     if not environment or choose_environment(facts, choices) == environment:

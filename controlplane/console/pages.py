@@ -33,11 +33,11 @@ class Page(View):
     """The base class of all pages that need somebody signed in.
 
     `needs`: the role that each HTTP method needs, in the environment of the path or, where the path has none, in all
-    environments. With None everybody who is signed in may, and the page shows each what they may see.
+    environments. None: everybody who is signed in may use the method, and is shown what they may see.
 
-    Where the `error` among a page's values is LossRefused, `page` asks whether the loss is accepted; the answer is the
-    same form with the number of clients that somebody typed, which `consent` reads. `why`: the name of the form's field
-    for a reason.
+    Where a write would take something from clients, the page that would tell the error LossRefused asks whether the
+    loss is accepted, instead. The answer is the same form with the number of clients that somebody typed (`consent`).
+    `why`: the name of the form's field for a reason.
     """
 
     template: ClassVar[str]

@@ -134,7 +134,7 @@ class ApiView(APIView):
 
 
 def principal_of(request: Request) -> Principal:
-    """The principal that sent the request. Only for views that need somebody known."""
+    """The principal that sent the request. Raises Unauthenticated where nobody known did."""
     principal = request.auth
     if not isinstance(principal, Principal):
         raise Unauthenticated("This needs a token or a signed-in user.")

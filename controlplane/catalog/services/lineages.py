@@ -10,7 +10,8 @@ from controlplane.journal.services import audit_record
 
 
 def lineage_renew(*, environment: Environment, actor: Principal, reason: str) -> None:
-    """Give the environment a new lineage, so that it is built anew. The caller has locked its row.
+    """Give the environment a new lineage (the id under which its snapshots are numbered), so that it is built anew. The
+    caller has locked its row.
 
     ADS processes take the snapshot of another lineage whatever its epoch is; within a lineage they never go back
     (reliability P5). No hint is sent, since ADS calls this and has no broker: workers look for builds by themselves.
@@ -30,8 +31,8 @@ def lineage_renew(*, environment: Environment, actor: Principal, reason: str) ->
 
 @transaction.atomic
 def lineages_renew(*, actor: Principal, reason: str) -> tuple[str, ...]:
-    """Give every environment a new lineage, after the database was restored from a backup. Returns the environments'
-    keys.
+    """Give every environment a new lineage (the id under which its snapshots are numbered), after the database was
+    restored from a backup. Returns the environments' keys.
     """
     environments = list(Environment.objects.select_for_update().order_by("pk"))
     for environment in environments:

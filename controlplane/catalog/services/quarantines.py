@@ -92,7 +92,7 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
 
 def _prospect(quarantine: Quarantine, row: Revision, environment: Environment) -> Prospect:
     """What clients could lose by this quarantine: the name, where no older revision can be served instead and some
-    client acknowledged this one. What nobody acknowledged, nobody has to lose.
+    client acknowledged this one. A revision that no client acknowledged takes nothing from anybody.
     """
     stands_in = Resource.objects.filter(pk=row.resource_id, proven__isnull=False).exists()
     if stands_in or not RevisionProof.objects.filter(revision=row).exists():
