@@ -35,7 +35,7 @@ class ResourceType:
     remembers_refused: clients compare an update with what they refused, not with what they use, and acknowledge refused
       content unseen when it is sent again (measured with Envoy 1.40's SDS).
     automatic_quarantine: NACKs may take a revision out of service; endpoints change too fast for that (decisions A11).
-    service: its own discovery service (protocol.md A1) as `generated module:name`; empty where it is served over ADS only.
+    service: its own discovery service (protocol.md A1) as `generated module:name`; empty where ADS alone serves it.
     """
 
     word: str

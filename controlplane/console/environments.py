@@ -53,7 +53,7 @@ CONTENT_TITLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An environment in the list."""
+    """An environment in the list, with how it stands, and how many clients and unresolved incidents it has."""
 
     state: EnvironmentState
     status: EnvironmentStatus
@@ -62,18 +62,20 @@ class Row:
 
     @property
     def look(self) -> str:
-        """The key of the environment's badge."""
+        """The key in `states.LOOKS` of the badge that shows how the environment stands."""
         return look_of_environment(self.status.status)
 
 
 class EnvironmentsPage(Page):
-    """The page with the environments that the user may see, in the order in which clients try them."""
+    """The page with the environments that the user may see, in the order in which clients are matched with them."""
 
     template = "console/environments.html"
     needs = {"GET": None, "POST": Role.ADMIN}
 
     def get(self, request: HttpRequest, error: ControlPlaneError | None = None) -> HttpResponse:  # noqa: ARG002
-        """The list of environments and, for administrators, a form to create one."""
+        """The list of environments and, for administrators, a form to create one; with `error`, what went wrong when
+        that was sent.
+        """
         clients, incidents = connected_counts(), incident_open_counts()
         seen = [each for each in environment_list() if self.principal.may(Role.VIEWER, each.key)]
         statuses = environment_statuses(environments=seen)
@@ -99,13 +101,13 @@ class EnvironmentsPage(Page):
 
 
 class EnvironmentPage(Page):
-    """The page of one environment: its settings, each changed by whoever holds the role for it."""
+    """The page of one environment: its settings, each of which needs a role to change."""
 
     template = "console/environment.html"
     needs = {"GET": Role.VIEWER, "POST": Role.VIEWER}
 
     def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:
-        """The environment's settings as they are now."""
+        """The environment's settings as they are now; with `error`, what went wrong when a form was sent."""
         policy = self.here.policy
         stances = stances_of(policy.content)
         context = {
@@ -128,7 +130,9 @@ class EnvironmentPage(Page):
         return self.page(context, status=error.status if error else 200)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Change the setting that the form names; while the form is open, answer what that would take from clients."""
+        """Change the setting that the form names. Where the form only asks, while somebody fills it in, answer what
+        clients would lose by it.
+        """
         if PART in request.headers:
             return self.foreseen(lambda: self._changed(request.POST, dry_run=True).loss)
         try:
@@ -141,7 +145,9 @@ class EnvironmentPage(Page):
         return redirect("environment", environment_key)
 
     def _changed(self, given: QueryDict, *, dry_run: bool) -> ChangeMade:
-        """Change the setting that the form names; the change. `dry_run`: only try it. Raises ControlPlaneError."""
+        """Change the setting that the form names; returns the change. `dry_run`: store nothing. Raises
+        ControlPlaneError.
+        """
         key, field, before = self.here.key, given.get("field", ""), self.here.policy
         change = _CHANGES.get(field)
         if change is None:
@@ -195,8 +201,8 @@ def _content(before: EnvironmentPolicy, given: QueryDict) -> EnvironmentPolicy:
 
 
 def _selectors(before: EnvironmentPolicy, given: QueryDict) -> EnvironmentPolicy:
-    """The policy with the selectors of the form, one from each line; without a line no client is taken. Raises
-    InputInvalid.
+    """A copy of the policy `before` with the selectors of the form, one from each line; without any line the
+    environment takes no clients by selectors. Raises InputInvalid.
     """
     text = given.get("selectors", "")
     selectors = matchers_of(text) if text.strip() else ()

@@ -23,15 +23,17 @@ _SIZE: Final = 50
 
 
 class InboxPage(Page):
-    """The page with the notifications of the environments one may see. Channels hold addresses of others, so
-    administrators of all see them.
+    """The page with the notifications of the environments that the user may see. Channels are shown to administrators
+    of all environments only, because they hold addresses of other systems.
     """
 
     template = "inbox/list.html"
     needs = {"GET": None, "POST": None}
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """One page of notifications, from the one behind `before` on."""
+        """One page of notifications: those older than the one whose id is `before` in the URL; without it, the
+        newest.
+        """
         wanted = request.GET.get("environment", "").strip()
         keys = self.principal.sees(state.key for state in environment_list())
         shown = (environment_visible(self.principal, wanted).key,) if wanted else keys
@@ -55,7 +57,7 @@ class InboxPage(Page):
         return self.page(context)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Send a sample to a channel, or resume a paused one."""
+        """Send a sample message to a channel, or resume a paused channel."""
         require(self.principal, Role.ADMIN, None)
         try:
             messages.success(request, self._act(request.POST.get("action", ""), _channel(request)))
@@ -76,7 +78,7 @@ class InboxPage(Page):
 
 
 def _channel(request: HttpRequest) -> UUID:
-    """The id of the channel that a form names. Raises InputInvalid."""
+    """The id of the channel that the form names. Raises InputInvalid."""
     try:
         return UUID(request.POST.get("channel", ""))
     except ValueError as error:

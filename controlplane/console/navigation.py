@@ -16,7 +16,7 @@ _REMEMBERED: Final = "environment"
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link of the navigation, made for one request."""
+    """A link of the navigation, for one request. `current`: it leads to the page that is shown."""
 
     label: str
     icon: str
@@ -26,7 +26,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class LinkGroup:
-    """Links of the navigation under one heading, made for one request."""
+    """Links of the navigation under one heading, for one request."""
 
     label: str
     links: tuple[Link, ...]
@@ -34,7 +34,9 @@ class LinkGroup:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The navigation around the content of a page. `environment` is the one the links lead into."""
+    """The navigation of a page. `environment`: the one into which the links lead; None where the user sees none.
+    `switches`: links to the same page in each environment.
+    """
 
     groups: tuple[LinkGroup, ...]
     environment: EnvironmentState | None
@@ -42,7 +44,9 @@ class Surroundings:
 
 
 def surroundings(request: HttpRequest, principal: Principal, current: EnvironmentState | None) -> Surroundings:
-    """The navigation for one request; the environment that a user was in last is remembered in their session."""
+    """The navigation for one request. `current`: the environment of the page; where that is None, the one the user was
+    in last, which their session remembers.
+    """
     seen = [state for state in environment_list() if state.key in principal.sees([state.key])]
     if current is not None and request.session.get(_REMEMBERED) != current.key:
         request.session[_REMEMBERED] = current.key
@@ -66,7 +70,7 @@ def surroundings(request: HttpRequest, principal: Principal, current: Environmen
 
 
 def _reaches(principal: Principal, seen: Sequence[EnvironmentState]) -> set[Reach]:
-    """The degrees of administration that a principal reaches, by the environments they see."""
+    """The degrees of administration that a principal has; `seen` are the environments that they may see."""
     if principal.may(Role.ADMIN, None):
         return set(Reach)
     some = any(principal.may(Role.ADMIN, state.key) for state in seen)
@@ -83,8 +87,8 @@ def _link(place: Place, chosen: EnvironmentState | None, route: str) -> Link:
 
 
 def _switch(request: HttpRequest, state: EnvironmentState, chosen: EnvironmentState | None) -> Link:
-    """The link to the same page in another environment or, where the page is about something that only one environment
-    has, to the resources.
+    """The link that leads to the environment `state`: to the same page there or, where the page is about something that
+    only one environment has, to its resources.
     """
     match = request.resolver_match
     same = match is not None and match.url_name and set(match.kwargs) == {"environment_key"}

@@ -46,7 +46,7 @@ _FILES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A step of the guide: whether it is done, and what to do while it is not."""
+    """A line of the setup guide: whether it is done, and a text about how far it is."""
 
     label: str
     done: bool
@@ -59,7 +59,9 @@ class SetupPage(Page):
     template = "setup/guide.html"
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """The guide or, for a page that is open, only which of its steps are done."""
+        """The guide; with `?part=ticks`, only the part that is refreshed while the page is open: which lines are
+        done.
+        """
         if request.GET.get("part") == "ticks":
             live = shared(f"setup/{self.here.id}", lambda: _live(self.here))
             return self.part("setup/ticks.html", {**live, "environment": self.here})
@@ -122,8 +124,8 @@ def _ticks(environment: EnvironmentState, troubles: Troubles) -> tuple[Tick, ...
 def _bootstrap(
     environment_key: str, family: str, node_id: str, features: list[str], paths: dict[str, str]
 ) -> tuple[str, str]:
-    """The bootstrap file, and the problem with the question; one of both is empty. The features are gRPC's alone;
-    `paths` are of the client's files.
+    """The bootstrap file and an empty text; or an empty text and what is wrong, where none can be made. `features`: of
+    gRPC alone; `paths`: of the client's certificate files.
     """
     if problem := name_problem(node_id):
         return "", f"The node id {problem}."
@@ -147,7 +149,7 @@ def _bootstrap(
 
 
 def _well(content: int, connected: int) -> str:
-    """The words for how many of the connected clients have what they ask for, as far as they say."""
+    """How many of the connected clients have everything they ask for, in words. `content`: how many have."""
     if connected and not content:
         return "none does: each refuses, is silent or is denied"
     return f"{content} of {connected}"

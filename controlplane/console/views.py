@@ -26,13 +26,13 @@ _PLACE: Final = re.compile(r"\{\w+\}")
 
 
 class CodePage(Page):
-    """The page that explains an error code, to which every shown code leads, and so does a search for it."""
+    """The page that explains an error code, such as XDS1021. Codes shown on other pages link to it."""
 
     template = "console/code.html"
     needs = {"GET": None}
 
     def get(self, request: HttpRequest, code: str) -> HttpResponse:  # noqa: ARG002 - Django's
-        """The meaning of the code, and where it applies in the environments that the user may see."""
+        """What the code means, and where it was found in the environments that the user may see."""
         row = CATALOGUE.get(code)
         if row is None:
             raise NotFound(f"There is no code '{shown(code)}'.")

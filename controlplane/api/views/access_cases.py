@@ -31,7 +31,7 @@ _MAX_ID = 2**63 - 1
 
 
 class AccessTestView(ApiView):
-    """Try what the rules would say to clients, without any client."""
+    """Try what the access rules would decide for clients that are described in the request."""
 
     needs = {"POST": Role.VIEWER}
 
@@ -107,7 +107,7 @@ class CaseView(ApiView):
         responses=described(204, None, 401, 403, 404, 422, 503),
     )
     def delete(self, request: Request, environment_key: str, case_id: int) -> HttpResponse:
-        """Delete the saved case, which is not tried any more."""
+        """Delete the saved case, so that changes of the rules are no longer tried against it."""
         Query(request, ()).done()
         case_delete(
             environment_key=environment_key, case_id=case_id, actor=principal_of(request), request_id=request_id()
@@ -116,7 +116,7 @@ class CaseView(ApiView):
 
 
 class AccessReviewView(ApiView):
-    """Read the findings about rules that never decide anything."""
+    """Read the findings about access rules that can never decide anything."""
 
     needs = {"GET": Role.VIEWER}
 
@@ -126,7 +126,9 @@ class AccessReviewView(ApiView):
         responses=described(200, ReviewOut, 401, 403, 404, 422, 503),
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """The findings, by the rules as they are now and the clients that are known."""
+        """The findings about the rules as they are now. Whether a group has any client is judged by the clients that
+        Parley knows.
+        """
         Query(request, ()).done()
         findings = rules_review(environment_key=environment_key)
         return json_answer({"findings": [finding_json(finding) for _, finding in findings]})

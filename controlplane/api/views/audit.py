@@ -20,8 +20,8 @@ _PARAMETERS = (*CURSOR_PARAMETERS, "environment", "actor", "actor_id", "verb", "
 
 
 class AuditView(ApiView):
-    """Read the audit log of the environments that the caller may see; entries of no environment are for administrators
-    of all.
+    """Read the audit log of the environments that the caller may see. Entries that belong to no environment are shown
+    to administrators of all environments.
     """
 
     needs = {"GET": Needs.ANYBODY}

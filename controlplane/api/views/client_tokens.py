@@ -35,7 +35,9 @@ class ClientTokenListView(ApiView):
     tells_secret = frozenset({"POST"})
 
     def check(self, request: Request, **_kwargs: object) -> None:
-        """Raise Forbidden for an environment that the caller does not administer, and what reading the body raises."""
+        """Raise Forbidden unless the caller administers the environment that the body names (all, where it names none);
+        and what reading the body raises.
+        """
         self.wanted = values_of(document_of(request), ClientTokenIn)
         client_token_allow(principal_of(request), self.wanted["environment"] or "")
 

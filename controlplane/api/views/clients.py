@@ -93,7 +93,7 @@ class SubscriptionListView(ApiView):
         responses=described(200, SubscriptionsOut, 401, 404, 422, 503),
     )
     def get(self, request: Request, client_id: str) -> HttpResponse:
-        """Every subscription of the client's open streams: a client has a handful of types, so there are no pages."""
+        """The subscriptions of all the client's open streams. There is one page: a client has a handful."""
         Query(request, ()).done()
         client_visible(request, client_id)
         found = client_subscriptions(public_id=client_id)
@@ -101,7 +101,9 @@ class SubscriptionListView(ApiView):
 
 
 def client_visible(request: Request, client_id: str) -> ClientSummary:
-    """The client with this id. Raises NotFound in the same words whether it is unknown or the caller may not see it."""
+    """The client with this id. Raises NotFound, with one text, where there is none and where the caller may not see
+    it.
+    """
     try:
         client = client_get(public_id=client_id)
     except NotFound:

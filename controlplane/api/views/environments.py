@@ -165,7 +165,7 @@ def _environment_now(key: str) -> dict[str, object]:
 
 
 def environment_json(state: EnvironmentState, status: EnvironmentStatus) -> dict[str, object]:
-    """An environment as a JSON object, with how it stands."""
+    """An environment as a JSON object. `status`: how it stands now."""
     return {
         "key": state.key,
         "position": state.position,
@@ -189,7 +189,7 @@ def environment_json(state: EnvironmentState, status: EnvironmentStatus) -> dict
 
 
 def _policy(before: EnvironmentPolicy, values: dict[str, Any]) -> EnvironmentPolicy:
-    """The policy `before`, with the values of the body in place of its own."""
+    """A copy of the policy `before`, in which the settings in `values` replace its own."""
     changed: dict[str, Any] = {}
     if "selectors" in values:
         changed["selectors"] = tuple(Selector(**selector) for selector in values["selectors"])

@@ -15,9 +15,7 @@ from xdscore.codes import CATALOGUE
 
 
 class ErrorView(ApiView):
-    """Read the meaning of one error code. Open to all: it says nothing about this installation, and whoever holds an
-    error may hold no token.
-    """
+    """Read the meaning of an error code. Needs no token: it says nothing about this installation."""
 
     needs = {"GET": Needs.NOBODY}
 

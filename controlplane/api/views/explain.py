@@ -37,7 +37,7 @@ class ExplainView(ApiView):
         responses=described(200, ExplainOut, 401, 404, 410, 422, 503),
     )
     def get(self, request: Request) -> HttpResponse:
-        """The explanation, step by step, of what the client gets and why."""
+        """What the client gets for the name, and why: one question after the other, each with its answer."""
         query = Query(request, ("environment", "client", "type", "name", "at"))
         environment = query.text("environment", DEFAULT_ENVIRONMENT, at_most=63)
         client, name = query.text("client"), query.text("name")

@@ -94,7 +94,7 @@ class ChannelListView(ApiView):
         responses=described(201, ChannelMadeOut, 400, 401, 403, 409, 413, 415, 422, 503),
     )
     def post(self, request: Request) -> HttpResponse:
-        """Create a channel; only this answer tells the secret it signs with."""
+        """Create a channel; only this answer tells the secret that signs its messages."""
         Query(request, ()).done()
         values = values_of(document_of(request), ChannelIn)
         wanted = NewChannel(
@@ -165,7 +165,7 @@ class DeliveryListView(ApiView):
 
 
 class ChannelTestView(ApiView):
-    """Send a sample to a channel now."""
+    """Send a sample message to a channel now."""
 
     needs = {"POST": Role.ADMIN}
 
@@ -176,14 +176,14 @@ class ChannelTestView(ApiView):
         responses=described(200, ChannelTestOut, 401, 403, 404, 422, 503),
     )
     def post(self, request: Request, channel_id: UUID) -> HttpResponse:
-        """Send a sample to the channel, and wait for its answer."""
+        """Send a sample message to the channel, and wait for its answer."""
         Query(request, ()).done()
         sent = channel_test(public_id=channel_id)
         return json_answer({"ok": sent.ok, "answer": sent.answer})
 
 
 class ChannelResumeView(ApiView):
-    """Resume a channel that is paused."""
+    """Resume a channel that was paused because deliveries failed."""
 
     needs = {"POST": Role.ADMIN}
 

@@ -50,7 +50,7 @@ class SnapshotView(ApiView):
         responses=described(200, SnapshotDetailOut, 401, 404, 422, 503),
     )
     def get(self, request: Request, environment_key: str, epoch: int) -> HttpResponse:
-        """The snapshot of this epoch. It never changes, so the answer may be cached."""
+        """The snapshot with this epoch. It never changes, so the answer may be cached."""
         Query(request, ()).done()
         row = (
             snapshot_list(environment_key=environment_key).filter(epoch=epoch).first() if epoch <= _MAX_EPOCH else None

@@ -23,13 +23,15 @@ from controlplane.catalog.token_rights import api_token_allow, api_token_issue, 
 
 
 class TokenListView(ApiView):
-    """List and create tokens of the API: those that the caller administers, and their own."""
+    """List API tokens and create one: tokens that the caller administers, and the caller's own."""
 
     needs = {"GET": Needs.ANYBODY, "POST": Needs.CHECK}
     tells_secret = frozenset({"POST"})
 
     def check(self, request: Request, **_kwargs: object) -> None:
-        """Raise Forbidden for a scope that the caller does not administer, and what reading the body raises."""
+        """Raise Forbidden for a scope in the body that the caller does not administer; and what reading the body
+        raises.
+        """
         self.wanted = values_of(document_of(request), TokenIn)
         api_token_allow(principal_of(request), [scope["environment"] for scope in self.wanted["scopes"]])
 
@@ -40,7 +42,7 @@ class TokenListView(ApiView):
         responses=described(200, page_of(TokenOut), 401, 422, 503),
     )
     def get(self, request: Request) -> HttpResponse:
-        """One page of the tokens that the caller administers, and their own."""
+        """One page of API tokens: those that the caller administers, and the caller's own."""
         principal = principal_of(request)
         return json_answer(plain_page(request, api_tokens_of(principal), _token_json))
 

@@ -34,8 +34,8 @@ class ValidateView(ApiView):
         responses=described(200, ValidateOut, 400, 401, 413, 415, 422, 503),
     )
     def post(self, request: Request) -> HttpResponse:
-        """Every finding about the manifests. A text that cannot be read is refused like everywhere else; for a manifest
-        that is wrong, the findings are the answer.
+        """All findings about the manifests; the answer is 200 also where a manifest has errors. Only a body that cannot
+        be read is refused.
         """
         Query(request, ()).done()
         documents = documents_of(request)
@@ -48,7 +48,9 @@ class ValidateView(ApiView):
 
 
 def _manifests(documents: Sequence[Document]) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """The manifests of `{"resources": […]}` or of plain files, with notes on the files. Raises InputInvalid."""
+    """The manifests in a body, either `{"resources": […]}` or plain files, and findings about what was left out. Raises
+    InputInvalid.
+    """
     tree = documents[0].tree if len(documents) == 1 else None
     if isinstance(tree, dict) and tree.keys() == {"resources"}:
         values_of(documents[0], ValidateIn)
