@@ -45,8 +45,8 @@ def selector_key(selector: Selector) -> tuple[object, ...]:
 def _takes(
     choice: EnvironmentChoice, facts: ClientFacts, known: set[tuple[object, ...]], *, is_here: bool
 ) -> bool | None:
-    """Whether the environment's selector matches the client: True for certain, False perhaps, None not. `known`: keys
-    of the selectors that match it now; `is_here`: whether the client is in that environment now.
+    """Whether the environment's selector matches the client: True for certain, False perhaps, None not. `known`: the
+    keys of all selectors before the write; `is_here`: whether the client is in that environment now.
     """
     if any(selector.matches(facts) for selector in choice.selectors):
         return True

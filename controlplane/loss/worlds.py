@@ -73,8 +73,8 @@ class RulesInQuestion:
 
     @property
     def takes_nothing(self) -> bool:
-        """Whether the later table allows everything that the earlier one does, so that no client loses anything by
-        it.
+        """Whether the later table certainly allows everything that the earlier one does, so that no client loses
+        anything by it.
         """
         return self._only_gives
 

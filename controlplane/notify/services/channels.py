@@ -75,7 +75,8 @@ def channel_create(*, wanted: NewChannel, actor: Principal, request_id: str = ""
     """Create a channel. Returns its row and, for a webhook, the key with which it signs, which is shown only this once;
     for others an empty text.
 
-    Raises InputInvalid for a target to which nothing may be sent, and Conflict for a name that another channel has.
+    Raises InputInvalid for a target to which nothing may be sent, and Conflict for a name that another channel has or
+    where there are too many channels.
     """
     _check(wanted)
     if Channel.objects.filter(name=wanted.name).exists():

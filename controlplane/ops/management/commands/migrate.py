@@ -50,7 +50,9 @@ class Command(migrate.Command):
         return output
 
     def migration_progress_callback(self, action: str, migration: Migration | None = None, fake: bool = False) -> None:
-        """Print how far the migration is, and remember whether it wrote access rules for environments that had none."""
+        """Print how far the migration is, and remember whether the one that writes access rules for secrets was applied
+        now.
+        """
         super().migration_progress_callback(action, migration, fake)
         if action == "apply_success" and migration is not None:
             self._wrote_rules |= (migration.app_label, migration.name) == _SECRET_RULES
