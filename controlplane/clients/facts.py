@@ -148,7 +148,7 @@ class NackFact:
 
     `version`: of the refused response. `code`, `text`: the client's status code and its words.
     `resources`, `suspects`: the ids of the `Interned` lists of what the response held and of the suspects among them.
-    `evidence`: on what ground these are suspects.
+    `evidence`: on what ground these are suspects. `repeats`: how many equal NACKs it stands for.
     `kept`: the id of the list of what the client had acknowledged of the suspects; `healing`: whether it is sent again.
     `accountable`: the key of whoever is accountable for it when rows are limited per party (`xdscore.shares`).
     """
@@ -170,7 +170,9 @@ class NackFact:
 
 
 class ProbeFact(NamedTuple):
-    """The fact that a client was let try a content that is withheld from others, and acknowledged it."""
+    """The fact that a client acknowledged a content that is withheld from others and that it was sent as a trial
+    (probe).
+    """
 
     client: str
     word: str

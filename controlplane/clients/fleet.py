@@ -95,7 +95,7 @@ class Fleet:
 
     @cached_property
     def crowds(self) -> Mapping[Crowd, list[Member]]:
-        """The members, put together where all that a `Crowd` holds is equal."""
+        """The connected clients, put together where all that a `Crowd` holds is equal."""
         found: dict[Crowd, list[Member]] = {}
         for member in self.members:
             crowd = Crowd(member.environment, member.asks, member.identity != "", member.certain)
@@ -104,12 +104,12 @@ class Fleet:
 
     @cached_property
     def connected(self) -> Mapping[str, int]:
-        """The number of members, by environment key."""
+        """The number of connected clients, by environment key."""
         return Counter(member.environment for member in self.members)
 
     @cached_property
     def asked(self) -> Mapping[str, tuple[Ask, ...]]:
-        """The different subscriptions that members have, by type word."""
+        """The different subscriptions that the connected clients have, by type word."""
         found: dict[str, dict[tuple[bool, int], Ask]] = {}
         for text in {crowd.asks for crowd in self.crowds}:
             for ask in self.asks(text):
@@ -117,7 +117,7 @@ class Fleet:
         return {word: tuple(asks.values()) for word, asks in found.items()}
 
     def asks_for(self, names: Mapping[str, Collection[str]]) -> bool:
-        """Whether any member asks for one of these names. They are canonical, and given by type word."""
+        """Whether any connected client asks for one of these names. They are canonical, and given by type word."""
         return any(ask.of(frozenset(some)) for word, some in names.items() for ask in self.asked.get(word, ()))
 
     def asks(self, text: str) -> tuple[Ask, ...]:

@@ -39,7 +39,7 @@ class StreamNack:
 
     `resources`, `suspects`: the (name, version) of what the response held, and of the suspects among them.
     `kept`: the (name, version) of what the client had acknowledged of the suspects; None where that was not stored.
-    `healing`: whether the client was sent that again.
+    `healing`: whether the client was sent again what is in `kept`.
     """
 
     id: int

@@ -103,7 +103,7 @@ class Stream(models.Model):
     cause = models.CharField(max_length=300, blank=True)
 
     class Meta:
-        """Open streams are looked up by replica, closed ones by when they ended."""
+        """Open streams are looked up by their ADS process, closed ones by when they ended."""
 
         indexes = (
             models.Index(fields=("replica",), condition=models.Q(closed_at=None), name="stream_open_by_replica"),
@@ -218,8 +218,8 @@ class Nack(models.Model):
 
 
 class ContentProbe(models.Model):
-    """A content that is withheld from others and that a client, which was let try it, acknowledged. A row is deleted
-    once the catalogue has taken it in.
+    """A content that is withheld from others and that a client acknowledged when it was sent it as a trial (probe). A
+    row is deleted once the catalogue has taken it in.
     """
 
     client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="+")

@@ -296,13 +296,13 @@ def covering(
 
 @dataclass(frozen=True, slots=True)
 class NackView:
-    """A stored NACK. `text` is the client's, without secrets and harmless to show.
+    """A stored NACK. `text` is the client's, without secrets and harmless to show; `code` its status code.
 
     `resources`, `suspects`: the (name, version) of what the response held, and of the suspects among them.
     `evidence`: on what ground these are suspects.
-    `repeats`: how often it was sent again. `code`: the status code that the client gave.
+    `repeats`: how many equal NACKs it stands for.
     `kept`: the (name, version) of what the client had acknowledged of the suspects; None where that was not stored.
-    `healing`: whether the client was sent that again.
+    `healing`: whether the client was sent again what is in `kept`.
     `accountable`: the key of whoever is accountable for it when incidents are limited per party (`xdscore.shares`).
     """
 
@@ -370,10 +370,11 @@ def proofs_pending(*, limit: int) -> tuple[PendingProof, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PendingProbe:
-    """A content that a client, which was let try it, acknowledged, and that the catalogue was not told of yet.
+    """A content that a client acknowledged when it was sent it as a trial (probe), and that the catalogue was not told
+    of yet.
 
     `kind`: the client's kind; `mark`: a hash that stands for the client.
-    `verified`: whether the client proved who it is. Others can invent node ids, so that theirs counts for little.
+    `verified`: whether the client proved who it is. Others can invent node ids, so that their word counts for little.
     """
 
     id: int
@@ -384,8 +385,8 @@ class PendingProbe:
 
 
 def probes_pending(*, limit: int) -> tuple[PendingProbe, ...]:
-    """The oldest `limit` contents that clients were let try and acknowledged, and that the catalogue was not told of
-    yet.
+    """The oldest `limit` contents that clients acknowledged when they were sent them as a trial (probe), and that the
+    catalogue was not told of yet.
     """
     rows = ContentProbe.objects.select_related("client__environment").order_by("pk")[:limit]
     return tuple(

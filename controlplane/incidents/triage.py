@@ -61,7 +61,8 @@ class IncidentRow:
 class Difference:
     """The difference between the last acknowledged revision and the refused one.
 
-    `before`: the number of the former; None where no client ever acknowledged one. `after`: that of the refused one.
+    `before`: the number of the acknowledged one; None where no client ever acknowledged one. `after`: of the refused
+        one.
     `text`: a unified diff; empty where both are equal.
     `taken`: whether some clients acknowledged the refused revision.
     """

@@ -44,8 +44,8 @@ class Passage:
 
     @property
     def worlds(self) -> Sequence[World]:
-        """The environment before the write and that after it; only the former where no environment would serve the
-        clients.
+        """The environment before the write and that after it; only the one before it where no environment would serve
+        the clients.
         """
         return (self.before,) if self.after is None else (self.before, self.after)
 

@@ -72,8 +72,8 @@ app.steps["worker"].add(SweeperStep)
 
 
 def _end() -> None:
-    """End the process, because its keys are no longer the right ones, or because they could not be checked when it
-    started.
+    """End this process. Called when its keys are found not to be those of the installation, at start or while it
+    runs.
     """
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -161,8 +161,8 @@ def nacks_shed() -> int:
 
 
 def _shed(crowd: _Crowd, room: int) -> int:
-    """Delete the rows beyond `room` in each environment: of those who are accountable for most, the oldest. Returns how
-    many were deleted.
+    """Delete the rows beyond `room` in each environment: the oldest rows of those who have most. Returns how many were
+    deleted.
     """
     totals = crowd.rows.order_by().values_list(crowd.environment).annotate(held=models.Count("pk"))
     return sum(_shed_of(crowd, environment, room) for environment, held in totals.filter(held__gt=room))

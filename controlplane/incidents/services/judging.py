@@ -69,9 +69,7 @@ def impact_count(incident: Incident, reach: Reach) -> None:
 
 
 def _impact(incident: Incident, reach: Reach) -> tuple[dict[str, ClientKey], dict[str, ClientKey]]:
-    """The clients that refuse, and those that were sent what they refuse, by client id; the former are among the
-    latter.
-    """
+    """Two mappings by client id: the clients that refuse, and all clients that were sent what those refuse."""
     nacked = _nacked(incident)
     return nacked, {**reach.sent(incident), **nacked}
 
@@ -130,8 +128,8 @@ def _may_act(incident: Incident) -> bool:
 
 def _is_released(incident: Incident) -> bool:
     """Whether the refused revision was released from quarantine, also by another incident about it: by an operator
-    (decisions U21), or because a client that was let try it acknowledged it. Such a release holds whatever others say
-    of the revision.
+    (decisions U21), or because a client that was sent it as a trial acknowledged it. Such a release holds whatever
+    others refuse later.
     """
     same = Incident.objects.filter(environment=incident.environment, type=incident.type, name=incident.name)
     if same.filter(forced_revision=incident.revision).exists():

@@ -17,8 +17,8 @@ _LINES_MAX: Final = 20
 
 
 def refusals_told(groups: Sequence[RefusalGroup], fresh: Collection[int]) -> None:
-    """Log one line for each content that these NACKs refuse, as far as they are new (`fresh`: the ids of those that
-    are); where there are too many contents, only how many.
+    """Log one line for each content that these NACKs refuse; where there are too many contents, only how many. `fresh`:
+    the ids of the NACKs that are new; others are left out.
     """
     new = [
         (group.newest, found) for group in groups if (found := [nack for nack, _ in group.nacks if nack.id in fresh])

@@ -24,7 +24,7 @@ ANSWER_S: Final = 30.0
 def main() -> None:
     """Write the demo's resources, start its data planes, print what they get, and run until a signal ends it.
 
-    Envoy runs in the same process group, which the process that started this one ends as a whole.
+    Envoy is not ended here: it runs in this process group, which the guard that started this process ends as a whole.
     """
     config = load(os.environ, directory=Path.cwd())
     home = Home(config.home)
