@@ -128,8 +128,8 @@ class Upkeep:
     """Deletes old snapshots and builds and logs certificates that expire soon: at intervals, and in one process at a
     time.
 
-    `still_run`: a function that says which snapshots clients may still run. It is passed in because this package may
-        not import that of clients.
+    `still_run`: a function that says when clients were sent what they still run. It is passed in because this package
+        may not import that of clients.
     """
 
     def __init__(self, still_run: StillRun, clock: Callable[[], float] = time.monotonic) -> None:

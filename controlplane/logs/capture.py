@@ -32,8 +32,8 @@ _stream: TextIO | None = None
 
 
 def capture_begin(environment: Mapping[str, str] = os.environ) -> None:
-    """Turn whatever this process prints from now on into JSON lines, if it is a serving process (web, worker, beat,
-    ADS) whose log is JSON; later calls do nothing. In any case a crash of Python prints where it happened.
+    """Make a serving process (web, worker, beat, ADS) print where it was if Python crashes and, unless its log is for
+    people, turn whatever it prints from now on into JSON lines. Does nothing in other processes.
     """
     global _stream  # noqa: PLW0603  there is one standard error
     if _stream is not None or role() not in SERVING:
