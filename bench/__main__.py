@@ -22,7 +22,9 @@ _INSIDE = "--inside"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the scenarios that the arguments name and write the results; returns the exit status."""
+    """Run the scenarios that the arguments name, write the results to bench/out and print a table; returns the exit
+    status.
+    """
     scenarios = load_scenarios()
     if arguments[:1] == [_INSIDE]:
         return _measure(scenarios[arguments[2]], json.loads(arguments[3]), Path(arguments[1]))
@@ -78,8 +80,8 @@ def run_apart(chosen: Scenario, parameters: Parameters) -> Result:
 
 
 def _measure(chosen: Scenario, parameters: Parameters, out: Path) -> int:
-    """Run a scenario in this process and leave the result in `out`; what was measured before a failure is kept. Returns
-    the exit status.
+    """Run a scenario in this process and write its result to the file `out`. If it fails, the result has what was
+    measured before that. Returns the exit status.
     """
     measurements: list[Measurement] = []
     error = ""

@@ -21,7 +21,7 @@ PRODUCT = ("manage.py", "ads")
 
 
 class AdsProcess:
-    """One ADS server: one process, or a parent with its workers."""
+    """An ADS server that a scenario starts and stops: one process, or a parent process with its workers."""
 
     def __init__(self, command: Sequence[str], variables: dict[str, str]) -> None:
         serving, self._telling = free_ports(2)
@@ -36,13 +36,13 @@ class AdsProcess:
 
     @property
     def process(self) -> psutil.Process:
-        """The running process, for figures about it."""
+        """The running process, to read its memory and processor time."""
         if self._running is None:
             raise RuntimeError("ADS is not running")
         return psutil.Process(self._running.pid)
 
     def start(self) -> None:
-        """Start the server, and return once it is ready. Raises RuntimeError when it is not in time."""
+        """Start the server, and return once it is ready. Raises RuntimeError when that takes too long."""
         with self._log.open("ab") as output:
             self._running = subprocess.Popen(  # noqa: S603 - our own program
                 self._command, cwd=_ROOT, env=self._environment, stdout=output, stderr=output
@@ -51,14 +51,14 @@ class AdsProcess:
             raise RuntimeError(f"ADS did not become ready; it said:\n{self.said()[-2000:]}")
 
     def kill(self) -> None:
-        """End the server with SIGKILL, as the kernel does."""
+        """End the server with SIGKILL, without giving it time for anything."""
         if self._running is not None:
             self._running.kill()
             self._running.wait(_STOP_S)
             self._running = None
 
     def stop(self) -> None:
-        """End the server in good order; without effect when it does not run."""
+        """Ask the server to end, and wait for it; does nothing when it does not run."""
         if self._running is None:
             return
         self._running.terminate()
@@ -73,21 +73,21 @@ class AdsProcess:
         return cpu_s(self.process)
 
     def resident_mib(self) -> float:
-        """The memory of the server in MiB."""
+        """The memory that the server has in use (resident), in MiB."""
         return float(self.process.memory_info().rss / _MIB)
 
     def metrics(self) -> dict[str, float]:
-        """The server's metrics, by name with labels."""
+        """The values of the server's Prometheus metrics, by name with labels."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self._telling}/metrics", timeout=30) as answer:
             lines = answer.read().decode().splitlines()
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
 
     def said(self) -> str:
-        """The text that the server has printed so far."""
+        """Everything that the server has printed so far."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def told(self, word: str) -> list[str]:
-        """What follows `word` in each line that the server has printed so far and that begins with it."""
+        """For each line printed so far that begins with `word`, the rest of the line."""
         return after_word(word, self.said())
 
     def _is_ready(self, process: "subprocess.Popen[bytes]") -> bool:
@@ -100,16 +100,19 @@ class AdsProcess:
 
 
 def after_word(word: str, said: str) -> list[str]:
-    """What follows `word` in each whole line that begins with it. The last line may be incomplete and is left out."""
+    """For each line of `said` that begins with `word`, the rest of the line. A last line without a line feed is left
+    out, because it may be incomplete.
+    """
     lines = said.splitlines(keepends=True)
     return [line.removeprefix(word).strip() for line in lines if line.startswith(word) and line.endswith("\n")]
 
 
 @contextmanager
 def ads_process(command: Sequence[str] = PRODUCT, **variables: str) -> Iterator[AdsProcess]:
-    """An ADS server for as long as the block runs, with these variables beside those of the installation.
+    """Run an ADS server until the end of the block. `variables`: environment variables beside those of the
+    installation.
 
-    Raises RuntimeError when it does not become ready.
+    Raises RuntimeError when the server does not become ready.
     """
     ads = AdsProcess(command, variables)
     try:
@@ -130,7 +133,7 @@ def cpu_s(process: psutil.Process) -> float:
 
 
 def is_ready(port: int) -> bool:
-    """Whether the process whose status server is at this port says that it is ready."""
+    """Whether the process that answers probes at this port says that it is ready."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5):
             return True
@@ -139,7 +142,7 @@ def is_ready(port: int) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago, all different."""
+    """`count` different ports at which nothing listens at this moment."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

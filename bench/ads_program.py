@@ -22,8 +22,8 @@ KEPT, LOST = "kept", "lost"
 
 
 class _SwitchedFacts:
-    """Facts (adsserver.ports.Facts) that can be switched off and on. Its methods are replaced when it is switched, so
-    that the switch costs nothing in a call.
+    """Keeper of facts about streams (adsserver.ports.Facts) that can be switched off and on. Switching replaces its
+    methods, so that a call costs nothing more.
     """
 
     def __init__(self, facts: "Facts") -> None:
@@ -32,7 +32,7 @@ class _SwitchedFacts:
         self.switch()
 
     def switch(self) -> None:
-        """Keep facts from now on if they were lost so far, or the other way round."""
+        """Drop all facts from now on, if they are kept so far; keep them, if they are dropped so far."""
         self._kept = not self._kept
         for name in ("opened", "sent", "learnt", "closed"):
             setattr(self, name, getattr(self._facts, name) if self._kept else _forget)
@@ -40,7 +40,7 @@ class _SwitchedFacts:
 
 
 def _forget(*_learnt: object) -> None:
-    """Take any fact and do nothing."""
+    """Do nothing with a fact: what a switched-off method does."""
 
 
 async def _serve() -> None:

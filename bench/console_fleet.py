@@ -56,9 +56,7 @@ _REFUSERS_OF_FIRST: Final = 500  # one incident is that of a whole fleet
 
 
 def resources_write(*, resources: int, changes: int) -> None:
-    """Write this number of resources in one change, then this number of changes of one resource each; every change is
-    built.
-    """
+    """Write `resources` resources in one change, then make `changes` changes of one resource each, and build each."""
     put(list(fleet(resources)))
     _build()
     for number in range(changes):
@@ -67,7 +65,9 @@ def resources_write(*, resources: int, changes: int) -> None:
 
 
 def clients_report(*, clients: int, resources: int) -> None:
-    """Report this number of clients with an open stream each; a few of them sent a NACK or owe an answer."""
+    """Store, as ADS would, `clients` clients with an open stream each. A few of them sent a NACK, or have not
+    answered.
+    """
     clusters = max(resources // 6, 1)
     for numbers in _batches(range(clients), MAX_BATCH_KEYS // 8):
         sets = {number: _names_of(number, clusters) for number in numbers}
@@ -85,9 +85,7 @@ def clients_report(*, clients: int, resources: int) -> None:
 
 
 def incidents_make(*, incidents: int, clients: int) -> None:
-    """Make this number of incidents, each with a NACK text of its own; the first is that of a large part
-    of the fleet.
-    """
+    """Make `incidents` incidents, each from a NACK with another text. Many of the `clients` refuse in the first one."""
     rows = resource_list(environment_key=ENVIRONMENT, kind=CLUSTER).values_list("name", "head__version")
     contents = tuple((name, version) for name, version in rows)
     nacks = [
@@ -113,8 +111,8 @@ def incidents_make(*, incidents: int, clients: int) -> None:
 
 
 def people_act(*, count: int, first: int = 0) -> None:
-    """Make this number of tokens, users, groups, rules and kept cases, numbered from `first`, which also fills the
-    audit log.
+    """Make `count` each of tokens, users, groups, rules and stored access questions, numbered from `first`. All this
+    adds audit entries, too.
     """
     for number in range(first, first + count):
         api_token_create(name=f"pipeline-{number}", scopes=(Scope(Role.EDITOR, ENVIRONMENT),), actor=SYSTEM)
@@ -134,7 +132,7 @@ def people_act(*, count: int, first: int = 0) -> None:
 
 
 def heartbeat() -> None:
-    """Report that the ADS process is alive; after a minute without a report its clients would count as gone."""
+    """Store that the ADS process still reports. A minute without this, and its clients would count as gone."""
     facts_write(batch=FactBatch(_replica()))
 
 
@@ -167,7 +165,9 @@ def _client(number: int) -> ClientFact:
 
 
 def _names_of(number: int, clusters: int) -> tuple[Interned, Interned]:
-    """The names of endpoints and of routes that the client with this number subscribes to."""
+    """The names of the endpoints, and those of the routes, to which the client with this number subscribes. `clusters`:
+    how many clusters there are.
+    """
     first = number // _PER_SET * 17
     numbers = [(first + each) % clusters for each in range(_NAMES)]
     return intern_names(map(cluster_name, numbers)), intern_names(route_name(each, 0) for each in numbers[::2])

@@ -20,7 +20,7 @@ from controlplane.incidents.models import Incident
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The names and ids that stand in the addresses of pages."""
+    """The names and ids with which the addresses of pages are filled in."""
 
     env: str
     epoch: int
@@ -101,7 +101,7 @@ def _address(pattern: str) -> str:
 
 
 def subject_now() -> Subject:
-    """The subject of the measured pages: the newest change, the incident with the most clients."""
+    """Choose what the measured pages show: the newest change, the incident with most clients, and so on."""
     incident = Incident.objects.order_by("-nacked", "pk").values_list("public_id", flat=True).first()
     change = change_list(environment_key=ENVIRONMENT)[0]
     user = User.objects.order_by("pk").values_list("pk", flat=True)[0]
@@ -110,7 +110,7 @@ def subject_now() -> Subject:
 
 
 def addresses(subject: Subject) -> Iterator[tuple[str, str]]:
-    """The addresses of all pages, each as (its entry in the table, the address with the subject's values)."""
+    """The addresses of all pages, each as (its entry in the table of pages, the address filled in with `subject`)."""
     given = asdict(subject)
     for templates in pages().values():
         for template in templates:

@@ -42,7 +42,7 @@ class Server(Protocol):
 
     @property
     def process(self) -> psutil.Process:
-        """The running process, for figures about it."""
+        """The running process, to read its memory and processor time."""
         ...
 
     def start(self) -> None:
@@ -50,17 +50,18 @@ class Server(Protocol):
         ...
 
     def stop(self) -> None:
-        """End the server."""
+        """Stop the server."""
         ...
 
 
 @dataclass
 class Side:
-    """One server with one fleet of clients: how it is reached and changed, and the samples measured of it, in seconds
-    unless a name says otherwise.
+    """One of several servers (or groups of clients) that are compared, with its clients and what was measured of it;
+    samples are in seconds unless a name says otherwise.
 
-    `change` changes the server's first cluster. `per_s`: the number of clients that connect in a second; 0: all at
-    once. `its_turn` prepares the server for this side, where `measure_beside` has several sides of one server.
+    `change`: changes the server's first cluster.
+    `per_s`: how many clients connect in a second; 0: all at once.
+    `its_turn`: prepares the server for this side, where `measure_beside` has several sides of one server.
     """
 
     name: str
@@ -77,15 +78,16 @@ class Side:
     stream_kib: list[float] = field(default_factory=list)
 
     def measurement(self, name: str, unit: str, samples: Sequence[float], at_most: float | None = None) -> Measurement:
-        """One quantity of this side, from its samples."""
+        """A quantity of this side, made of its samples. `at_most`: the target; None where there is none."""
         return Measurement(f"{self.name}: {name}" if self.name else name, unit, tuple(samples), at_most)
 
 
 def measure_in_turn(sides: Sequence[Side], *, rounds: int, clients: int, changes: int) -> None:
-    """Measure all sides in each of the rounds: connect the side's fleet, then make this number of changes.
+    """Measure the sides one after the other, `rounds` times: start the side's server, connect its clients, and make
+    `changes` changes.
 
-    Two processes of one program differ by up to a tenth in all that they do, so each round has new ones; and the first
-    side of one round is the last of the next.
+    Each round has new processes, because two processes of one program differ by up to a tenth. The order of the sides
+    is turned round in each round.
     """
     for turn in _rounds(sides, rounds):
         for side in turn:
@@ -96,12 +98,12 @@ def measure_in_turn(sides: Sequence[Side], *, rounds: int, clients: int, changes
 
 
 def measure_beside(sides: Sequence[Side], *, rounds: int, clients: int, changes: int) -> None:
-    """Measure all sides with all their fleets connected at once: the sides take turns every few changes, so that the
-    same moments meet both. No side's change may reach another's fleet.
+    """Measure the sides while the clients of all are connected. They take turns every few changes, so that what else
+    the machine does at a time meets all. A change of one side must not reach the clients of another.
 
-    Connecting is measured afterwards, of one fleet at a time and four times for each side: what a process does but once
-    in its life is then in none of them. Its processor time, and that of a change, which is that of four of them, is
-    with what the server still does when all clients have their answers; `changes` is rounded up to fours.
+    Connecting is measured afterwards, four times for each side, so that what a process does only once in its life is
+    not in it. Processor time is measured over four changes (`changes` is rounded up to fours), with what the server
+    still does after its clients have their answers.
     """
     for turn in _rounds(sides, rounds):
         with ExitStack() as stack:
@@ -134,7 +136,9 @@ def _rounds(sides: Sequence[Side], rounds: int) -> Iterator[Sequence[Side]]:
 
 @contextmanager
 def _fleet_of(side: Side, clients: int) -> Iterator[Receivers]:
-    """The connected clients of one of several sides; they connect and leave while it is the side's turn."""
+    """Connect the clients of one of several sides, and let them leave at the end of the block; both while it is the
+    side's turn.
+    """
     side.its_turn()
     with _receivers(side, clients) as fleet:
         fleet.next_response(within_s=ANSWER_S)
@@ -163,8 +167,8 @@ def _receivers(side: Side, clients: int) -> AbstractContextManager[Receivers]:
 
 
 def _until_quiet(process: psutil.Process) -> None:
-    """Wait until a server has finished its work after its clients left, so that the next side has the machine to
-    itself.
+    """Wait until a server has finished what it does after its clients left, so that it does not disturb the next
+    measurement.
     """
     ends = time.monotonic() + _SETTLES_S
     before = cpu_s(process)
@@ -177,8 +181,8 @@ def _until_quiet(process: psutil.Process) -> None:
 
 
 def one_change(side: Side, fleet: Receivers, *, by: int | None = None) -> None:
-    """Make one change, wait until all clients have it (or `by` of them), and take samples of its times and processor
-    time.
+    """Make one change, wait until all clients (or `by` of them) have it, and add its times and processor time to the
+    side's samples.
     """
     used_s = cpu_s(side.server.process)
     _fan_out(side, fleet, by=by)
@@ -186,8 +190,8 @@ def one_change(side: Side, fleet: Receivers, *, by: int | None = None) -> None:
 
 
 def _fan_out(side: Side, fleet: Receivers, *, by: int | None = None) -> None:
-    """Make a change and take the time from the first client that has it to the last one: how long a change takes to
-    become a snapshot is measured by another scenario.
+    """Make one change and add the time from the first client that has it to the last one to the side's samples. The
+    time until the change is a snapshot is not in it; another scenario measures that.
     """
     side.change()
     times = fleet.next_response(within_s=ANSWER_S, by=by)
@@ -196,7 +200,7 @@ def _fan_out(side: Side, fleet: Receivers, *, by: int | None = None) -> None:
 
 
 def product(ads: AdsProcess, asks: Asks, *, name: str = "", environment: str = "default", per_s: int = 0) -> Side:
-    """The side of the product, over a filled installation of this process."""
+    """The side for comparisons that is Parley's ADS server, over the installation that this process has filled."""
     build = builder(environment)
 
     def change() -> None:
@@ -207,12 +211,12 @@ def product(ads: AdsProcess, asks: Asks, *, name: str = "", environment: str = "
 
 
 def floor(server: FloorProcess, asks: Asks) -> Side:
-    """The side of the floor server, which does the least work that the same traffic needs."""
+    """The side for comparisons that is the floor server, which does the least work that the same traffic needs."""
     return Side("floor", server, server.change, asks)
 
 
 def builder(environment: str = "default") -> Callable[[], None]:
-    """A function that builds the environment, as a worker does when it is told of a change."""
+    """A function that builds the environment once, as a worker does when it gets a hint."""
     from controlplane.builder.services import build  # noqa: PLC0415
     from controlplane.catalog.selectors import environment_get  # noqa: PLC0415
 
@@ -221,9 +225,9 @@ def builder(environment: str = "default") -> Callable[[], None]:
 
 
 def rules(number_of: int, environment: str = "default") -> None:
-    """Add access rules that are asked about every name and decide none of those that are there.
+    """Add `number_of` access rules that have to be looked at for every name and decide none of the existing names.
 
-    They are written at once: each rule that somebody writes is tried against all others, which is not what is measured.
+    They are stored at once, past the services: those try each new rule against all others, which is not to be measured.
     """
     from django.db.models import Max  # noqa: PLC0415
 

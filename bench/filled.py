@@ -16,8 +16,8 @@ _Argument = TypeVar("_Argument")
 
 @contextmanager
 def filled(resources: int) -> Iterator[str]:
-    """Set up Django over an environment that holds this number of resources; yields a token. The resources are written
-    by another process, whose memory is not this one's.
+    """Set up Django with an environment that holds this number of resources; yields an API token. Another process
+    writes the resources, so that the memory for that is not this process's.
     """
     with installation() as home:
         apart(_fill, resources)
@@ -31,7 +31,9 @@ def filled(resources: int) -> Iterator[str]:
 
 
 def apart(fill: Callable[[_Argument], None], argument: _Argument) -> None:
-    """Fill the installation in a process of its own, which sets Django up. Raises RuntimeError when it fails."""
+    """Call `fill` with `argument` in another process, which sets up Django for the same installation. Raises
+    RuntimeError when that fails.
+    """
     filler = multiprocessing.get_context("spawn").Process(target=fill, args=(argument,))
     filler.start()
     filler.join()
@@ -53,7 +55,7 @@ def _fill(resources: int) -> None:
 
 
 def put(manifests: list[dict[str, object]], *, environment: str = "default") -> None:
-    """Write these manifests as one change, past REST."""
+    """Write these manifests as one change, by the services instead of the REST API."""
     from controlplane.accounts.principal import SYSTEM  # noqa: PLC0415
     from controlplane.catalog.services import change_apply  # noqa: PLC0415
     from controlplane.catalog.values import Put  # noqa: PLC0415

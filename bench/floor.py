@@ -24,7 +24,9 @@ _OPTIONS = (("grpc.max_concurrent_streams", 10_000), ("grpc.server.max_pending_r
 
 
 class Floor:
-    """The least server: the responses that streams are sent, prepared once, and an event that sends them."""
+    """A server that does the least work for the same traffic: its responses are prepared once, and an event lets all
+    streams send them.
+    """
 
     def __init__(self, resources: int) -> None:
         self._clusters = [_any(number, 1) for number in range(resources)]
@@ -33,7 +35,7 @@ class Floor:
         self._encode()
 
     def change(self) -> None:
-        """Change the first cluster and wake every stream."""
+        """Change the first cluster and let every stream send its response."""
         self._version += 1
         self._clusters[0] = _any(0, self._version)
         self._encode()
@@ -53,7 +55,7 @@ class Floor:
             first = False
 
     async def _wakes(self, requests: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Yields the encoded nonce of each response, when it is time to send it."""
+        """The encoded nonce of each response of a stream, yielded when the response is to be sent."""
         await anext(requests)
         reading = asyncio.create_task(_drain(requests))
         number = 0

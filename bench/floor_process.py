@@ -10,7 +10,7 @@ import psutil
 
 
 class FloorProcess:
-    """A floor server of a given number of clusters, in a process of its own."""
+    """A floor server (`bench.floor`) with a given number of clusters, in a process of its own."""
 
     def __init__(self, clusters: int) -> None:
         self.address = ""
@@ -19,11 +19,11 @@ class FloorProcess:
 
     @property
     def process(self) -> psutil.Process:
-        """The running process, for figures about it."""
+        """The running process, to read its memory and processor time."""
         return psutil.Process(self._now.pid)
 
     def start(self) -> None:
-        """Start the server, and return once it serves, at a port of its own."""
+        """Start the server at a free port, and return once it serves."""
         command = [sys.executable, "-m", "bench.floor", str(self._clusters)]
         self._running = subprocess.Popen(  # noqa: S603 - ourselves
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -31,7 +31,7 @@ class FloorProcess:
         self.address = f"127.0.0.1:{cast(IO[str], self._running.stdout).readline().strip()}"
 
     def stop(self) -> None:
-        """End the server; without effect when it does not run."""
+        """Stop the server; does nothing when it does not run."""
         if self._running is not None:
             self._running.kill()
             self._running.communicate()
@@ -52,7 +52,7 @@ class FloorProcess:
 
 @contextmanager
 def floor_process(clusters: int) -> Iterator[FloorProcess]:
-    """A floor server for as long as the block runs."""
+    """Run a floor server (`bench.floor`) with `clusters` clusters until the end of the block."""
     server = FloorProcess(clusters)
     try:
         server.start()

@@ -23,8 +23,8 @@ Ratios = Mapping[str, Mapping[str, float]]
 
 
 def ratios_of(document: Mapping[str, object]) -> dict[str, dict[str, float]]:
-    """The ratios that a run measured, by scenario and name, from the file it left. A scenario that failed has those
-    from before.
+    """The ratios in the file that a run wrote, by scenario and name. For a scenario that failed: those it measured
+    before.
     """
     scenarios = document["scenarios"]
     if not isinstance(scenarios, list):
@@ -37,7 +37,9 @@ def ratios_of(document: Mapping[str, object]) -> dict[str, dict[str, float]]:
 
 
 def worse(measured: Ratios, committed: Ratios, *, tolerance: float = TOLERANCE) -> list[str]:
-    """One sentence for each committed ratio that the run exceeds by more than `tolerance`, or does not have."""
+    """One sentence for each committed ratio that is missing from the run, or that the run's exceeds by more than the
+    share `tolerance`.
+    """
     found = []
     for scenario, rows in committed.items():
         for name, before in rows.items():

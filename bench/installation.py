@@ -13,10 +13,10 @@ _FOREIGN = ("DATABASE_URL", "REDIS_URL")
 
 @contextmanager
 def installation(**variables: str) -> Iterator[Path]:
-    """Set a fresh home in this process's environment, and so in that of its children; yields its path, and removes it
-    at the end.
+    """Set the environment variables of this process, and so of its children, for a new installation in an empty home
+    directory. Yields the directory, and removes it at the end.
 
-    `variables` are set beside it (`DATABASE_URL=…`). Nothing of Django is loaded: `start_django` does that.
+    `variables`: other variables to set (`DATABASE_URL=…`). Django is not loaded; `start_django` does that.
     """
     for name in [name for name in os.environ if name.startswith("PARLEY_") or name in _FOREIGN]:
         del os.environ[name]
@@ -31,7 +31,9 @@ def installation(**variables: str) -> Iterator[Path]:
 
 
 def start_django(*, migrate: bool) -> None:
-    """Load the product in this process, within `installation`. `migrate` makes the tables first."""
+    """Set up Django in this process, for the installation that `installation` began. `migrate`: create the tables
+    first.
+    """
     # The settings read the environment when they are loaded, so nothing of Django may be imported before.
     import django  # noqa: PLC0415
     from django.conf import settings  # noqa: PLC0415

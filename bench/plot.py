@@ -16,7 +16,7 @@ _COLOURS: Final = ("#0072b2", "#0072b2", "#d55e00", "#d55e00", "#009e73", "#009e
 
 
 def chart(title: str, x_title: str, y_title: str, lines: Mapping[str, Line]) -> str:
-    """The chart as the text of an SVG file. Both axes begin at 0; every line has a point at least."""
+    """The text of an SVG file with the chart. Both axes begin at 0. Each line must have at least one point."""
     most_x = max(x for line in lines.values() for x, _ in line)
     most_y = max(y for line in lines.values() for _, y in line) or 1.0
 

@@ -47,11 +47,12 @@ _COUNT, _TAKE = "count", "take"
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """The subscriptions and node of a fleet's clients.
+    """What the clients of a scenario ask for, and the nodes that they send.
 
-    Everything of a type, and the names in `also`; or, when `each` is not 0, that number of names out of `of`, each
-    client its own. `workloads`: the clients' node.cluster, in turn. `errors`: whether they ask why they do not have a
-    resource.
+    `each`, `of`: each client asks for `each` names out of `of`, different ones; with `each` 0 for everything of the
+        type and for the names in `also`.
+    `workloads`: the values of node.cluster, which the clients have in turn.
+    `errors`: whether they want to be told why they do not have a resource.
     """
 
     delta: bool = False
@@ -63,11 +64,11 @@ class Asks:
     errors: bool = True
 
     def wants(self, client: int, number: int) -> bool:
-        """Whether this client subscribes by name to the resource with this number."""
+        """Whether the client with this number subscribes by name to the resource with that number."""
         return (number - client * _STRIDE) % self.of < self.each
 
     def first(self, client: int) -> bytes:
-        """The bytes of a client's first request."""
+        """The bytes of the first request of the client with this number."""
         names = self._names(client)
         request: Any
         if self.delta:
@@ -82,8 +83,8 @@ class Asks:
         return encoded
 
     def ack_before_nonce(self, client: int) -> bytes:
-        """The bytes of a client's ACK up to the length of its nonce: `response_nonce` is field 6 of a delta request and
-        5 of a SotW one.
+        """The bytes of an ACK of the client with this number, up to and without the length of the nonce:
+        `response_nonce` is field 6 of a delta request and field 5 of a SotW one.
         """
         if self.delta:
             encoded: bytes = discovery_pb2.DeltaDiscoveryRequest(type_url=self.type_url).SerializeToString()
@@ -104,8 +105,9 @@ class Asks:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The responses that clients received since the last look: for each client that got any, the time of the last; and
-    their number.
+    """What clients received since this was last asked. `times`: for each client that received something, when it last
+    did;
+    `responses`: how many responses there were in all.
     """
 
     times: tuple[float, ...]
@@ -113,15 +115,15 @@ class Received:
 
 
 class Receivers:
-    """A fleet of receiving clients in other processes, as the scenario controls it."""
+    """Controls receiving clients that run in other processes."""
 
     def __init__(self, pipes: list[Connection], count: int) -> None:
         self._pipes = pipes
         self._count = count
 
     def next_response(self, *, within_s: float, by: int | None = None) -> list[float]:
-        """The times at which clients received a response, once all of them have, or `by` of them. Raises
-        TimeoutError.
+        """Wait until all clients, or `by` of them, have received a response; returns the times at which they did.
+        Raises TimeoutError after `within_s` seconds.
         """
         want = self._count if by is None else by
         deadline = time.monotonic() + within_s
@@ -132,7 +134,7 @@ class Receivers:
         return list(self.take().times)
 
     def take(self) -> Received:
-        """The responses since the last call of this or of `next_response`."""
+        """What clients received since the last call of this or of `next_response`."""
         parts: list[Received] = self._ask(_TAKE)
         times = tuple(moment for part in parts for moment in part.times)
         return Received(times, sum(part.responses for part in parts))
@@ -147,10 +149,11 @@ class Receivers:
 def receivers(
     address: str, *, clients: int, asks: Asks, processes: int = 2, per_s: int = 0, stays: bool = False
 ) -> Iterator[Receivers]:
-    """Connected clients of the server at `address`. They connect at once, or `per_s` of them each second.
+    """Connect `clients` clients to the server at `address`, all at once or `per_s` of them each second, until the end
+    of the block.
 
-    With `stays` a client whose stream ended connects again; otherwise that is a failure. Raises RuntimeError when the
-    system gives a process too few files.
+    `stays`: a client whose stream ends connects again; otherwise that is a failure. Raises RuntimeError when the
+        operating system lets a process open too few files.
     """
     needed, hard = -(-clients // processes) + _SPARE_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard != resource.RLIM_INFINITY and needed > hard:
@@ -174,7 +177,7 @@ def receivers(
 
 @dataclass(frozen=True, slots=True)
 class _Fleet:
-    """The part of a fleet whose clients live in one process."""
+    """The clients that run in one process, out of all clients of a scenario; `numbers` are the numbers of these."""
 
     address: str
     numbers: range
@@ -229,7 +232,7 @@ class _Clients:
             await asyncio.sleep(_PAUSE_S)
 
     async def _stream(self, channel: Any, number: int) -> str:
-        """Serve one stream until it ends; return how it ended."""
+        """Open one stream and answer its responses until it ends; returns how it ended."""
         asks = self._fleet.asks
         call = channel.stream_stream(DELTA if asks.delta else SOTW)()
         await call.write(asks.first(number))
@@ -243,16 +246,16 @@ class _Clients:
 
 
 def _name(type_url: str, number: int) -> str:
-    """The name of the resource with this number; an endpoint assignment has its cluster's."""
+    """The name of the resource with this number. An endpoint assignment has the name of its cluster."""
     return route_name(number, 0) if type_url == ROUTE.url else cluster_name(number)
 
 
 class Nonces:
-    """Finds the nonces of one server's responses without reading more than a few bytes of them.
+    """Finds the nonce in each response of one server without parsing the response.
 
-    What a server writes in front of a nonce is always the same; after it there may be removals and errors. The first
-    response is parsed, and any other where that does not hold. Parsing each would cost the clients, and so the server
-    that shares their cores, more than the response did.
+    A server writes the same bytes in front of every nonce; so the first response is parsed, and others only where that
+    does not hold. To parse all would cost the clients more than the responses cost the server, which shares their
+    processors.
     """
 
     def __init__(self, *, delta: bool) -> None:
@@ -260,7 +263,7 @@ class Nonces:
         self._in_front = b""
 
     def of(self, response: bytes) -> bytes:
-        """The nonce of a response, given its bytes."""
+        """The nonce in these bytes of a response."""
         at = response.rfind(self._in_front) if self._in_front else -1
         if at < 0:
             return self._parsed(response)

@@ -28,19 +28,19 @@ _REFUSE, _COUNT, _LEAVE = "refuse", "count", "leave"
 
 
 class Refusers:
-    """A fleet of clients that refuse responses, as the scenario controls it."""
+    """Controls clients that refuse responses and run in other processes."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
 
     def accepted(self, *, within_s: float) -> None:
-        """Return once each client has accepted a first response. Raises TimeoutError."""
+        """Wait until each client has acknowledged a first response. Raises TimeoutError after `within_s` seconds."""
         if not self._pipe.poll(within_s):
             raise TimeoutError("the clients were not served")
         self._pipe.recv()
 
     def refuse(self) -> None:
-        """Let every client refuse every response from now on."""
+        """Make every client refuse every response from now on."""
         self._pipe.send(_REFUSE)
         self._pipe.recv()
 
@@ -53,8 +53,8 @@ class Refusers:
 
 @contextmanager
 def refusers(address: str, *, clients: int, text: str) -> Iterator[Refusers]:
-    """Connected clients of the server at `address`, for as long as the block runs; `text` is the text of
-    their NACKs.
+    """Connect `clients` clients to the server at `address` until the end of the block; `text` is the text of their
+    NACKs.
     """
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
@@ -74,7 +74,7 @@ def _main(pipe: Connection, address: str, clients: int, text: str) -> None:
 
 
 class _Clients:
-    """The refusing clients, in the process that runs them."""
+    """The clients that refuse, within the process that runs them."""
 
     def __init__(self, pipe: Connection, address: str, clients: int, text: str) -> None:
         self._pipe = pipe

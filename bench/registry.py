@@ -21,11 +21,12 @@ Parameters = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One measured quantity and its samples; the median is what counts.
+    """One measured quantity and its samples; their median is the result.
 
-    `at_most` is its target (performance.md, "Targets"), None where it is only of interest. Missing a target is a result
-    and not a failure: a benchmark is never a timed test. `line` and `x` say where it lies in the scenario's picture: on
-    the line of that name.
+    `at_most`: its target (performance.md, "Targets"), None where there is none. Missing a target is a result, not a
+        failure.
+    `line`, `x`: in the scenario's picture, the name of the line on which the point lies, and where on the axis; empty:
+        it is not in the picture.
     """
 
     name: str
@@ -42,22 +43,24 @@ class Measurement:
 
     @property
     def met(self) -> bool | None:
-        """Whether the median keeps the target; None without a target."""
+        """Whether the median is within the target; None without a target."""
         return None if self.at_most is None else self.median <= self.at_most
 
 
 def ratio(name: str, product: Measurement, floor: Measurement, *, at_most: float | None = None) -> Measurement:
-    """The ratio of the product's median to the floor's, of two measurements of one run."""
+    """The ratio of the product's median to the median of the floor server, which does the least work; both of one
+    run.
+    """
     return Measurement(name, "times", (product.median / floor.median,), at_most)
 
 
 def ratio_by_round(
     name: str, costly: Measurement, cheap: Measurement, *, rounds: int, at_most: float | None = None
 ) -> Measurement:
-    """The ratio of the costly measurement to the cheap one, in the round with the median ratio: the same hour and the
-    same clients meet both sides of a round, so that what differs between rounds is in none of the ratios.
+    """The ratio of `costly` to `cheap`, in the round whose ratio is the median of all rounds. Both sides of a round are
+    measured at the same time with the same clients, so that what differs between rounds does not matter.
 
-    Both have the same number of samples of each round, in the order of the rounds.
+    Each measurement has equally many samples of every round, in the order of the rounds.
     """
     pairs = zip(_means(costly, rounds), _means(cheap, rounds), strict=True)
     return Measurement(name, "times", tuple(one / other for one, other in pairs), at_most)
@@ -69,14 +72,14 @@ def _means(measurement: Measurement, rounds: int) -> list[float]:
 
 
 def percentile(samples: Sequence[float], percent: int) -> float:
-    """The smallest sample that is at least as large as `percent` percent of all (nearest rank)."""
+    """The smallest sample that at least `percent` percent of the samples do not exceed (nearest rank)."""
     return sorted(samples)[-(-len(samples) * percent // 100) - 1]
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A registered scenario. `parameters` holds the defaults, and so says which parameters there are. One with
-    `by_name` takes long or much, and runs only when it is named.
+    """A registered scenario. `parameters`: all its parameters with their defaults; `by_name`: whether it runs only when
+    it is named, because it takes long or needs much.
     """
 
     name: str
@@ -87,7 +90,7 @@ class Scenario:
 
 
 class UnknownScenarioError(ValueError):
-    """No scenario, or no parameter of it, has this name."""
+    """No scenario has this name, or the scenario has no parameter with this name."""
 
 
 SCENARIOS: dict[str, Scenario] = {}
@@ -117,10 +120,10 @@ def load_scenarios() -> Mapping[str, Scenario]:
 
 
 def parameters_of(chosen: Scenario, given: Parameters, *, strict: bool) -> Parameters:
-    """The scenario's parameters with what is given in place of defaults.
+    """The scenario's parameters: the `given` ones, and defaults for the others.
 
-    Raises UnknownScenarioError for a parameter it does not have, unless several scenarios share one command line
-    (`strict` is false): then each takes what is its own.
+    `strict`: raise UnknownScenarioError for a given parameter that the scenario does not have; else leave it out,
+        because several scenarios share one command line.
     """
     foreign = given.keys() - chosen.parameters.keys()
     if foreign and strict:

@@ -19,7 +19,7 @@ _PACKAGES = ("django", "grpcio", "protobuf", "psycopg")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of one run of a scenario. `error` is empty, or says why there are no (or too few) measurements."""
+    """The result of one run of a scenario. `error`: why measurements are missing; empty where none is."""
 
     name: str
     parameters: Parameters
@@ -29,7 +29,7 @@ class Result:
 
 
 def result_to_json(result: Result) -> dict[str, object]:
-    """A result in the form of the report's file."""
+    """A result as the JSON object that is written to the report's file."""
     return {
         "name": result.name,
         "parameters": dict(result.parameters),
@@ -40,7 +40,7 @@ def result_to_json(result: Result) -> dict[str, object]:
 
 
 def measurement_from_json(data: Mapping[str, object]) -> Measurement:
-    """The measurement that `result_to_json` wrote in this form."""
+    """The measurement in a JSON object that `result_to_json` made."""
     samples, at_most = data["samples"], data["at_most"]
     if not isinstance(samples, list) or not isinstance(at_most, float | int | None):
         raise TypeError(f"not a measurement: {data}")
@@ -49,7 +49,7 @@ def measurement_from_json(data: Mapping[str, object]) -> Measurement:
 
 
 def document(results: Sequence[Result]) -> dict[str, object]:
-    """Everything a reader needs to compare two runs: what was measured, of which sources, where, and when."""
+    """The content of the report's file: what was measured, with which sources, on which machine, and when."""
     return {
         "format": FORMAT,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -60,7 +60,7 @@ def document(results: Sequence[Result]) -> dict[str, object]:
 
 
 def machine() -> dict[str, object]:
-    """The machine on which the run took place, and the versions of what it ran."""
+    """Facts about this machine, and the versions of the software that is measured."""
     return {
         "cores": cpu_count(),
         "architecture": platform.machine(),
@@ -71,7 +71,7 @@ def machine() -> dict[str, object]:
 
 
 def commit() -> str:
-    """The sources' commit, marked when they differ from it; empty outside a repository or without git."""
+    """The id of the sources' commit, marked where files differ from it; empty outside a repository or without git."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         asked = subprocess.run(  # noqa: S603 - our own arguments
@@ -83,7 +83,7 @@ def commit() -> str:
 
 
 def write(path: Path, results: Sequence[Result]) -> None:
-    """Write the file, whole or not at all, and beside it the picture of each result that has lines."""
+    """Write the report's file, either whole or not at all, and beside it a picture for each result that has lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for result in results:
         if lines := lines_of(result):
@@ -95,7 +95,9 @@ def write(path: Path, results: Sequence[Result]) -> None:
 
 
 def lines_of(result: Result) -> dict[str, list[tuple[float, float]]]:
-    """The points of each line in a result's picture, by the line's name: x and median."""
+    """The points (x, median) on each line of a result's picture, by the line's name; empty where there is no
+    picture.
+    """
     lines: dict[str, list[tuple[float, float]]] = {}
     for each in result.measurements:
         if each.line:
@@ -104,7 +106,7 @@ def lines_of(result: Result) -> dict[str, list[tuple[float, float]]]:
 
 
 def table(results: Sequence[Result]) -> str:
-    """The measurements as a text table, one to a line: median, spread, target."""
+    """The measurements as a text table, one in each line, with median, spread and target."""
     rows = [("scenario", "measurement", "median", "min … max", "target", "")]
     for result in results:
         rows.extend(_row(result.name, each) for each in result.measurements)

@@ -10,8 +10,8 @@ _PER_CLUSTER = 6
 
 
 def fleet(resources: int) -> Iterator[dict[str, object]]:
-    """The manifests of this number of resources: for each cluster its endpoints, and four routes that lead to it and to
-    its neighbour.
+    """The manifests of this number of resources: for each cluster its endpoints, and four routes to it and to the next
+    cluster.
     """
     clusters = max(resources // _PER_CLUSTER, 1)
     made = 0
@@ -31,7 +31,9 @@ def fleet(resources: int) -> Iterator[dict[str, object]]:
 
 
 def cluster(number: int, *, timeout_s: int = 1) -> dict[str, object]:
-    """The manifest of a cluster whose endpoints come over ADS."""
+    """The manifest of the cluster with this number, which gets its endpoints over ADS. `timeout_s`: its connect
+    timeout, to make versions of it differ.
+    """
     return {
         "@type": _TYPE + "envoy.config.cluster.v3.Cluster",
         "name": cluster_name(number),
@@ -48,7 +50,9 @@ def cluster_name(number: int) -> str:
 
 
 def endpoints(number: int, *, extra: bool = False) -> dict[str, object]:
-    """The manifest of a cluster's endpoints; `extra` gives the assignment a name that no client subscribes to."""
+    """The manifest of the endpoints of the cluster with this number. `extra`: under a name to which no client
+    subscribes.
+    """
     hosts = [
         {"endpoint": {"address": {"socket_address": {"address": f"10.0.{part}.{number % 250}", "port_value": 8080}}}}
         for part in range(3)
@@ -61,12 +65,15 @@ def endpoints(number: int, *, extra: bool = False) -> dict[str, object]:
 
 
 def route_name(number: int, part: int) -> str:
-    """The name of one of the route configurations of the cluster with this number."""
+    """The name of a route configuration: the cluster with this number has several, of which `part` is one."""
     return f"routes-{number:06}-{part}"
 
 
 def route(number: int, part: int, clusters: tuple[int, int]) -> dict[str, object]:
-    """The manifest of a route configuration with one virtual host that splits between two clusters by path."""
+    """The manifest of a route configuration with one virtual host, which leads to one of two clusters, by path.
+    `number`,
+    `part`: those of its name.
+    """
     first, second = (cluster_name(each) for each in clusters)
     return {
         "@type": _TYPE + "envoy.config.route.v3.RouteConfiguration",

@@ -14,8 +14,11 @@ _MS_PER_S: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The costs of one ADS process: memory when empty (MiB), of a resource and of a stream (KiB); processor time of a
-    change itself and of one client's response to it (ms).
+    """What one ADS process costs.
+
+    `base_mib`: memory without resources and clients.
+    `resource_kib`, `stream_kib`: memory for each resource and each stream.
+    `change_ms`, `response_ms`: processor time for a change, and for the response of it to one client.
     """
 
     base_mib: float
@@ -27,8 +30,11 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """The bounds of one replica: streams (PARLEY_LIMIT_STREAMS_PER_REPLICA), memory (MiB), and the seconds of one core
-    in which a change should have reached its last client.
+    """What one ADS process may take.
+
+    `streams`: at most so many (PARLEY_LIMIT_STREAMS_PER_REPLICA).
+    `memory_mib`: its memory.
+    `change_s`: the processor time in which a change should reach its last client.
     """
 
     streams: int = 5_000
@@ -42,13 +48,15 @@ def memory_mib(costs: Costs, *, clients: float, resources: float) -> float:
 
 
 def change_s(costs: Costs, *, clients: float) -> float:
-    """The processor time in seconds until a change has reached this number of clients of one process."""
+    """The processor time, in seconds, that a process with this number of clients needs for a change to reach all of
+    them.
+    """
     return (costs.change_ms + clients * costs.response_ms) / _MS_PER_S
 
 
 def replicas(costs: Costs, replica: Replica, *, clients: int, resources: int) -> int:
-    """The number of processes that keep all three bounds. Raises ValueError when the resources alone need more memory,
-    or a change without clients more time, than one may take.
+    """The number of processes with which none exceeds what `replica` allows. Raises ValueError when one process cannot
+    hold the resources alone, or cannot make a change without clients in time.
     """
     free_mib = replica.memory_mib - memory_mib(costs, clients=0, resources=resources)
     free_s = replica.change_s - change_s(costs, clients=0)
@@ -63,6 +71,6 @@ def replicas(costs: Costs, replica: Replica, *, clients: int, resources: int) ->
 
 
 def fit(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
-    """The line through two points, as (value at 0, slope)."""
+    """The line through two points, as (its value at 0, its slope)."""
     slope = (second[1] - first[1]) / (second[0] - first[0])
     return first[1] - first[0] * slope, slope

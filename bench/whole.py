@@ -24,22 +24,26 @@ _PATIENCE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A running installation with all its processes: how to reach it."""
+    """A running installation with all its processes. `web`: the console's URL; `token`: an API token."""
 
     web: str
     ads_address: str
     token: str
 
     def put(self, kind: str, name: str, manifest: dict[str, object]) -> str:
-        """Write a resource over REST; returns the change's id. Raises RuntimeError when it is refused."""
+        """Write a resource over REST; returns the change's id. Raises RuntimeError when the API refuses it."""
         return self._call("PUT", f"/environments/default/resources/{kind}/{name}", manifest)
 
     def apply(self, manifests: list[dict[str, object]]) -> str:
-        """Write many resources as one change over REST; returns the change's id."""
+        """Write several resources as one change over REST; returns the change's id. Raises RuntimeError when the API
+        refuses it.
+        """
         return self.post("/environments/default/apply", {"resources": manifests})
 
     def post(self, path: str, body: object) -> str:
-        """POST to a path below /api/v1; returns the id of what was made. Raises RuntimeError when it is refused."""
+        """Send POST to a path below /api/v1; returns the id of what was made. Raises RuntimeError when the API refuses
+        it.
+        """
         return self._call("POST", path, body)
 
     def published(self, change: str) -> None:
@@ -66,7 +70,8 @@ class Whole:
 
 @contextmanager
 def whole(home: Path) -> Iterator[Whole]:
-    """`manage.py up` within `installation`, with its embedded Valkey and default settings, until the block ends.
+    """Run `manage.py up`, with the embedded Valkey and default settings, in the home directory of `installation` until
+    the end of the block.
 
     Raises RuntimeError when it does not become ready.
     """

@@ -59,7 +59,7 @@ UNKNOWN: Final = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One package with its version, as a lock file has it."""
+    """A package and its version, as they stand in a lock file."""
 
     name: str
     version: str
@@ -67,7 +67,9 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The result of one check: lines to print, whether something is wrong, and whether something could not be seen."""
+    """The result of one check. `lines`: to print; `wrong`: whether something is wrong; `unseen`: whether something
+    could not be checked.
+    """
 
     lines: tuple[str, ...]
     wrong: bool
@@ -75,7 +77,7 @@ class Found:
 
 
 def locked(locks: Iterable[Path]) -> tuple[Package, ...]:
-    """Every package of the lock files, by name."""
+    """Every package in the lock files, sorted by name."""
     found = {
         Package(*pair)
         for lock in locks
@@ -85,7 +87,9 @@ def locked(locks: Iterable[Path]) -> tuple[Package, ...]:
 
 
 def licence_of(name: str) -> str | None:
-    """The licence that the installed package states, as an SPDX expression; None when nobody can tell here."""
+    """The licence that the installed package states, as an SPDX expression; else the one in `READ`, which a person
+    looked up; None when neither tells.
+    """
     try:
         stated = distribution(name).metadata
     except PackageNotFoundError:
@@ -103,8 +107,8 @@ def licence_of(name: str) -> str | None:
 
 
 def is_allowed(expression: str) -> bool:
-    """Whether at least one alternative of a licence expression consists of allowed licences. False for an expression
-    with parentheses, which somebody has to read.
+    """Whether at least one alternative of a licence expression consists of allowed licences only. False for an
+    expression with parentheses, which a person has to read.
     """
     if expression.startswith("(") and expression.endswith(")"):
         expression = expression[1:-1]
@@ -116,7 +120,9 @@ def is_allowed(expression: str) -> bool:
 
 
 def licences(packages: Sequence[Package], stated: Mapping[str, str | None]) -> Found:
-    """The check of licences: a table of them, and the packages whose licence is not allowed."""
+    """Check the licences of these packages: a table of them, and those that are not allowed. `stated`: the licence that
+    each states, by name.
+    """
     lines, refused, absent = [], [], []
     for each in packages:
         licence = stated[each.name]
@@ -132,7 +138,9 @@ def licences(packages: Sequence[Package], stated: Mapping[str, str | None]) -> F
 
 
 def vulnerabilities(packages: Sequence[Package], url: str = OSV) -> Found:
-    """The check for known vulnerabilities of these versions; says so when nobody can be asked."""
+    """Check these versions for known vulnerabilities, by asking the database at `url`. Where that does not answer, the
+    result says that nothing could be seen.
+    """
     asked = {
         "queries": [{"package": {"name": each.name, "ecosystem": "PyPI"}, "version": each.version} for each in packages]
     }
@@ -165,7 +173,9 @@ def vulnerabilities(packages: Sequence[Package], url: str = OSV) -> Found:
 
 
 def status(found: Iterable[Found]) -> int:
-    """The exit status for these results. What is wrong counts for more than what was not seen."""
+    """The exit status that follows from these results: that for something wrong comes before that for something not
+    checked.
+    """
     every = list(found)
     if any(each.wrong for each in every):
         return 1

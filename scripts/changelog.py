@@ -11,11 +11,13 @@ _ENTRY: Final = re.compile(r"^[*-] \S", re.MULTILINE)
 
 
 class ChangelogError(ValueError):
-    """The changelog cannot be released; a sentence for whoever releases."""
+    """The changelog is not fit for a release; the text is a sentence that says why."""
 
 
 def unreleased(text: str) -> str:
-    """The text under "Unreleased". Raises ChangelogError where there are none or several, or nothing is in it."""
+    """The text of the section "Unreleased". Raises ChangelogError where there is no such section, more than one, or an
+    empty one.
+    """
     sections = [found["body"].strip() for found in _UNRELEASED.finditer(text)]
     if len(sections) != 1:
         raise ChangelogError(f"CHANGELOG.md has {len(sections)} sections '{UNRELEASED}'; it must have one.")
@@ -25,7 +27,9 @@ def unreleased(text: str) -> str:
 
 
 def released(text: str, version: str, day: date) -> str:
-    """The changelog with what is unreleased as this version's section, below an empty one. Raises ChangelogError."""
+    """The changelog in which the section "Unreleased" has become that of `version`, with an empty one above it. Raises
+    ChangelogError.
+    """
     section = f"{UNRELEASED}\n\n## {version} - {day.isoformat()}\n\n{unreleased(text)}\n"
     replaced = _UNRELEASED.sub(lambda _: f"{section}\n", text, count=1)
     return replaced.rstrip("\n") + "\n"

@@ -89,8 +89,11 @@ _EVIDENCE = re.compile(r"\b(?P<kind>code|tests?):\s+(?P<names>`[^`]+`(?:,\s+`[^`
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """One citation. `document`: empty for a bare id. `key`: empty for the document as a whole. `listed`: stands behind
-    another one, where an id may be of this document or a bare one.
+    """One citation.
+
+    `document`: the cited document; empty for an id without one.
+    `key`: the cited section, entry or row; empty for the document as a whole.
+    `listed`: whether it follows another citation in a list, so that its id may be of that document or stand for itself.
     """
 
     document: str
@@ -99,7 +102,7 @@ class Citation:
     listed: bool = False
 
     def __str__(self) -> str:
-        """The citation as people write it."""
+        """The citation in the form in which people write it."""
         document = "" if self.key.startswith(self.document) else self.document
         title = " ".join(self.title.split())
         return " ".join(part for part in (document, self.key, title and f'"{title}"') if part)
@@ -111,8 +114,9 @@ _Read = tuple[int, list[tuple[int, Citation]]]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A citation that leads nowhere, or an entry without evidence, at its place. `document` is where the missing entry
-    would have to be.
+    """A citation of something that does not exist, or a rule without code or test that shows it. `place`: where it
+    stands;
+    `document`: in which the missing entry should be.
     """
 
     place: str
@@ -122,13 +126,13 @@ class Problem:
 
 @dataclass(slots=True)
 class Entries:
-    """The keys and texts that citations can lead to, by document."""
+    """What can be cited: the keys of each document, and its text, by the document's name."""
 
     keys: dict[str, set[str]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
 
     def holds(self, cited: Citation) -> bool:
-        """Whether this citation leads to an entry."""
+        """Whether what is cited exists."""
         if cited.listed and cited.key in self.keys.get(cited.document, ()):
             return True
         if cited.listed or not cited.document:
@@ -141,8 +145,8 @@ class Entries:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the problems in the tree; the exit status is 1 when something is cited that is not there, or a rule has
-    nothing that shows it.
+    """Print the problems in the tree. The exit status is 1 when something is cited that does not exist, or a rule has
+    no code or test that shows it.
     """
     problems = sorted(problems_of(Path()), key=lambda problem: (problem.document, problem.place))
     if "--counts" in arguments:
@@ -155,7 +159,9 @@ def main(arguments: list[str]) -> int:
 
 
 def problems_of(root: Path) -> Iterator[Problem]:
-    """All citations in the tree that lead nowhere, and all entries without evidence."""
+    """All citations in the tree of something that does not exist, and all rules without code or test that shows
+    them.
+    """
     entries = entries_of(root)
     for path in files_of(root):
         text, name = path.read_text(encoding="utf-8"), path.relative_to(root)
@@ -174,7 +180,7 @@ def problems_of(root: Path) -> Iterator[Problem]:
 
 
 def files_of(root: Path) -> Iterator[Path]:
-    """The files that may contain citations: text that people wrote."""
+    """The files in the tree that people wrote and that may contain citations."""
     found = [file for file in root.iterdir() if file.is_file()]
     found += [file for folder in FOLDERS for file in (root / folder).rglob("*") if file.is_file()]
     for file in sorted(found):
@@ -184,7 +190,9 @@ def files_of(root: Path) -> Iterator[Path]:
 
 
 def citations_of(text: str, suffix: str, *, design: bool = False) -> Iterator[tuple[int, Citation]]:
-    """The citations in a file's text, each with its offset. `design`: in docs/design bare ids are read everywhere."""
+    """The citations in a file's text, each with its offset. `suffix`: that of the file's name; `design`: whether the
+    file is in docs/design, where ids without a document count everywhere.
+    """
     if suffix == ".py":
         yield from _cited_in(_prose(text), bare=True)
     elif suffix == ".md":
@@ -194,8 +202,8 @@ def citations_of(text: str, suffix: str, *, design: bool = False) -> Iterator[tu
 
 
 def pages_of(source: str) -> Iterator[tuple[int, str]]:
-    """The pages that the prose of a module names by their path, each with its offset; those of `SOURCES` have names of
-    their own.
+    """The pages of the documentation that comments and docstrings of a module name by their path, each with its offset.
+    Those in `SOURCES` are left out, since they are cited by name.
     """
     for match in _PATH.finditer(_prose(source)):
         known = _DOCUMENT.fullmatch(match[0])
@@ -204,7 +212,7 @@ def pages_of(source: str) -> Iterator[tuple[int, str]]:
 
 
 def entries_of(root: Path) -> Entries:
-    """The entries of all documents that can be cited."""
+    """The keys of all documents in the tree that can be cited."""
     entries = Entries()
     for document, places in SOURCES.items():
         texts = [(root / place).read_text(encoding="utf-8") for place in places if (root / place).is_file()]
@@ -215,14 +223,16 @@ def entries_of(root: Path) -> Entries:
 
 
 def keys_of(text: str, *, numbers: bool = False) -> Iterator[str]:
-    """The keys that a document defines: of sections, entries and rows of tables. `numbers`: a row's may be one."""
+    """The keys that a document defines: of its sections, entries and rows of tables. `numbers`: whether a row's key may
+    be a number.
+    """
     for _, line in _starts(text, numbers=numbers):
         yield from _keys_at(line, numbers=numbers)
 
 
 def rule_problems(text: str, name: str, root: Path) -> Iterator[Problem]:
-    """The problems with the entries of a document of docs/design: a key that is there twice, or evidence that is
-    missing or untrue.
+    """The problems with the rules in a document of docs/design: a key that is there twice, or code or a test that a
+    rule names and that does not exist.
     """
     must = MUST_NAME in text
     starts = list(_starts(text))
@@ -292,8 +302,8 @@ def _cited_in(text: str, *, bare: bool) -> Iterator[tuple[int, Citation]]:
 
 
 def _of_document(text: str, head: re.Match[str]) -> _Read:
-    """The citations that follow the name of a document, and where reading goes on. "reliability" and "decisions" are
-    words, too.
+    """The citations after the name of a document (`head`), and the offset at which to go on reading. The names
+    "reliability" and "decisions" are also common words.
     """
     name = (head["file"] or head["name"]).lower()
     document = _ALIASES.get(name, name)
@@ -310,7 +320,9 @@ def _of_document(text: str, head: re.Match[str]) -> _Read:
 
 
 def _of_kind(text: str, head: re.Match[str]) -> _Read:
-    """The citations that follow a word such as "law" or "threat", which need no document, and where reading goes on."""
+    """The citations after a word such as "law" or "threat" (`head`), which needs no document, and the offset at which
+    to go on reading.
+    """
     item = _ITEM.match(text, head.end())
     kind = head["word"].lower().rstrip("s")
     if item is None or kind not in {"law", "threat"} or not item["key"].isdigit():
@@ -337,7 +349,7 @@ def _list_of(text: str, document: str, item: re.Match[str] | None, start: int, w
 
 
 def _meant(document: str, word: str, key: str) -> tuple[str, str]:
-    """The document and key that are meant: "architecture.md law 2" is a law, "reliability threat 3" a threat."""
+    """The document and key that a citation means: "architecture.md law 2" is a law, "reliability threat 3" a threat."""
     if word == "threat":
         return "threat", key
     if word == "law" and document != "performance":
@@ -353,7 +365,9 @@ def _following(text: str, position: int) -> re.Match[str] | None:
 
 
 def _prose(source: str) -> str:
-    """The comments, docstrings and citing strings of a module; everything else is blank, and all stays in its place."""
+    """The source in which everything but comments, docstrings and strings with citations is blank, so that offsets
+    stay.
+    """
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))

@@ -26,7 +26,7 @@ Words in braces are filled in where the code is said.
 
 
 def page() -> str:
-    """The text of the reference page of codes."""
+    """The text of docs/reference/codes.md, made from the catalogue of codes."""
     return "\n".join(_lines()) + "\n"
 
 

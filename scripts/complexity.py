@@ -15,7 +15,7 @@ _BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHand
 
 
 def functions(source: str) -> Iterator[tuple[str, int, int]]:
-    """Of each function its name, line and number of ways."""
+    """For each function in the source: its name, its line, and in how many ways it can be run through."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, node.lineno, 1 + sum(map(_more_ways, ast.walk(node)))
@@ -32,7 +32,7 @@ def _more_ways(node: ast.AST) -> int:
 
 
 def main(folders: list[str]) -> int:
-    """The exit status: 1 when a function is too complex."""
+    """Print the functions that are too complex; the exit status is 1 when there are any."""
     modules = [file for folder in folders for file in Path(folder).rglob("*.py") if not GENERATED & set(file.parts)]
     found = [(file, *each) for file in sorted(modules) for each in functions(file.read_text(encoding="utf-8"))]
     complex_ones = [each for each in found if each[3] > WAYS_MAX]

@@ -53,26 +53,26 @@ COMMANDS: Final = ("help", "check --fail-level WARNING", "config", "prepare", "c
 
 
 class DockerfileError(Exception):
-    """A step that cannot be read or carried out; one sentence that names it."""
+    """A step of the Dockerfile cannot be read or carried out. The text is one sentence that names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One instruction. `flags` are those before its arguments (`--from=builder`)."""
+    """One instruction of a Dockerfile. `flags`: those in front of its arguments, such as `--from=builder`."""
 
     keyword: str
     text: str
     flags: Mapping[str, str] = field(default_factory=dict)
 
     def words(self) -> list[str]:
-        """The arguments, of the exec form or split as a shell does."""
+        """The arguments of the instruction: those of the JSON (exec) form, or the text split as a shell does."""
         try:
             return list(map(str, json.loads(self.text))) if self.text.startswith("[") else shlex.split(self.text)
         except ValueError as error:
             raise DockerfileError(f"{self} has no valid exec form: {error}.") from error
 
     def left_out(self) -> str:
-        """Why only an engine can carry this out; empty where that is not so."""
+        """Why the instruction can only be carried out by a container engine; empty where it can be carried out here."""
         if self.keyword == "RUN":
             return next((reason for word, reason in _LEFT_OUT.items() if word in self.words()), "")
         return "describes the image to its engine" if self.keyword in _TOLD else ""
@@ -83,21 +83,25 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What begins with one FROM."""
+    """One stage of a Dockerfile: a FROM with the image it names, and the instructions after it."""
 
     name: str
     image: str
     steps: tuple[Step, ...]
 
     def last(self, keyword: str) -> Step:
-        """The instruction of a kind that is in force at the end. Raises DockerfileError."""
+        """The last instruction with this keyword, which is the one in force. Raises DockerfileError where there is
+        none.
+        """
         found = [step for step in self.steps if step.keyword == keyword]
         if not found:
             raise DockerfileError(f"Stage {self.name} has no {keyword}.")
         return found[-1]
 
     def user(self) -> tuple[int, int]:
-        """The numbers of USER. Raises DockerfileError when it is root or not given in numbers."""
+        """The user and group id in the stage's USER. Raises DockerfileError when that is root, or not given in
+        numbers.
+        """
         step = self.last("USER")
         uid, _, gid = step.text.partition(":")
         if not uid.isdecimal() or not gid.isdecimal() or int(uid) == 0 or int(gid) == 0:
@@ -105,7 +109,9 @@ class Stage:
         return int(uid), int(gid)
 
     def health(self) -> list[str]:
-        """The command of HEALTHCHECK. Raises DockerfileError when it is not in exec form, which needs no shell."""
+        """The command in the stage's HEALTHCHECK. Raises DockerfileError when that is not in JSON (exec) form, and so
+        would need a shell.
+        """
         step = self.last("HEALTHCHECK")
         keyword, _, command = step.text.partition(" ")
         if keyword != "CMD" or not command.lstrip().startswith("["):
@@ -115,21 +121,23 @@ class Stage:
 
 @dataclass(slots=True)
 class Image:
-    """A stage as far as it is built: its files lie below `root`."""
+    """A stage that is being built. Its files are below `root`; `environment` and `directory` are those of its
+    commands.
+    """
 
     root: Path
     environment: dict[str, str] = field(default_factory=lambda: {"PATH": _PATH})
     directory: str = "/"
 
     def here(self, path: str) -> Path:
-        """Where on this machine a path of the image is."""
+        """The path on this machine of a path within the image."""
         return self.root / str(PurePosixPath(self.directory) / path).lstrip("/")
 
     def ended(
         self, command: Sequence[str], ids: tuple[int, int] = _ROOT_IDS, volume: str = ""
     ) -> "subprocess.CompletedProcess[str]":
-        """The command after its end, with both outputs in `stdout`. With a `volume` as an engine runs it: without a
-        network, and only what lies below that path can be written.
+        """Run the command to its end; the result has both its outputs in `stdout`. `ids`: user and group. `volume`: run
+        it as a container engine would, without a network, and with only this path writable.
         """
         own = {each.name for each in self.root.iterdir()} - {"usr"}
         seen = sorted({each.name for each in Path("/").iterdir()} - own - set(_OF_THE_KERNEL))
@@ -150,7 +158,9 @@ class Image:
 
 @dataclass(slots=True)
 class Builder:
-    """Builds the stages of a Dockerfile. `told` has each step and why it was left out, empty where it was not."""
+    """Builds the stages of a Dockerfile. `told`: each instruction with its stage, and why it was left out, empty where
+    it was not.
+    """
 
     context: Path
     work: Path
@@ -158,7 +168,7 @@ class Builder:
     told: list[tuple[str, Step, str]] = field(default_factory=list)
 
     def build(self, stages: Sequence[Stage]) -> Image:
-        """Carry out all stages; the last one's image. Raises DockerfileError."""
+        """Carry out all stages, and return the image of the last one. Raises DockerfileError."""
         for stage in stages:
             self.images[stage.name] = image = self._base(stage)
             for step in stage.steps:
@@ -222,7 +232,9 @@ class Builder:
 
 
 def parse(text: str) -> tuple[Stage, ...]:
-    """The stages of a Dockerfile in order; ARG before the first FROM counts in FROM only. Raises DockerfileError."""
+    """The stages of a Dockerfile, in order. An ARG before the first FROM has effect in FROM only. Raises
+    DockerfileError.
+    """
     lines = (line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#"))
     whole = re.sub(r"\s*\\\n", " ", "\n".join(lines))
     stages: list[Stage] = []
@@ -239,38 +251,44 @@ def parse(text: str) -> tuple[Stage, ...]:
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:
-    """`text` with `$NAME` and `${NAME}` replaced; an unknown name is empty, as in Docker."""
+    """The text with `$NAME` and `${NAME}` replaced by the variables' values; an unknown name by nothing, as Docker
+    does.
+    """
     return _VARIABLE.sub(lambda found: variables.get(found[1] or found[2], ""), text)
 
 
 def context_files(root: Path) -> Iterator[PurePosixPath]:
-    """The files that a build of the directory `root` would send, relative to it: those its .dockerignore leaves."""
+    """The files that an engine would be sent to build in the directory `root`, as relative paths: all but what
+    .dockerignore leaves out.
+    """
     lines = (root / ".dockerignore").read_text(encoding="utf-8").splitlines()
     for name in ignored(lines).match_tree_files(root, follow_links=False, negate=True):
         yield PurePosixPath(name)
 
 
 def ignored(lines: Sequence[str]) -> "PathSpec[Pattern]":
-    """The rules of a .dockerignore: as in .gitignore the last one that speaks of a path, or of a directory above it,
-    counts; but each begins at the root.
+    """The rules in the lines of a .dockerignore. As in .gitignore, the last one that matches a path or a directory
+    above it decides; but each is matched from the root.
     """
     patterns = (line.strip() for line in lines if line.strip() and not line.startswith("#"))
     return PathSpec.from_lines(GitIgnoreSpecPattern, (re.sub(r"^(!?)/?", r"\1/", each) for each in patterns))
 
 
 def unwanted(image: Image) -> list[str]:
-    """What lies in the image's working directory and should not."""
+    """The files in the image's working directory that should not be there."""
     return [name for name in _UNWANTED if (image.here(".") / name).exists()]
 
 
 def writable(image: Image) -> list[Path]:
-    """Files and directories of the program that anybody could change."""
+    """The files and directories of the program in the image that any user could change."""
     paths = (path for root in (image.here("."), image.here("/opt/venv")) for path in (root, *root.rglob("*")))
     return [path for path in paths if not path.is_symlink() and path.stat().st_mode & 0o002]
 
 
 def problems_of(context: Path, work: Path) -> list[str]:
-    """Build and try the image; what is wrong with it. Prints a line for each step and trial. Raises DockerfileError."""
+    """Build the image, try it, and return what is wrong with it. Prints a line for each step and trial. Raises
+    DockerfileError.
+    """
     stages = parse((context / "Dockerfile").read_text(encoding="utf-8"))
     builder, last = Builder(context, work), stages[-1]
     image, ids = builder.build(stages), last.user()
@@ -321,7 +339,7 @@ def _say(line: str) -> None:
 
 
 def main() -> int:
-    """Everything, below a temporary directory that is removed."""
+    """Build and try the image in a temporary directory, which is removed; returns the exit status."""
     work = Path(tempfile.mkdtemp(prefix="parley-image-"))
     try:
         problems = problems_of(ROOT, work)

@@ -19,7 +19,9 @@ _SHOWN_CHARS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of docstring that nobody understands: the pattern of its text, what is wrong with it, what to write."""
+    """A form of docstring that readers do not understand. `pattern`: matches its text; `wrong`: what is wrong with it;
+    `instead`: what to write.
+    """
 
     pattern: re.Pattern[str]
     wrong: str
@@ -84,7 +86,9 @@ FORMS: Final = (
 
 
 def riddles(source: str) -> Iterator[tuple[int, str, str, Form]]:
-    """The docstrings of a module that have one of the forms: line, member's name (empty: the module), text, form."""
+    """The docstrings of a module that have one of the forms, each as (line, member's name or empty for the module,
+    text, form).
+    """
     for name, node in _members(ast.parse(source), ""):
         text = ast.get_docstring(node)
         form = next((each for each in FORMS if each.pattern.match(text)), None) if text else None
@@ -93,7 +97,7 @@ def riddles(source: str) -> Iterator[tuple[int, str, str, Form]]:
 
 
 def modules(paths: Sequence[Path]) -> Iterator[Path]:
-    """The modules at these paths and in these folders, without generated ones, in the order of their names."""
+    """The Python modules at these paths and in these folders, sorted, without generated ones."""
     for path in paths:
         found = sorted(path.rglob("*.py")) if path.is_dir() else [path]
         yield from (file for file in found if not _GENERATED & set(file.parts))

@@ -29,7 +29,9 @@ def main() -> int:
 
 
 def problems_of(text: str, root: Path) -> Iterator[str]:
-    """The problems with this table, as sentences."""
+    """The problems with the table of rules in `text`, as sentences. `root`: the tree in which the named code and tests
+    must be.
+    """
     rows = {row["rule"]: row for row in _ROW.finditer(text)}
     yield from (f"Rule {rule} has no row." for rule in RULES if rule not in rows)
     for rule, row in rows.items():
@@ -43,7 +45,7 @@ def problems_of(text: str, root: Path) -> Iterator[str]:
 
 
 def is_code(root: Path, dotted: str) -> bool:
-    """Whether this dotted name is a module, class, function, method or constant in the tree."""
+    """Whether this dotted name is that of a module, class, function, method or constant in the tree."""
     parts = dotted.split(".")
     for length in range(len(parts), 0, -1):
         module = root.joinpath(*parts[:length])
@@ -54,7 +56,7 @@ def is_code(root: Path, dotted: str) -> bool:
 
 
 def is_test(root: Path, named: str) -> bool:
-    """Whether a test named `file.py::name` is in the tree."""
+    """Whether there is a test in the tree for a name such as `file.py::name`."""
     path, _, name = named.partition("::")
     return path.endswith(".py") and bool(name) and (root / path).is_file() and _defines(root / path, [name])
 

@@ -48,13 +48,13 @@ _OF_MAKE: Final = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
 
 
 class ReleaseError(Exception):
-    """A step of a release failed, for the reason in the text. Nothing was released."""
+    """A step of a release failed; the text says why. Nothing was released."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release that is asked for: its version, the commit that is checked out, and the commit of its tag, empty while
-    there is none.
+    """A release that is to be made. `head`: the commit that is checked out; `tagged`: the commit of the release's tag,
+    empty where there is no tag yet.
     """
 
     version: Version
@@ -68,12 +68,12 @@ class Release:
 
     @property
     def folder(self) -> Path:
-        """The folder for the release's files."""
+        """The folder in which the release's files are put."""
         return _ROOT / "dist" / str(self.version)
 
     @property
     def context(self) -> str:
-        """The name of the archive with the image's build context."""
+        """The file name of the archive with all that an engine needs to build the image."""
         return f"parley-{self.version}-context.tar.gz"
 
 
@@ -133,8 +133,8 @@ def _make(release: Release, *, dry: bool) -> int:
 
 
 def _finish(release: Release, *, dry: bool) -> int:
-    """Do the remaining steps of a release that has its tag: main may not have its commits yet, its files may be lost.
-    Returns the exit status.
+    """Do the remaining steps of a release whose tag exists: add its commits to main where they are missing, and make
+    its files again. `dry`: only say what would be done. Returns the exit status.
     """
     merged = _is_ancestor(release.tagged, release.head)
     if not merged and not _is_ancestor(release.head, release.tagged):
@@ -168,7 +168,7 @@ def _told(release: Release) -> int:
 
 
 def _against(version: Version) -> Iterator[str]:
-    """The reasons against releasing this version now, a sentence each."""
+    """The reasons why this version cannot be released now, one sentence each; empty where it can."""
     if _branch() != BRANCH:
         yield f"'{_branch() or 'no branch'}' is checked out; releases are made from '{BRANCH}'."
     changed = _git("status", "--porcelain").splitlines()
@@ -242,8 +242,8 @@ def _with_version(commit: str, path: str, version: Version) -> str:
 
 
 def _commit(parent: str, files: Mapping[str, str], message: str) -> str:
-    """Make a commit on top of `parent` with these files changed and return its id; no branch, no work tree and no index
-    is changed.
+    """Make a commit on top of `parent` in which these files have these texts, and return its id. No branch, no file and
+    no index is changed.
     """
     with tempfile.TemporaryDirectory() as folder:
         index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
@@ -260,7 +260,9 @@ def _commit(parent: str, files: Mapping[str, str], message: str) -> str:
 
 @contextmanager
 def _built(release: Release, commit: str) -> Iterator[Path]:
-    """A folder with the wheel, the context and their checksums, made from this commit; gone after the block."""
+    """A folder with the wheel, the archive for building the image, and their checksums, made from this commit. It is
+    removed at the end of the block.
+    """
     dist = _ROOT / "dist"
     dist.mkdir(exist_ok=True)
     try:
@@ -286,13 +288,17 @@ def _tidy() -> None:
 
 
 def _context_make(commit: str, target: Path) -> None:
-    """Write an archive with the build context of a commit: the Dockerfile, and what .dockerignore lets in."""
+    """Write an archive with all that an engine needs to build the image at a commit: the Dockerfile, and all files but
+    those that .dockerignore leaves out.
+    """
     let_in = [line[1:] for line in _text(commit, _DOCKERIGNORE).splitlines() if line.startswith("!")]
     _git("archive", "--format=tar.gz", f"--output={target}", commit, _DOCKERFILE, _DOCKERIGNORE, *let_in)
 
 
 def _wheel_make(commit: str, source: Path, target: Path) -> None:
-    """Build the wheel from the files of a commit, whose archive names the commit (xdscore/build.py)."""
+    """Build the wheel from the files of a commit. They are taken from a git archive, which writes the commit's id into
+    xdscore/build.py.
+    """
     source.mkdir()
     archive = source.with_suffix(".tar")
     _git("archive", f"--output={archive}", commit, "xdsctl", "xdsclient", "xdscore")
@@ -302,7 +308,7 @@ def _wheel_make(commit: str, source: Path, target: Path) -> None:
 
 
 def _keep(folder: Path, target: Path) -> None:
-    """Move the files of a release to their folder, in place of those that an earlier attempt left there."""
+    """Move the files of a release from `folder` to `target`, and remove what an earlier attempt left there."""
     shutil.rmtree(target, ignore_errors=True)
     folder.rename(target)
 
@@ -323,14 +329,14 @@ def _is_ancestor(one: str, other: str) -> bool:
 
 
 def _asked(*arguments: str) -> str:
-    """The output of a git command; empty when it fails."""
+    """The output of a git command; empty when the command fails."""
     answer = _run(["git", *arguments])
     return answer.stdout.strip() if answer.returncode == 0 else ""
 
 
 def _git(*arguments: str, stdin: str = "", variables: Mapping[str, str] | None = None, whole: bool = False) -> str:
-    """The output of a git command, without the spaces around it unless the `whole` is asked for. Raises
-    ReleaseError.
+    """The output of a git command, without blanks and line breaks around it, unless `whole` is set. Raises ReleaseError
+    when the command fails.
     """
     said = _checked(["git", *arguments], stdin=stdin, variables=variables)
     return said if whole else said.strip()
@@ -339,7 +345,7 @@ def _git(*arguments: str, stdin: str = "", variables: Mapping[str, str] | None =
 def _checked(
     command: Sequence[str], *, folder: Path = _ROOT, stdin: str = "", variables: Mapping[str, str] | None = None
 ) -> str:
-    """The output of a program, which must succeed. Raises ReleaseError."""
+    """The output of a program. Raises ReleaseError when it fails."""
     answer = _run(command, folder=folder, stdin=stdin, variables=variables)
     if answer.returncode:
         raise ReleaseError(f"`{' '.join(command[:4])} ...` fails:\n{_end_of(answer)}")
@@ -365,7 +371,7 @@ def _run(
 
 
 def _end_of(answer: "subprocess.CompletedProcess[str]") -> str:
-    """The last lines that a program wrote, indented."""
+    """The last lines that a program wrote, indented, to be shown in an error."""
     lines = (answer.stdout + answer.stderr).strip().splitlines()[-15:]
     return "\n".join(f"    {line}" for line in lines)
 

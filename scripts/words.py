@@ -35,13 +35,13 @@ _NO_WORD: Final = re.compile(r"\S*(?:[/_]|\w\.\w)\S*")
 
 
 def banned(glossary: str) -> dict[str, str]:
-    """The banned words, in small letters, each with the word to use in its place."""
+    """The banned words in lower case, each with the word to use instead, out of the glossary's text."""
     rows = _ROW.finditer(glossary)
     return {word.lower(): row["word"] for row in rows for word in re.findall(r"`([^`]+)`", row["never"])}
 
 
 def found_in(text: str, words: dict[str, str]) -> Iterator[tuple[int, str]]:
-    """Each banned word in a text, with the number of its line, beginning with 1. What is no prose is passed over."""
+    """Each banned word in a text, with its line number, beginning with 1. Code and quotations are skipped."""
     prose = _ALLOWED.sub(_blank, _NO_WORD.sub(_blank, _NO_TEXT.sub(_blank, text)))
     pattern = "|".join(sorted(map(re.escape, words), key=len, reverse=True))
     for match in re.finditer(rf"(?<![\w-])(?:{pattern})(?![\w-])", prose, re.IGNORECASE):
@@ -49,7 +49,9 @@ def found_in(text: str, words: dict[str, str]) -> Iterator[tuple[int, str]]:
 
 
 def sentences_of(source: str, *, docstrings: bool) -> Iterator[tuple[int, str]]:
-    """What people may read of a Python module: constants with a blank in them, by line; its docstrings if they do."""
+    """The texts in a Python module that people may read, each with its line number: strings that contain a blank and,
+    where `docstrings` is set, docstrings.
+    """
     tree = ast.parse(source)
     told = {id(each) for each in _docstrings(tree)}
     for node in ast.walk(tree):
@@ -59,7 +61,7 @@ def sentences_of(source: str, *, docstrings: bool) -> Iterator[tuple[int, str]]:
 
 
 def problems() -> Iterator[str]:
-    """A line for each banned word in this checkout."""
+    """A line for each banned word in this checkout; empty where there is none."""
     words = banned(GLOSSARY.read_text(encoding="utf-8"))
     files = [*map(Path, _SINGLE), *(file for pattern in _TEXTS for file in sorted(Path().glob(pattern)))]
     for file in files:
@@ -83,7 +85,7 @@ def _docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
 
 
 def _blank(match: re.Match[str]) -> str:
-    """A blank and the line breaks of the text that it replaces, so that what follows keeps its line."""
+    """A blank, with the line breaks in the matched text, so that what comes after it keeps its line number."""
     return " " + "\n" * match[0].count("\n")
 
 

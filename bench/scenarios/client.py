@@ -29,8 +29,8 @@ _KIB = 1024
 
 @scenario("client-watches", "Many watches on one client: memory of each, cost when idle", parameters={"watches": 1_000})
 def client_watches(parameters: Parameters) -> Iterator[Measurement]:
-    """Measure the client library. Its own goal: at most 20 KiB a watch, and at most 1 % of a core while nothing
-    changes.
+    """Measure the client library with many watches. Its goal: at most 20 KiB for each watch, and 1 % of a core while
+    nothing changes.
     """
     with _server(parameters["watches"] + 1) as address:
         for variant in Variant:
@@ -38,7 +38,7 @@ def client_watches(parameters: Parameters) -> Iterator[Measurement]:
 
 
 class _Watcher:
-    """A watcher that counts the news it is told."""
+    """A watcher that counts how often it is called."""
 
     def __init__(self) -> None:
         self.told = 0

@@ -19,8 +19,8 @@ _PEOPLE = 60
     parameters={"resources": 10_000, "clients": 5_000, "incidents": 1_000, "changes": 60, "repeat": 5},
 )
 def console(parameters: Parameters) -> Iterator[Measurement]:
-    """Measure each page of the console, one measurement for each address; a page's first answer, which fills caches of
-    the process, does not count.
+    """Measure each page of the console. The first answer of a page is left out, because it fills caches of the
+    process.
     """
     with filled(0):
         from django.contrib.auth.models import User  # noqa: PLC0415
@@ -56,7 +56,9 @@ def console(parameters: Parameters) -> Iterator[Measurement]:
 
 
 def _fleet(parameters: Parameters) -> None:
-    """Fill the installation, in a process of its own, so that the memory this takes is not measured as the server's."""
+    """Fill the installation with clients and incidents, in another process, so that the memory for that is not
+    measured.
+    """
     start_django(migrate=False)
     from bench import console_fleet  # noqa: PLC0415
 

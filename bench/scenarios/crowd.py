@@ -37,7 +37,9 @@ _WARM_UP = 1 / 3
     by_name=True,
 )
 def crowd(parameters: Parameters) -> Iterator[Measurement]:
-    """Measure a server full of clients. Issue 10: all connect, one change reaches all, 60 KiB each."""
+    """Measure a server with as many clients as it should hold. Issue 10: all connect, one change reaches all, 60 KiB
+    for each.
+    """
     clients = parameters["clients"]
     with filled(parameters["clusters"] * PER_CLUSTER):
         rules(parameters["rules"])
@@ -60,8 +62,8 @@ def crowd(parameters: Parameters) -> Iterator[Measurement]:
     by_name=True,
 )
 def churn(parameters: Parameters) -> Iterator[Measurement]:
-    """Measure what clients that come and go leave behind. Issue 10: memory flat (300 B for a stream that came and
-    went), no task, descriptor or key left.
+    """Measure what clients that come and go leave behind. Issue 10: memory does not grow (300 B for each stream that
+    was closed), and no task, descriptor or key of the broker is left.
     """
     with installation() as home, whole(home) as parley:
         parley.published(parley.apply(list(fleet(parameters["resources"]))))
@@ -87,7 +89,9 @@ def churn(parameters: Parameters) -> Iterator[Measurement]:
 
 
 def _samples(ads: AdsProcess, parley: Whole, done: Counted, *, seconds: float) -> list[tuple[float, float]]:
-    """A sample each second of (cycles so far, memory of ADS in bytes), while a cluster changes each second."""
+    """Take a sample each second: (how many clients have come and gone, memory of ADS in bytes). A cluster is changed
+    each second meanwhile.
+    """
     samples = []
     ends = time.monotonic() + seconds
     version = 1
@@ -101,19 +105,18 @@ def _samples(ads: AdsProcess, parley: Whole, done: Counted, *, seconds: float) -
 
 
 class _Left:
-    """Counts what clients may leave behind: tasks, threads and descriptors of ADS, keys in the broker.
+    """Counts what clients may leave behind: tasks, threads and descriptors of ADS, and keys in the broker.
 
-    Not counted are descriptors of the database file itself: when a connection is closed while another one of the
-    process has a lock, SQLite keeps its descriptor for the next one. What a connection has open beside it, the
-    write-ahead log, is closed with it, and counts.
+    Descriptors of the database file are not counted: SQLite keeps one that it cannot close yet for its next connection.
+    That a connection was not closed still shows, by the descriptor of its write-ahead log.
     """
 
     def __init__(self, ads: AdsProcess, broker: "redis.Redis", database: Path) -> None:
         self._ads, self._broker, self._database = ads, broker, str(database.resolve())
 
     def settled(self, before: dict[str, int] | None) -> dict[str, int]:
-        """The counts once none is higher than in `before`, or without `before` once they do not change; after a while,
-        whatever they are.
+        """The counts, once none is higher than in `before` or, where that is None, once they no longer change. After a
+        while they are returned in any case.
         """
         ends = time.monotonic() + _SETTLES_S
         last = self._now()
@@ -136,7 +139,9 @@ class _Left:
         }
 
     def _held(self) -> tuple[int, int]:
-        """The numbers of tasks of the event loop and of Python threads, as the process reports them."""
+        """How many tasks the event loop of ADS has, and how many Python threads there are, as the process itself
+        reports.
+        """
         told = len(self._ads.told(HELD_WORD))
         self._ads.process.send_signal(signal.SIGUSR1)
         _until(lambda: len(self._ads.told(HELD_WORD)) > told)

@@ -31,8 +31,8 @@ _SWITCHED_S = 10.0
 
 @scenario("audiences", "Clients of ten audiences beside clients of one", parameters={**_FLEET, "audiences": 10})
 def audiences(parameters: Parameters) -> Iterator[Measurement]:
-    """Measure many audiences against one. performance.md: at most 1.3 times the cost of one. Each audience is denied a
-    cluster that the others have.
+    """Measure clients of many audiences against clients of one, where each audience is denied another cluster.
+    performance.md: at most 1.3 times the cost.
     """
     with filled(parameters["clusters"] * PER_CLUSTER):
         workloads = _groups(parameters["audiences"])
@@ -47,8 +47,8 @@ def audiences(parameters: Parameters) -> Iterator[Measurement]:
 
 @scenario("workers", "Two ADS workers beside one: processor time for each response", parameters={**_FLEET, "delta": 0})
 def workers(parameters: Parameters) -> Iterator[Measurement]:
-    """Measure several workers against one. performance.md: within 1.2 times. On two cores that also run the clients,
-    two are no quicker.
+    """Measure two ADS workers against one. performance.md: at most 1.2 times the processor time for each response. They
+    are not faster on two cores on which the clients run, too.
     """
     asks = Asks(delta=bool(parameters["delta"]))
     with filled(parameters["clusters"] * PER_CLUSTER):
@@ -72,10 +72,10 @@ def workers(parameters: Parameters) -> Iterator[Measurement]:
     parameters={**_FLEET, "changes": 16, "missing": 5},
 )
 def extras(parameters: Parameters) -> Iterator[Measurement]:
-    """Measure what rules, errors and facts cost. Issue 10: at most 15 %. One fleet is under rules, is told why some
-    names are not there, and facts of it are kept. The other is of an environment without rules and wants no errors, and
-    what it does goes nowhere. Both ask for everything and for names that nobody has, of one server: two processes of
-    one program differ by more than this.
+    """Measure what access rules, resource errors and facts cost. Issue 10: at most 15 %.
+
+    Some clients are under access rules, are told why names are missing, and facts about them are kept. The others have
+    none of this. Both ask one server for the same, because two processes of one program differ by more than the result.
     """
     missing = tuple(f"missing-{number}" for number in range(parameters["missing"]))
     rounds, clients, changes = parameters["rounds"], parameters["clients"], parameters["changes"]
@@ -101,8 +101,8 @@ def extras(parameters: Parameters) -> Iterator[Measurement]:
     parameters={"clients": 1_000, "each": 200, "of": 2_000, "changes": 10},
 )
 def some_endpoints(parameters: Parameters) -> Iterator[Measurement]:
-    """Measure a change of one assignment to which few clients subscribe. performance.md: only subscribers are woken,
-    within 100 ms.
+    """Measure a change of one endpoint assignment to which few clients subscribe. performance.md: they have it within
+    100 ms, and no other client is sent anything.
     """
     asks = Asks(delta=True, type_url=ENDPOINT.url, each=parameters["each"], of=parameters["of"])
     with filled(0):
@@ -125,8 +125,8 @@ def some_endpoints(parameters: Parameters) -> Iterator[Measurement]:
 
 
 def _facts_are(ads: AdsProcess, wanted: str) -> None:
-    """Let the server keep the facts of streams, or lose them. Raises RuntimeError when the server does
-    not confirm it.
+    """Make the server keep the facts about streams, or drop them, as `wanted` says. Raises RuntimeError when it does
+    not confirm that.
     """
     if ads.told(FACTS_WORD)[-1:] == [wanted]:
         return
@@ -156,7 +156,7 @@ def _compared(costly: Side, cheap: Side, title: str, *, rounds: int, at_most: fl
 
 
 def _groups(count: int) -> tuple[str, ...]:
-    """Make this number of client groups by node.cluster, each denied a cluster of its own; returns these values of
+    """Make `count` client groups by node.cluster, and deny each another cluster; returns their values of
     node.cluster.
     """
     from controlplane.access.services import group_create, rule_create  # noqa: PLC0415
@@ -177,7 +177,7 @@ def _groups(count: int) -> tuple[str, ...]:
 
 
 def _second_environment(clusters: int) -> None:
-    """Make an environment with the same clusters, for clients whose node.cluster is its name."""
+    """Make an environment with the same clusters, to which clients belong whose node.cluster is its key."""
     from controlplane.accounts.principal import SYSTEM  # noqa: PLC0415
     from controlplane.catalog.services import environment_create  # noqa: PLC0415
     from controlplane.catalog.values import EnvironmentPolicy  # noqa: PLC0415

@@ -23,7 +23,7 @@ _NOTHING_MS = 3
     parameters={"resources": 1_000, "clients": 5_000, "repeat": 15},
 )
 def loss(parameters: Parameters) -> Iterator[Measurement]:
-    """Measure the judgement of losses alone, as the services of every write call it."""
+    """Measure only the judgement of what clients would lose by a write, as the services make it before each write."""
     with filled(0):
         from bench import console_fleet  # noqa: PLC0415
         from controlplane.access.selectors import access_table  # noqa: PLC0415

@@ -34,7 +34,7 @@ def idle_memory(parameters: Parameters) -> Iterator[Measurement]:
     "restart", "Clients of a process that is killed and started again", parameters={"clients": 1_000, "repeat": 3}
 )
 def restart(parameters: Parameters) -> Iterator[Measurement]:
-    """Measure how long clients wait after a kill. performance.md: all served again within 5 s of the kill."""
+    """Measure how long clients wait after their ADS process is killed. performance.md: all served again within 5 s."""
     clients, from_kill, from_ready = parameters["clients"], [], []
     with filled(6_000):
         builder()()
@@ -61,8 +61,8 @@ def restart(parameters: Parameters) -> Iterator[Measurement]:
     parameters={"clients": 5_000, "mib": 20, "resources": 1_000},
 )
 def large_publication(parameters: Parameters) -> Iterator[Measurement]:
-    """Measure how long a large publication delays the event loop. performance.md: at most 250 ms late. Every resource
-    changes, and each client follows one of them.
+    """Measure by how much a large publication delays the event loop. performance.md: at most 250 ms. Every resource
+    changes, and each client subscribes to one.
     """
     clients, resources = parameters["clients"], parameters["resources"]
     size = parameters["mib"] * _MIB // resources
@@ -86,9 +86,7 @@ def large_publication(parameters: Parameters) -> Iterator[Measurement]:
 
 
 def _put_routes(count: int, padding: str) -> None:
-    """Write this number of route configurations, each made large by `padding` in the metadata of its virtual host's
-    route.
-    """
+    """Write `count` route configurations, each made large by putting `padding` into its metadata."""
     batch = max(1, _CHANGE_BYTES // len(padding))
     for start in range(0, count, batch):
         put([_padded(number, padding) for number in range(start, min(start + batch, count))])
@@ -106,8 +104,8 @@ def _route(padding: str) -> dict[str, object]:
 
 
 def _worst_s(before: Mapping[str, float], after: Mapping[str, float]) -> float:
-    """The upper bound, in seconds, of the highest histogram bucket that got a sample between the two readings; a sample
-    is taken every 50 ms.
+    """The longest delay between two readings of a histogram, as the upper bound in seconds of the highest bucket that
+    grew. The process adds a sample every 50 ms.
     """
     buckets = sorted((float(name.split('"')[1]), name) for name in after if name.startswith(_LAG))
     samples = after[buckets[-1][1]] - before[buckets[-1][1]]

@@ -75,8 +75,8 @@ def explain(parameters: Parameters) -> Iterator[Measurement]:
 
 
 def _getter(token: str, path: str) -> Callable[[], None]:
-    """A function that sends a GET within this process, so that only the server's part counts. It raises RuntimeError
-    when the request is refused.
+    """A function that sends a GET to the application within this process, without a network, so that only the server's
+    part is measured. It raises RuntimeError unless the answer is a success.
     """
     from django.test import Client  # noqa: PLC0415
 
@@ -92,9 +92,7 @@ def _getter(token: str, path: str) -> Callable[[], None]:
 
 
 def _timed(what: str, get: Callable[[], None], repeat: int, *, at_most_ms: float) -> Iterator[Measurement]:
-    """Measure how long the request takes, and how much of that is this process's work: the rest is what else the
-    machine does.
-    """
+    """Measure how long calling `get` takes, and how much of that is processor time of this process."""
     took, worked = [], []
     for _ in range(repeat):
         began, work_began = time.perf_counter(), time.process_time()
@@ -106,7 +104,7 @@ def _timed(what: str, get: Callable[[], None], repeat: int, *, at_most_ms: float
 
 
 def _connect() -> None:
-    """Report a client that subscribes to every cluster, through the fact writer that ADS uses."""
+    """Store, as ADS would, a client that subscribes to every cluster."""
     from adsserver.engine.events import Subscribed, Variant  # noqa: PLC0415
     from adsserver.ports import StreamInfo  # noqa: PLC0415
     from adsserver.store.facts import FactBuffer  # noqa: PLC0415

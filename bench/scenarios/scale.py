@@ -23,8 +23,8 @@ _LARGE = 100_000
     by_name=True,
 )
 def scale(parameters: Parameters) -> Iterator[Measurement]:
-    """Measure the costs of a process and fit a model to them. Issue 10: a model that is checked against at least three
-    measured points.
+    """Measure what an ADS process costs, and fit a model to it (`bench.scale_model`). Issue 10: the model is checked
+    against at least three measured points.
     """
     clients, resources, changes = parameters["clients"], parameters["resources"], parameters["changes"]
     few, half = resources // 10, resources // 2
@@ -54,7 +54,9 @@ def scale(parameters: Parameters) -> Iterator[Measurement]:
 
 
 def _checked(costs: Costs, clients: int, resources: int, changes: int) -> Iterator[Measurement]:
-    """Measure another size; each measurement is its ratio to what the model says."""
+    """Measure with this number of clients and resources; each result is given as its ratio to what the model
+    expects.
+    """
     resident_mib, took_s = _point(clients, changes)
     where = f"{clients:,} clients, {resources:,} resources, measured over model"
     said_mib = memory_mib(costs, clients=clients, resources=resources)
@@ -69,8 +71,8 @@ def _idle_mib() -> float:
 
 
 def _point(clients: int, changes: int) -> tuple[float, float]:
-    """Measure a process with this number of delta clients; returns (memory in MiB, processor time of a change in
-    seconds).
+    """Measure an ADS process with this number of delta clients; returns its memory in MiB and the processor time of a
+    change in seconds.
     """
     asks = Asks(delta=True)
     with ads_process(**LIMITS) as ads, receivers(ads.address, clients=clients, asks=asks) as fleet:
@@ -82,7 +84,7 @@ def _point(clients: int, changes: int) -> tuple[float, float]:
 
 
 def _grow(have: int, want: int) -> None:
-    """Add endpoints that no client here follows, until there are `want` instead of `have`."""
+    """Write more endpoints, to which no client subscribes, until there are `want` of them; there are `have`."""
     for start in range(have, want, _BATCH):
         put([endpoints(number, extra=True) for number in range(start, min(start + _BATCH, want))])
     builder()()

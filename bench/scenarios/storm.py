@@ -28,8 +28,8 @@ _POLL_MS = "200"
     parameters={"clients": 500, "changes": 30, "pause_ms": 1_000},
 )
 def nack_storm(parameters: Parameters) -> Iterator[Measurement]:
-    """Measure a fleet that refuses every response. Reliability F19, N3: no response twice, at most 10 database writes a
-    second, half a core, memory flat, one incident, one message.
+    """Measure clients that refuse every response. Reliability F19, N3: none is sent a response twice; at most 10
+    database writes a second and half a core; memory does not grow; one incident, one message.
     """
     clients = parameters["clients"]
     changes, pause_s = parameters["changes"], parameters["pause_ms"] / 1000
@@ -61,10 +61,11 @@ def nack_storm(parameters: Parameters) -> Iterator[Measurement]:
 
 
 class Commits:
-    """Counts the write transactions of all processes on a SQLite database.
+    """Counts the write transactions of all processes on a SQLite database, by the counter in the header of the index of
+    its write-ahead log (sqlite.org/walformat.html, "iChange").
 
-    The header of the WAL's index has a counter of them (sqlite.org/walformat.html, "iChange"). To be closed after all
-    connections of this process: with a file a process lets go of every lock it has on it, those of SQLite too.
+    Close it after all connections of this process: a process that closes a file loses all its locks on it, SQLite's
+    too.
     """
 
     def __init__(self, index: Path) -> None:
@@ -75,12 +76,12 @@ class Commits:
         self._file.close()
 
     def count(self) -> int:
-        """The number of write transactions so far."""
+        """The number of write transactions on the database so far."""
         return int.from_bytes(os.pread(self._file.fileno(), 4, 8), sys.byteorder)
 
 
 class _Meter:
-    """Measures an ADS process and the database from its creation to the last look."""
+    """Measures an ADS process and the database, from when it is made to the last call of `look`."""
 
     def __init__(self, ads: AdsProcess, commits: Commits) -> None:
         self._ads, self._commits = ads, commits
@@ -89,14 +90,14 @@ class _Meter:
         self._resident: list[float] = []
 
     def look(self) -> None:
-        """Take one more sample of the process's memory."""
+        """Take a sample of the process's memory."""
         self._looked = time.monotonic()
         self._resident.append(self._ads.resident_mib())
 
     def measured(self, refused: int) -> Iterator[Measurement]:
-        """The measurements of a storm in which this number of responses was refused. The database's writes are those of
-        everybody: also of the changes and their builds. A busy machine stretches the time and so flatters a share of
-        it; the processor's time for one refusal says what it costs all the same.
+        """The measurements of a run in which clients refused `refused` responses. The database's writes include those
+        for changes and builds. The share of a core looks smaller on a busy machine; the processor time for one refusal
+        does not.
         """
         took = self._looked - self._began
         third = max(len(self._resident) // 3, 1)
@@ -113,7 +114,9 @@ class _Meter:
 
 @contextmanager
 def _worker() -> Iterator[Callable[[], None]]:
-    """The worker's sweepers in this process; yields a function that builds, as the worker does on a hint."""
+    """Run the sweepers of a worker in this process until the end of the block. Yields a function that builds at once,
+    as a worker does when it gets a hint.
+    """
     from controlplane.builder.services import build, builds_sweep  # noqa: PLC0415
     from controlplane.builder.sweeper import Sweeper  # noqa: PLC0415
     from controlplane.catalog.selectors import environment_get  # noqa: PLC0415
@@ -133,7 +136,9 @@ def _worker() -> Iterator[Callable[[], None]]:
 
 
 def _outcome(fleet: Refusers, changes: int) -> Iterator[Measurement]:
-    """The measurements of what the storm led to, once all of it was digested: repeats, incidents and messages."""
+    """The measurements of what came of all refusals, once they were digested: repeated responses, incidents and
+    messages.
+    """
     from django.db.models import Sum  # noqa: PLC0415
 
     from controlplane.incidents.models import Incident, IncidentClient  # noqa: PLC0415
@@ -154,7 +159,7 @@ def _outcome(fleet: Refusers, changes: int) -> Iterator[Measurement]:
 
 
 def _quiet() -> bool:
-    """Whether all facts that streams reported have been digested and people were told."""
+    """Whether everything that streams reported was digested and people were told of it."""
     from controlplane.clients.models import Nack  # noqa: PLC0415
     from controlplane.journal.services import events_waiting  # noqa: PLC0415
 

@@ -10,7 +10,7 @@ from controlplane.config import home
 
 @cache
 def redis_client() -> Redis:
-    """The Redis client of this process, with its own pool; it connects when it is first used."""
+    """The Redis client of this process, with a connection pool of its own. It connects when it is first used."""
     limits = settings.PARLEY.limits
     return Redis.from_url(
         home.redis_client_url(home.broker_url(settings.PARLEY)),

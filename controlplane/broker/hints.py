@@ -23,7 +23,7 @@ Hint = tuple[str, str | int]
 
 
 class HintSender:
-    """Hands hints to `deliver` in one thread; `send` never blocks and never raises."""
+    """Hands hints to `deliver` in a thread of its own, so that `send` never blocks and never raises."""
 
     def __init__(self, deliver: Callable[[Hint], None], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._deliver = deliver
@@ -41,7 +41,7 @@ class HintSender:
         self._thread = None
 
     def send(self, hint: Hint) -> None:
-        """Queue a hint; one that waits already is not queued twice, and one beyond the queue's length is dropped."""
+        """Queue a hint. If an equal one waits already, or the queue is full, it is dropped."""
         with self._condition:
             if len(self._waiting) < MAX_WAITING:
                 self._waiting[hint] = None
@@ -76,8 +76,8 @@ _build_ask: Callable[[int], None] = _nobody
 
 
 def builds_asked_by(ask: Callable[[int], None]) -> None:
-    """Let `ask` carry every hint to build from now on; it is given the id of the environment. Called by whoever puts
-    the process together: what carries it is Celery, which knows every room and is known by none (decisions D5a).
+    """Set the function that carries hints to build from now on: `ask` is called with the id of the environment. It is
+    set by the process, because Celery, which carries them, may not be imported here (decisions D5a).
     """
     global _build_ask  # noqa: PLW0603  one process, one way to the workers
     _build_ask = ask
@@ -98,10 +98,10 @@ _sender = HintSender(_deliver)
 
 
 def hint_build(environment_id: int) -> None:
-    """Tell the workers that an environment has something to build."""
+    """Tell the workers, over the broker, that a change of an environment waits for its build."""
     _sender.send(("build", environment_id))
 
 
 def hint_published(environment_key: str) -> None:
-    """Tell the ADS processes that an environment has a new snapshot."""
+    """Tell the ADS processes, over the broker, that an environment has a new snapshot."""
     _sender.send(("published", environment_key))

@@ -17,8 +17,8 @@ ANSWERS: Final = "ok"
 
 
 class BrokerProbe:
-    """Asks the broker whether it answers: at most one question at a time, in a thread of its own; its answer holds for
-    a second.
+    """Asks the broker (Redis) whether it answers, in a thread of its own and one question at a time. An answer is used
+    for a second.
     """
 
     def __init__(self, ask: Callable[[], object], *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -30,7 +30,7 @@ class BrokerProbe:
         self._asking: threading.Event | None = None
 
     def state(self) -> str:
-        """The broker's state: `ok`, or what is the matter, as a sentence."""
+        """The state of the broker (Redis): `ok`, or a sentence that says what is wrong."""
         with self._lock:
             if self._clock() - self._said_at < _FRESH_S:
                 return self._said

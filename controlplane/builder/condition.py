@@ -13,8 +13,8 @@ BUILDS: Final = "ok"
 
 
 def builder_state() -> str:
-    """The builder's state for status pages: `ok`, or a sentence with the age of the oldest change that waits, whichever
-    worker should build it.
+    """The state of building, for status pages: `ok`, or a sentence with the age of the oldest change that waits too
+    long for its build.
     """
     waiting = oldest_waiting()
     age_s = (timezone.now() - waiting).total_seconds() if waiting is not None else 0.0

@@ -13,8 +13,8 @@ def wait_for_quiet(
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> None:
-    """Wait until `generation` has stood still for `quiet_s` seconds, or `at_most_s` have passed, on the waiter's own
-    monotonic clock.
+    """Wait until what `generation` returns has not changed for `quiet_s` seconds, or `at_most_s` seconds have passed by
+    `clock`, which is monotonic and in seconds.
     """
     deadline = clock() + at_most_s
     seen = generation()

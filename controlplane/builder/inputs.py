@@ -13,15 +13,16 @@ from xdscore.access import AccessTable
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """An environment's catalogue and access rules at one generation."""
+    """The catalogue and the access rules of an environment, both read at one generation."""
 
     state: CatalogState
     access: AccessTable
 
 
 def inputs_read(*, environment_id: int, known: CatalogState | None) -> Inputs | None:
-    """The catalogue and access rules to build from now; None when the environment is gone. `known`: the catalogue as it
-    was read before.
+    """Read the catalogue and the access rules from which an environment is to be built now; None when the environment
+    no longer exists. `known`: the catalogue as an earlier call read it, so that only what changed is read; None: read
+    all.
     """
     with transaction.atomic(using=READER):
         state = catalog_state_read(environment_id=environment_id, known=known)

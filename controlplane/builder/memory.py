@@ -16,8 +16,12 @@ MAX_NAMES = 150_000
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What a worker keeps of one environment's last build: the catalogue, its entries with their access rules, the
-    chunks made of them, and the contents that Envoy has accepted, where it is asked.
+    """What a worker keeps of an environment's last build, so that the next one costs only what changed.
+
+    `state`: the catalogue as it was read.
+    `permitted`: what is served of each name, with the access rules that match the name.
+    `assembly`: the chunks of bytes made of it.
+    `accepted`: the hashes of the contents that Envoy accepted; empty where Envoy is not asked.
     """
 
     state: CatalogState | None = None
@@ -30,8 +34,8 @@ NOTHING = Remembered()
 
 
 class Memory:
-    """What builds of this process remember, by environment, the latest last. A build takes what it uses and brings back
-    what it knows then, so that two threads never share it.
+    """What this process remembers of its builds, by environment, the one used last at the end. A build takes its
+    environment's part out and puts the new one back in, so that two threads never share one.
     """
 
     def __init__(self, max_names: int = MAX_NAMES) -> None:
@@ -39,11 +43,15 @@ class Memory:
         self._known: dict[int, Remembered] = {}
 
     def take(self, environment_id: int) -> Remembered:
-        """What is remembered of an environment, removed from the memory; `NOTHING` where nothing is."""
+        """Remove what is remembered of an environment from the memory and return it; `NOTHING` where nothing is
+        remembered.
+        """
         return self._known.pop(environment_id, NOTHING)
 
     def bring(self, environment_id: int, remembered: Remembered) -> None:
-        """Remember this of an environment; where that is too much in all, those used longest ago are forgotten."""
+        """Remember `remembered` of an environment. Where the memory then holds too much, the environments used longest
+        ago are forgotten.
+        """
         self._known[environment_id] = remembered
         while sum(_names(each) for each in self._known.values()) > self._max_names:
             del self._known[next(iter(self._known))]

@@ -5,7 +5,9 @@ from django.utils import timezone
 
 
 class BuildOutcome(models.TextChoices):
-    """How a build ended: published, unchanged, fenced by a newer one, or failed."""
+    """How a build ended: it published a snapshot, it changed nothing, a newer build overtook it (fenced), or it
+    failed.
+    """
 
     PUBLISHED = "published"
     UNCHANGED = "unchanged"
@@ -14,9 +16,10 @@ class BuildOutcome(models.TextChoices):
 
 
 class Build(models.Model):
-    """One run of the builder: which generations it covered, what came of it, and each stage's milliseconds.
+    """One run of the builder: the generations it covered, how it ended, and the milliseconds that each stage took.
 
-    `held` and `findings` are the first of what it found; `held_count` and `finding_counts` (by code) say how many.
+    `held` and `findings` are only the first names held back and the first findings; `held_count` and `finding_counts`
+    (by code) count all.
     """
 
     environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="builds")
@@ -33,7 +36,9 @@ class Build(models.Model):
     finding_counts = models.JSONField(default=dict)
 
     class Meta:
-        """Builds are looked up by generation, which gives a change its epoch (decisions D6)."""
+        """Builds are looked up by the generation they cover: the epoch of a change is that of the build that covered it
+        (decisions D6).
+        """
 
         indexes = (models.Index(fields=("environment", "to_generation")),)
 
@@ -43,10 +48,12 @@ class Build(models.Model):
 
 
 class HeldResource(models.Model):
-    """A name that the newest build does not serve as written, and why: an older revision is served instead (`served`),
-    or nothing; or, with `kinds`, it is served as written, but to clients of these kinds.
+    """A name that the newest build does not serve as written.
 
-    Written in the transaction that publishes, so that it never tells of another snapshot than the served one.
+    `served`: whether an older revision is served instead.
+    `kinds`: the only kinds of clients from which the newest revision is withheld; empty: it is held back for all.
+
+    Written in the transaction that publishes, so that it always tells of the served snapshot.
     """
 
     environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="held")
@@ -69,9 +76,10 @@ class HeldResource(models.Model):
 
 
 class EnvoyRefusal(models.Model):
-    """What one version of Envoy said against one content, by itself: asked once, true for as long as both stay.
+    """The complaint of one version of Envoy about one content that it was shown alone, kept so that Envoy is asked
+    once.
 
-    Written in the transaction that publishes, for the contents that are current then.
+    Written in the transaction that publishes a snapshot, for the contents that are the newest then.
     """
 
     environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="+")

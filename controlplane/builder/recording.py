@@ -25,7 +25,7 @@ _BATCH = 200
 
 @dataclass(frozen=True, slots=True)
 class HeldBackWhy:
-    """A name that is held back, with every finding that says why its head is not served."""
+    """A name that is held back, with every finding that says why its newest revision is not served."""
 
     held: HeldBack
     findings: tuple[Finding, ...]
@@ -33,7 +33,9 @@ class HeldBackWhy:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The findings of a build and the names that it holds back, ready to be stored."""
+    """The findings of a build and the names that it holds back, ready to be stored. `findings` are the first ones;
+    `finding_counts` counts all of them, by code.
+    """
 
     held: tuple[HeldBackWhy, ...]
     findings: tuple[Finding, ...]
@@ -43,8 +45,8 @@ class Report:
 def report_of(
     resolution: Resolution, heads: Mapping[EntryKey, Head], environment: str, checked: Sequence[Finding] = ()
 ) -> Report:
-    """The report on a resolution; findings about references point at their place in the manifest. `checked`: findings
-    of Envoy, where it was asked.
+    """The report on what a build decided to serve. `checked`: the findings of deep validation, empty where Envoy was
+    not asked. A finding about a reference says at which place in the manifest it stands.
     """
     shown, others_held = resolution.held[:MAX_HELD], resolution.held[MAX_HELD:]
     pointers = _pointers(resolution, heads, [each.key for each in shown])
@@ -69,7 +71,10 @@ def build_record(
     report: Report | None = None,
     detail: str = "",
 ) -> int:
-    """Store a row of the log of builds; the row's id."""
+    """Store that a build ran, and return the id of its row. `epoch`: the one it published, None where it published
+    none;
+    `detail`: why it failed.
+    """
     return Build.objects.create(
         environment_id=environment_id,
         from_generation=from_generation,
@@ -86,7 +91,7 @@ def build_record(
 
 
 def held_replace(*, environment_id: int, generation: int, held: Sequence[HeldBackWhy]) -> None:
-    """Make these the names that are held back in the environment; only rows that differ are written."""
+    """Store `held` as the names that the environment holds back now. Only rows that differ are written."""
     rows = HeldResource.objects.filter(environment_id=environment_id)
     before = {
         (word, name): (pk, tuple(said))
@@ -116,7 +121,9 @@ def held_replace(*, environment_id: int, generation: int, held: Sequence[HeldBac
 def _pointers(
     resolution: Resolution, heads: Mapping[EntryKey, Head], held: Sequence[EntryKey]
 ) -> dict[tuple[EntryKey, EntryKey], str]:
-    """The JSON pointer of each reference that a finding will name, by the two resources it joins."""
+    """The place (JSON pointer) in the manifest of each reference that a finding about `held` will name, by the keys of
+    the two resources: the one that refers and the one referred to.
+    """
     told = set(held) & resolution.references.missing.keys()
     others = chain(resolution.references.missing, resolution.references.foreign)
     told.update(sorted(set(others))[:MAX_FINDINGS])

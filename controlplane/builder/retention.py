@@ -15,11 +15,10 @@ _ENDED = (BuildOutcome.PUBLISHED, BuildOutcome.UNCHANGED)
 
 
 def builds_prune() -> int:
-    """Delete the records of builds that are as old as the snapshots that are forgotten (C21); how many were deleted.
-    Bounded per call.
+    """Delete the records of builds that are as old as the snapshots that are forgotten (C21); returns how many were
+    deleted. One call deletes a bounded number.
 
-    The last build of an environment that ended well stays however old it is: changes are finished because of it. One
-    that failed or was fenced goes whatever came later: a build that cannot succeed is tried again every second.
+    The last build of an environment that succeeded is kept however old it is: it tells which changes are finished.
     """
     before = timezone.now() - timedelta(days=settings.PARLEY.limits.epochs_kept_days)
     kept = SnapshotRow.objects.filter(environment=models.OuterRef("environment"), epoch=models.OuterRef("epoch"))

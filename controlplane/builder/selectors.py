@@ -32,15 +32,19 @@ class ChangeState(Enum):
 
     @property
     def final(self) -> bool:
-        """Whether the builder has finished the change, so that its state stays."""
+        """Whether the builder has finished the change, so that this state will not change any more."""
         return self is not ChangeState.SAVED
 
 
 @dataclass(frozen=True, slots=True)
 class HeldBackName:
-    """A name that is not served as written: it runs an older revision (`served`), or nothing; or it is withheld from
-    these `kinds` of clients alone. `findings` say why, with their places in the manifest. `since` is when the build
-    ended that said so first; None once its record is forgotten, and where nobody asked.
+    """A name that is not served as it was written.
+
+    `served`: whether an older revision is served in its place; else nothing is.
+    `findings`: why, with their places in the manifest.
+    `kinds`: the only kinds of clients from which it is withheld; empty: it is held back for all.
+    `since`: when the build ended that first held it back; None where that is not recorded any more, or was not asked
+        for.
     """
 
     type: str
@@ -53,14 +57,14 @@ class HeldBackName:
 
     @property
     def rejected(self) -> bool:
-        """Whether the name is held back because of a quarantine."""
+        """Whether a quarantine is the reason why the name is held back."""
         return self.reason == REJECTED
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeProgress:
-    """How far a change has come; `epoch` is None until there is one, and when it is forgotten; `detail` says why it
-    failed.
+    """How far a change has come. `epoch`: the snapshot that first served it, None where there is none yet or it is not
+    recorded any more. `held`: names that it wrote and that are held back. `detail`: why its build failed, or empty.
     """
 
     state: ChangeState
@@ -70,7 +74,7 @@ class ChangeProgress:
 
 
 def change_progress(*, public_id: str) -> ChangeProgress:
-    """How far a change has come. Raises NotFound."""
+    """How far the change with this id has come. Raises NotFound."""
     change = change_get(public_id=public_id)
     covering = Build.objects.filter(environment=change.environment, to_generation__gte=change.generation)
     ended = covering.filter(outcome__in=(BuildOutcome.PUBLISHED, BuildOutcome.UNCHANGED))
@@ -86,8 +90,8 @@ def change_progress(*, public_id: str) -> ChangeProgress:
 
 
 def changes_unfinished(*, public_ids: Sequence[str]) -> frozenset[str]:
-    """The ids among `public_ids` of changes that no build has finished yet, nor given up. One read for a batch: waiting
-    is shared.
+    """The ids among `public_ids` of changes that wait for a build: no build has finished them, and none has finally
+    failed. One query for all of them.
     """
     unfinished: set[str] = set()
     for start in range(0, len(public_ids), _BATCH):
@@ -105,9 +109,7 @@ def changes_unfinished(*, public_ids: Sequence[str]) -> frozenset[str]:
 
 
 def held_names(*, environment_key: str, keys: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], HeldBackName]:
-    """The names among these (type, name) that are held back: the environment does not serve them as written. One
-    query.
-    """
+    """The names among `keys`, which are (type, name), that the environment holds back, by key. One query."""
     ended = _ended().filter(environment=models.OuterRef("environment"), to_generation=models.OuterRef("generation"))
     rows = held_rows(environment_keys=[environment_key]).filter(
         type__in={word for word, _ in keys}, name__in={name for _, name in keys}
@@ -124,9 +126,10 @@ def held_rows(
     rejected: bool | None = None,
     served: bool | None = None,
 ) -> models.QuerySet[HeldResource]:
-    """Rows of the names that these environments (None: all) do not serve as written, for lists that filter by them.
-    `rejected`: only those held back because of a quarantine, or only others; `served`: only those that an older
-    revision stands in for, or only others.
+    """The rows of the names that these environments (None: all) hold back, for queries that filter by them.
+
+    `rejected`: True: only names held back by a quarantine; False: only the others; None: both.
+    `served`: True: only names with an older revision served in their place; False: only the others; None: both.
     """
     rows = HeldResource.objects.all()
     if environment_keys is not None:
@@ -137,8 +140,8 @@ def held_rows(
 
 
 def covered_at(*, environment_key: str, generations: Collection[int]) -> Mapping[int, datetime]:
-    """When the build that first covered each of these generations ended; what is not built, or whose build is
-    forgotten (`retention`), is left out. One query.
+    """When the first build that covered each of these generations ended, by generation. A generation that is not built,
+    or whose build is not recorded any more, is left out. One query.
     """
     first = _ended().filter(
         environment=models.OuterRef("environment"), to_generation__gte=models.OuterRef("generation")
@@ -154,8 +157,9 @@ def covered_at(*, environment_key: str, generations: Collection[int]) -> Mapping
 def held_with_code(
     *, environment_keys: Collection[str], code: str, withheld: bool, limit: int
 ) -> tuple[tuple[tuple[str, HeldBackName], ...], int]:
-    """The first names, each with its environment, that are held back because of findings with this code, and how many
-    there are; `withheld`: of which nothing is served, whatever was found. Two queries.
+    """The first `limit` names that are held back because of a finding with this code, as (environment key, name), and
+    how many there are in all. `withheld`: instead, the names of which nothing is served, whatever the finding. Two
+    queries.
     """
     rows = HeldResource.objects.filter(environment__key__in=list(environment_keys)).select_related("environment")
     if withheld:
@@ -173,8 +177,8 @@ def held_count() -> int:
 
 
 def environments_failing() -> int:
-    """The number of environments whose newest build failed, as a whole or for a type that was written to and is
-    therefore not served.
+    """The number of environments whose newest build failed, either as a whole or for a type in which something was
+    written.
     """
     newest = Build.objects.filter(environment=models.OuterRef("environment")).order_by("-pk").values("pk")[:1]
     failed = models.Q(outcome=BuildOutcome.FAILED) | models.Q(finding_counts__has_key=Cause.TYPE.value)
@@ -182,20 +186,24 @@ def environments_failing() -> int:
 
 
 def held_name(*, environment_key: str, word: str, name: str) -> HeldBackName | None:
-    """Why a name is not served as written; None when it is."""
+    """Why the name of this type (`word`) is not served as written; None when it is."""
     row = HeldResource.objects.filter(environment__key=environment_key, type=word, name=name).first()
     return _held_name(row) if row is not None else None
 
 
 def generation_of_epoch(*, environment_key: str, epoch: int) -> int | None:
-    """The last generation whose build says that this epoch serves it; None when no build of the environment says so."""
+    """The last generation that the environment serves with the snapshot of this epoch, by the record of builds; None
+    when no build of it is recorded.
+    """
     builds = Build.objects.filter(environment__key=environment_key, epoch=epoch)
     last: int | None = builds.aggregate(last=models.Max("to_generation"))["last"]
     return last
 
 
 def builds_of_epochs(*, environment_key: str, epochs: Sequence[int]) -> Mapping[int, Build]:
-    """The build that published each of these epochs, by epoch; an epoch whose build is forgotten is left out."""
+    """The build that published the snapshot of each of these epochs, by epoch. An epoch whose build is not recorded any
+    more is left out.
+    """
     builds = Build.objects.filter(
         environment__key=environment_key, epoch__in=list(epochs), outcome=BuildOutcome.PUBLISHED
     )
@@ -208,7 +216,7 @@ def build_list(*, environment_key: str) -> models.QuerySet[Build]:
 
 
 def _ended() -> models.QuerySet[Build]:
-    """Builds that ended well: published, or without a difference for clients."""
+    """The builds that succeeded: they published a snapshot, or there was no difference for clients."""
     return Build.objects.filter(outcome__in=(BuildOutcome.PUBLISHED, BuildOutcome.UNCHANGED))
 
 
@@ -221,7 +229,9 @@ def _unbuilt(covering: models.QuerySet[Build]) -> ChangeProgress:
 
 
 def _superseded(change: Change, build: Build) -> bool:
-    """Whether every revision of the change had a successor by the time of the first build that covered it."""
+    """Whether each revision that the change wrote already had a newer one when `build`, the first that covered the
+    change, was made.
+    """
     written = Revision.objects.filter(change=change)
     newer = Revision.objects.filter(
         resource=models.OuterRef("resource"),
@@ -232,7 +242,7 @@ def _superseded(change: Change, build: Build) -> bool:
 
 
 def _held(change: Change) -> tuple[HeldBackName, ...]:
-    """The names that the change wrote, whose revisions are still current, and that are not served as written."""
+    """The names that the change wrote and that are held back, as long as the revision it wrote is the newest."""
     written = Revision.objects.filter(
         change=change,
         resource__head=models.F("pk"),
@@ -249,6 +259,6 @@ def _held_name(row: HeldResource) -> HeldBackName:
 
 
 def _count(rows: models.QuerySet[Build]) -> Coalesce:
-    """The number of these rows for an environment, as a column of a query."""
+    """A database expression for the number of `rows` of each environment, to be a column of a query of environments."""
     counted = rows.order_by().values("environment").annotate(count=models.Count("pk")).values("count")
     return Coalesce(models.Subquery(counted), 0)

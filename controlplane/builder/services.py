@@ -38,10 +38,11 @@ _UPKEEP_S = 60.0
 
 
 def build_when_quiet(*, environment_id: int) -> None:
-    """Build an environment until nothing is due: wait for a quiet moment, build, look again.
+    """Build an environment until no change of it waits any more: wait until nobody writes for a moment, build, look
+    again.
 
-    Only one process at a time does this for an environment. Whoever finds it claimed goes away: the claimant looks
-    again after it let go, and the sweeper looks after everybody.
+    Only one process at a time does this for an environment; called in another one meanwhile, it returns at once. The
+    process that builds looks once more after it has finished, and the sweeper looks after that.
     """
     while True:
         with claim(f"build-{environment_id}") as claimed:
@@ -63,8 +64,8 @@ def build_when_quiet(*, environment_id: int) -> None:
 
 
 def build(*, environment_id: int, memory: Memory = MEMORY) -> None:
-    """Build and publish an environment's newest generation; nothing is done when none is due. Safe to run twice at
-    once.
+    """Build and publish the newest generation of an environment; does nothing when that is built already. Two calls at
+    the same time do no harm.
     """
     watch = _Stopwatch(time.monotonic)
     known = memory.take(environment_id)
@@ -116,15 +117,19 @@ def _build(environment_id: int, inputs: Inputs, known: Remembered, watch: "_Stop
 
 
 def builds_sweep() -> None:
-    """Build every environment that is due; it finds changes whose hint was lost (decisions D7)."""
+    """Build every environment in which a change waits for a build, also where the hint about it was lost (decisions
+    D7).
+    """
     for environment_id in environments_due():
         build_when_quiet(environment_id=environment_id)
 
 
 class Upkeep:
-    """Deletes old snapshots and builds, and logs certificates that expire: at intervals, in one process at a time.
+    """Deletes old snapshots and builds and logs certificates that expire soon: at intervals, and in one process at a
+    time.
 
-    `still_run` is the word of the clients, whose room is above this one.
+    `still_run`: a function that says when clients were sent what they still run. It is passed in because this package
+        may not import that of clients.
     """
 
     def __init__(self, still_run: StillRun, clock: Callable[[], float] = time.monotonic) -> None:
@@ -133,7 +138,7 @@ class Upkeep:
         self._next = clock() + _UPKEEP_S
 
     def __call__(self) -> None:
-        """Do the upkeep when its interval has passed, else nothing. Every sweep calls it."""
+        """Do the upkeep when its interval has passed since the last time; otherwise do nothing."""
         if self._clock() < self._next:
             return
         self._next = self._clock() + _UPKEEP_S
@@ -146,7 +151,7 @@ class Upkeep:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A build that is computed and not yet stored: what the publishing transaction writes."""
+    """A build that is computed and not stored yet: all that the publishing transaction writes."""
 
     environment_id: int
     state: CatalogState
@@ -157,7 +162,9 @@ class _Prepared:
 
 
 def _prepare_what_can_be(environment_id: int, inputs: Inputs, known: Remembered, watch: "_Stopwatch") -> _Prepared:
-    """The build of these inputs; where only some types make it fail, the build without those (reliability F29)."""
+    """Compute the build of `inputs`. Where it fails because of some types only, those stay as they are published and
+    the others are built (reliability F29).
+    """
     state = inputs.state
     try:
         return _prepare(environment_id, inputs, known, watch)
@@ -211,8 +218,8 @@ def _publish(prepared: _Prepared, watch: "_Stopwatch") -> None:
     state, report = prepared.state, prepared.report
 
     def record(published: Published) -> None:
-        """Store the build's record in the transaction that writes the snapshot: whoever sees the epoch sees what the
-        build said of it.
+        """Store the build's record in the transaction that writes the snapshot, so that whoever sees the new epoch also
+        sees what the build said about it.
         """
         watch.lap("publish")
         held_replace(environment_id=prepared.environment_id, generation=state.at.generation, held=report.held)
@@ -257,7 +264,7 @@ def _publish(prepared: _Prepared, watch: "_Stopwatch") -> None:
 
 
 class _Stopwatch:
-    """Measures how many milliseconds each stage of a build took."""
+    """Measures how many milliseconds each stage of one build takes."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

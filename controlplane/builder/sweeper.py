@@ -16,16 +16,16 @@ _forking = threading.Event()
 
 
 def fork_waits() -> bool:
-    """Whether this process is about to fork, and waits for its sweepers' jobs to end."""
+    """Whether this process is about to fork and waits for its sweeper threads to finish their jobs."""
     return _forking.is_set()
 
 
 class Sweeper(threading.Thread):
-    """Calls each job in turn, then waits; a job that fails is logged and called again the next time.
+    """A thread that calls each of its jobs in turn, waits for its interval, and begins again. A job that raises is
+    logged and called again the next time.
 
-    The worker forks whenever a process of its pool died. A child that is forked in the middle of a job would inherit
-    locks that nobody releases, those of SQLite and of the claims among them; so a fork waits for the end of the job. A
-    job that would go on for long asks `fork_waits`.
+    The worker forks whenever a process of its pool has died. A child forked in the middle of a job would inherit locks
+    that nobody releases, such as SQLite's; so a fork waits for the end of the job, and a long job asks `fork_waits`.
     """
 
     def __init__(self, jobs: Sequence[Callable[[], object]], interval_s: float) -> None:
@@ -44,7 +44,7 @@ class Sweeper(threading.Thread):
                     self._call(job)
 
     def stop(self) -> None:
-        """Tell the thread to end after the job that it runs now."""
+        """Tell the thread to end; the job that it runs now is finished first."""
         self._stopping.set()
 
     def _hold(self) -> None:

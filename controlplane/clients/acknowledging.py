@@ -10,12 +10,12 @@ from xdscore.environment_choice import ClientFacts
 
 
 def clients_acknowledging(*, environment_key: str, word: str, name: str, since: datetime) -> Mapping[str, ClientKey]:
-    """The clients, by id, that were sent the type since then, acknowledged it since, and ask for the name, connected or
-    gone lately. Raises NotFound.
+    """The clients, by id, that ask for the resource and have acknowledged a response of its type since `since`, after
+    being sent one since then; connected or gone lately. `word`: the type. Raises NotFound.
 
-    ACKs are kept per type: it counts a client whose ACK was for a response composed just before, and one that refused
-    the revision and acknowledged what stands in for it, which the caller knows. Not counted is who may not read the
-    name: it acknowledged that it was told so.
+    ACKs are kept per type, not per name. So this also counts a client whose ACK was for a response made just before
+    `since`, and one that refused the revision and acknowledged an older one sent in its place; the caller knows those.
+    Clients that may not read the name are not counted.
     """
     answered = Subscription.objects.filter(sent_at__gte=since, acked_at__gte=since)
     columns = (

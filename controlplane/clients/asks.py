@@ -8,8 +8,8 @@ from xdscore.environment_choice import ClientFacts
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """The subscription of an open stream to one type. `name_set` stands for the names it asks for: equal for equal
-    names.
+    """The subscription of an open stream to one type (`word`). `client`: the id of the client; `name_set`: the id of
+    the set of names it asks for, the same for equal sets.
     """
 
     client: str
@@ -20,8 +20,8 @@ class Asks:
 
 @dataclass(frozen=True, slots=True)
 class FleetAsks:
-    """The connected clients by id, their subscriptions, and the names of each name set. Metadata of clients is not
-    kept.
+    """The connected clients by id (without their metadata), their subscriptions, and the names in each name set, by its
+    id.
     """
 
     clients: Mapping[str, ClientFacts]

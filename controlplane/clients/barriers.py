@@ -19,8 +19,10 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """The access rules that matter to a few names, whose types have these `words`. `table` holds no rule but those that
-    match one of the names, so that only the groups of these rules tell one client from another.
+    """The access rules that matter to a few names, to tell which clients may not read them.
+
+    `words`: the types of the names.
+    `table`: only those rules that match one of the names, so that clients differ only by the groups in these rules.
     """
 
     environment_key: str
@@ -34,17 +36,21 @@ class Barrier:
         return defaults | {rule.effect for rule in self.table.rules} <= {Effect.ALLOW}
 
     def audience(self, facts: ClientFacts) -> Audience:
-        """The audience of a client. Clients of one audience may read the same of these names."""
+        """The audience to which a client belongs. All clients of one audience may read the same of the barrier's
+        names.
+        """
         return self.table.audience(self.environment_key, facts)
 
     def keeps(self, audience: Audience, key: Key) -> bool:
-        """Whether this audience may not read this name: it is told PERMISSION_DENIED or NOT_FOUND if it asks."""
+        """Whether clients of this audience may not read this name; if they ask for it, they are told PERMISSION_DENIED
+        or NOT_FOUND.
+        """
         word, name = key
         return self.table.ruling(audience, by_word[word], name).effect is not Effect.ALLOW
 
 
 def barrier_of(*, environment_key: str, keys: Collection[Key]) -> Barrier:
-    """The barrier of these names, by the access rules as they are now. Raises NotFound."""
+    """The access rules, as they are now, that matter to the names `keys` of an environment. Raises NotFound."""
     whole = access_table(environment_key=environment_key)
     numbers = {number for word, name in keys for number in whole.row(by_word[word], name)}
     return Barrier(environment_key, frozenset(word for word, _ in keys), whole.only(numbers))

@@ -56,7 +56,7 @@ _ENVOY_CODEC: Tree = {
 
 
 class Variant(StrEnum):
-    """The form of the protocol that Envoy speaks: state of the world or delta."""
+    """The variant of xDS that Envoy speaks: state of the world (SotW) or delta."""
 
     SOTW = "sotw"
     DELTA = "delta"
@@ -73,9 +73,11 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class ClientFiles:
-    """The paths of a client's files on its machine: its certificate and key, and the authorities that sign the server's
-    certificate. A path that is not given is the one in the documentation. The fields are called as gRPC calls them
-    (A65).
+    """The paths of a client's files on its own machine, with the paths in the documentation as defaults. The fields
+    have the names that gRPC gives them (A65).
+
+    `certificate_file`, `private_key_file`: the client's certificate and its key.
+    `ca_certificate_file`: the certificate authorities (CA) that sign the server's certificate.
     """
 
     certificate_file: str = "/etc/parley/tls/client.crt"
@@ -87,7 +89,9 @@ NAMED_FILES = ClientFiles()
 
 
 class UnreachableError(ValueError):
-    """No node with this id gets into the environment; the text says which one it would get into."""
+    """No node with the wanted id would be assigned to the wanted environment; the text names the one it would be
+    assigned to.
+    """
 
 
 def node_for(
@@ -122,12 +126,12 @@ def grpc_bootstrap(
     features: Collection[BootstrapFeature] = (),
     allowed_services: Collection[str] = (),
 ) -> Tree:
-    """The content of the file that GRPC_XDS_BOOTSTRAP names. Without `features` a client keeps what it had when it
-    refuses a change.
+    """The content of the file that a gRPC client's variable GRPC_XDS_BOOTSTRAP names.
 
-    `features`: server features beside DEFAULT_FEATURES; CRITERIA says when each is right. `allowed_services`: target
-    URIs of side-channel services that resources may name (A102); each is called over TLS and known by the authorities
-    that the client's machine trusts.
+    `features`: server features beside DEFAULT_FEATURES; CRITERIA says when each is right. Without any, a client that
+        refuses a change keeps what it had.
+    `allowed_services`: target URIs of side-channel services that resources may name (A102). Each is called over TLS,
+        and its certificate checked against the certificate authorities (CA) that the client's machine trusts.
     """
     server: Tree = {
         "server_uri": str(config.ads_public_address),
@@ -155,7 +159,7 @@ def path_problem(path: str) -> str:
 
 
 def files_named(config: Config) -> tuple[str, ...]:
-    """The fields of ClientFiles whose paths a client's bootstrap contains."""
+    """The names of those fields of ClientFiles whose paths a client's bootstrap contains."""
     if config.ads_tls is None:
         return ()
     own = ("certificate_file", "private_key_file") if config.ads_auth.facts.certificates else ()
@@ -172,7 +176,7 @@ def target_problem(uri: str) -> str:
 
 
 def grpc_variables(config: Config) -> Mapping[str, str]:
-    """The variables that must be `true` in a gRPC client's environment, each with what a client without it does."""
+    """The environment variables that a gRPC client must set to `true`, each with what the client does without it."""
     needed = {_DATA_ERROR_HANDLING: "reports “does not exist” after about 15 s in place of the reason"}
     if _grpc_call_credentials(config):
         needed[_CALL_CREDENTIALS] = "sends no token and is not let in"
@@ -217,8 +221,8 @@ def _grpc_credentials(config: Config, files: ClientFiles) -> Tree:
 
 
 def _grpc_call_credentials(config: Config) -> Tree:
-    """The gRPC call credentials: a client token in a file, which gRPC reads as a JWT (A97). Never over a connection
-    that others can read.
+    """The gRPC call credentials: a client token in a file, which gRPC reads as a JWT (A97) and sends over encrypted
+    connections only. Empty unless clients prove their identity by token.
     """
     if not config.ads_auth.facts.tokens:
         return {}

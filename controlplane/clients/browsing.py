@@ -21,7 +21,7 @@ from xdscore.client_kinds import ClientFamily
 
 
 class Standing(StrEnum):
-    """The state of a client as a whole; the one that needs attention most comes first."""
+    """How a client stands, in one word. Where several apply, the first in this order is given."""
 
     REFUSING = "refusing"  # its last answer to some type was a NACK, or it refused what is published now
     SILENT = "silent"  # it was sent something 30 s ago or longer and has not answered
@@ -32,7 +32,9 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClientLine:
-    """One client in the list: its state as a whole, its newest open stream, and when it last refused something."""
+    """One line in the list of clients: how the client stands, its newest open stream (None: no stream is open), and
+    when it last refused something (None: not known to have).
+    """
 
     client: ClientSummary
     standing: Standing
@@ -51,11 +53,12 @@ def client_page(
     limit: int = 50,
     troubles: Troubles | None = None,
 ) -> tuple[tuple[ClientLine, ...], int]:
-    """One page of the clients of these environments, those that need attention first, and how many there are in all.
-    Some fifteen queries.
+    """One page of the clients of these environments, those that need attention first, and the number of clients on all
+    pages. Some fifteen queries.
 
-    `text`: only those whose node id, identity, cluster or address contains it, or whose id it is. `clients`: only those
-    of these ids. `troubles`: those of these environments, for who has asked already.
+    `text`: only clients whose id it is, or whose node id, identity, cluster or address contains it.
+    `clients`: only clients with these ids.
+    `troubles`: the result of `troubles_of` for these environments, where the caller has it already.
     """
     rows = Client.objects.filter(environment__key__in=list(environment_keys)).annotate(
         standing=_standing(troubles or troubles_of(environment_keys=environment_keys))
@@ -95,7 +98,9 @@ def client_page(
 def standing_counts(
     *, environment_keys: Collection[str], troubles: Troubles | None = None
 ) -> Mapping[str, Mapping[Standing, int]]:
-    """The number of clients in each state, by environment. Some fifteen queries at most."""
+    """The number of clients with each standing, by environment key. Some fifteen queries at most. `troubles`: the
+    result of `troubles_of` for these environments, where the caller has it already.
+    """
     rows = Client.objects.filter(environment__key__in=list(environment_keys)).annotate(
         standing=_standing(troubles or troubles_of(environment_keys=environment_keys))
     )
@@ -106,14 +111,16 @@ def standing_counts(
 
 
 def client_standings(*, clients: Collection[ClientSummary]) -> Mapping[str, Standing]:
-    """The state of each of these clients, by id, as the list shows it. As many queries as `troubles_of` makes."""
+    """How each of these clients stands, by client id, as the list of clients shows it. As many queries as `troubles_of`
+    makes.
+    """
     only = next(iter(clients)).id if len(clients) == 1 else ""
     troubles = troubles_of(environment_keys={each.environment for each in clients}, client=only)
     return {each.id: _standing_of(each, troubles) for each in clients}
 
 
 def _standing_of(client: ClientSummary, troubles: Troubles) -> Standing:
-    """The state of one client, by the same rule as the database expression of `_standing`."""
+    """How one client stands. The rule is that of `_standing`, which is the same as a database expression."""
     if client.id in troubles.refusing:
         return Standing.REFUSING
     if client.id in troubles.silent:
@@ -134,7 +141,7 @@ _ORDER: Final = tuple(Standing)
 
 
 def _standing(troubles: Troubles) -> Case:
-    """A database expression for the place of a client's state in `_ORDER`."""
+    """A database expression for how a client stands, as a number: the place of the standing in `_ORDER`."""
     connected = Exists(Stream.objects.filter(client=OuterRef("pk"), closed_at=None))
     places = {standing: Value(place) for place, standing in enumerate(_ORDER)}
     return Case(
@@ -148,8 +155,8 @@ def _standing(troubles: Troubles) -> Case:
 
 
 def _listed(ids: Collection[str]) -> RawSQL:
-    """The ids as one parameter of a statement: writing a statement with thousands of them takes longer than answering
-    it.
+    """SQL for a list of ids that is one parameter of the statement: with thousands of parameters, writing the statement
+    takes longer than answering it.
     """
     elements = "json_each(%s)" if connection.vendor == "sqlite" else "json_array_elements_text(%s::json) AS each(value)"
     return RawSQL(f"SELECT value FROM {elements}", [json.dumps(sorted(ids))])  # noqa: S608, S611 - of two literals

@@ -8,7 +8,9 @@ from django.utils import timezone
 
 
 def database_now() -> datetime:
-    """The time now by the clock of the database. SQLite has none of its own: it is a file of this machine."""
+    """The time now by the clock of the database server. For SQLite, a file without a clock of its own, this machine's
+    clock.
+    """
     if connection.vendor == "sqlite":
         return timezone.now()
     with connection.cursor() as cursor:

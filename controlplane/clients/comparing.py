@@ -16,7 +16,7 @@ from xdscore.snapshot import EntryKey
 
 
 class Belief(StrEnum):
-    """What Parley believes about one name at one client."""
+    """What Parley believes that one client has of one name."""
 
     HAS = "has"  # it acknowledged what is published
     REFUSED = "refused"  # it refused what is published, and goes on with something else, or nothing
@@ -26,9 +26,11 @@ class Belief(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Believed:
-    """A belief with the content it is about: version on the wire, digest of the hosts of an endpoint.
+    """What Parley believes that a client has of a name.
 
-    `away`: the client has no open stream, so that what is published may not have reached it.
+    `version`: the version of the content on the wire.
+    `endpoints`: a digest of the hosts, for an endpoint resource.
+    `away`: whether the client has no open stream, so that the newest content may not have reached it.
     """
 
     belief: Belief
@@ -38,7 +40,9 @@ class Believed:
 
 
 class DifferenceKind(StrEnum):
-    """How a client's report differs from what Parley believes, in one word; `SENTENCES` has the sentence for each."""
+    """How a client's report differs from what Parley believes of a name, in one word. `SENTENCES` has a sentence for
+    each.
+    """
 
     OTHER_CONTENT = "other_content"
     BEHIND = "behind"
@@ -69,8 +73,8 @@ SENTENCES: Final[Mapping[DifferenceKind, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A name on which the client's report and Parley's belief differ. `said` is the entry that differs; None where the
-    client does not have the name.
+    """A name of which the client's report says something else than Parley believes. `said`: the entry of the report
+    that differs; None where the report has no entry for the name.
     """
 
     kind: DifferenceKind
@@ -82,9 +86,12 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of comparing a client's report with what Parley believes: of `compared` names of these types, those
-    that differ, by type and name. `by_presence`: of how many only the presence could be compared; `unsure`: those that
-    were not compared because Parley itself is not sure.
+    """The result of comparing a client's report with what Parley believes.
+
+    `types`: the types that were compared.
+    `differences`: the names that differ, by type and name; `compared` names were compared in all.
+    `by_presence`: of how many only the presence could be compared, not the content.
+    `unsure`: the names that were left out because Parley itself is not sure.
     """
 
     types: frozenset[str]
@@ -95,15 +102,15 @@ class Comparison:
 
 
 def with_own_versions(said: Said) -> Said:
-    """The entry with the client's own version as its version, for a delta stream, where that is a resource's; in SotW
-    it is a whole response's. Where the entry shows something of the content, that counts and the entry stays as it is.
+    """The report's entry with the version that the client itself gives the resource, for a delta stream, where each
+    resource has one; in SotW it belongs to a whole response. An entry that shows its content is returned unchanged.
     """
     return said if said.version or said.endpoints else replace(said, version=said.version_info)
 
 
 def compare(said: Iterable[Said], believed: Mapping[EntryKey, Believed], types: Collection[str]) -> Comparison:
-    """Compare, name by name, what Parley believes of these types with what the client reports. Names that it believes
-    nothing of, as those of another control plane, are left alone.
+    """Compare a client's report with what Parley believes of these types, name by name. Names in the report of which
+    Parley believes nothing, such as those of another control plane, are left out.
     """
     by_name = _by_name(said, believed)
     differences: list[Difference] = []
@@ -126,8 +133,8 @@ def compare(said: Iterable[Said], believed: Mapping[EntryKey, Believed], types: 
 
 
 def _by_name(said: Iterable[Said], believed: Mapping[EntryKey, Believed]) -> dict[EntryKey, list[Said]]:
-    """The entries of the report by the names that Parley uses. Envoy calls a resource by the name inside of it; where
-    that is not the xdstp name under which it was sent, its content tells which one it is.
+    """The entries of a report by the names under which Parley sent them. Envoy reports the name inside of a resource,
+    which may differ from the xdstp name it was sent under; then the content tells which resource it is.
     """
     found: dict[EntryKey, list[Said]] = {}
     for each in said:
@@ -168,8 +175,8 @@ _ERRORS: Final = frozenset({SaidState.RECEIVED_ERROR, SaidState.DOES_NOT_EXIST, 
 
 
 def _wrong(said: Said, entries: list[Said], believed: Believed) -> tuple[DifferenceKind, Said] | None:
-    """The difference, with its entry, where the client uses a content that Parley does not believe it has; None where
-    it is the right one.
+    """How the report differs where the client uses another content than Parley believes, and the entry that shows it;
+    None where the content is the right one. `said`: the entry for the content in use.
     """
     if said.state is SaidState.NACKED:
         return DifferenceKind.REFUSES, said
@@ -183,7 +190,9 @@ def _wrong(said: Said, entries: list[Said], believed: Believed) -> tuple[Differe
 
 
 def _not_used(entries: list[Said], believed: Believed) -> tuple[DifferenceKind, Said | None]:
-    """The difference, with its entry, where the client uses nothing under a name that Parley believes it has."""
+    """How the report differs where the client uses no content of a name that Parley believes it has, and the entry that
+    shows it; None for the entry where the report has nothing of the name.
+    """
     by_state = {each.state: each for each in reversed(entries)}
     for state, kind in (
         (SaidState.STATIC, DifferenceKind.STATIC),
@@ -199,7 +208,7 @@ def _not_used(entries: list[Said], believed: Believed) -> tuple[DifferenceKind, 
 
 
 def _same(said: Said, believed: Believed) -> bool | None:
-    """Whether the entry has the content that Parley believes in; None where only its presence shows."""
+    """Whether the entry shows the content that Parley believes in; None where it shows no content to compare."""
     if said.version:
         return said.version == believed.version
     if said.endpoints and believed.endpoints:

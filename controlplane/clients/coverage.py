@@ -25,9 +25,11 @@ _Kind = tuple[str, bool, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many clients have a resource: `asking` clients ask for it; of them `running` have the newest revision,
-    `nacked` refused it, and `denied` ask by name for what they may not read. A wildcard does not ask for what the
-    client may not read.
+    """How many clients have a resource.
+
+    `asking`: the clients that ask for it. A wildcard does not count where the client may not read the name.
+    `running`: those of them that have the newest revision; `nacked`: those that refused it.
+    `denied`: those that ask for it by name and may not read it.
     """
 
     asking: int = 0
@@ -36,30 +38,35 @@ class Coverage:
     denied: int = 0
 
     def plus(self, state: SubscriptionState, count: int) -> "Coverage":
-        """The coverage with `count` more clients whose subscription to the type is in this state."""
+        """The coverage with `count` more clients that ask for the resource; their subscriptions to its type are in this
+        state.
+        """
         answered = state in {SubscriptionState.ACKED, SubscriptionState.NACKED}
         return replace(self, asking=self.asking + count, running=self.running + (count if answered else 0))
 
     def deny(self, state: SubscriptionState, count: int, *, wildcard: bool) -> "Coverage":
-        """The coverage with `count` of its clients, whose subscriptions are in this state, counted as not allowed to
-        read the resource.
+        """The coverage changed for `count` of its clients that may not read the resource. `state`: that of their
+        subscriptions.
+        `wildcard`: whether they ask by wildcard, and so no longer count as asking.
         """
         less = self.plus(state, -count)
         return less if wildcard else replace(less, asking=self.asking, denied=self.denied + count)
 
     def less(self, refusing: int) -> "Coverage":
-        """The coverage with so many of its clients counted as having refused the newest revision."""
+        """The coverage with `refusing` clients counted as having refused the newest revision, not as running it."""
         nacked = min(refusing, self.asking - self.denied)
         return replace(self, running=min(self.running, self.asking - self.denied - nacked), nacked=nacked)
 
     @property
     def unserved(self) -> "Coverage":
-        """The coverage where the newest revision is not served, so that no client runs it."""
+        """The coverage as it is when the newest revision is not served, so that no client runs it."""
         return replace(self, running=0)
 
 
 def coverage_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, Coverage]:
-    """The coverage of each of these resources, given with the version on the wire of its newest revision."""
+    """The coverage of each of these resources, by (type, name). `versions` has, for each, the version on the wire of
+    its newest revision.
+    """
     found = dict.fromkeys(versions, Coverage())
     rows = Subscription.objects.filter(
         stream__closed_at=None, stream__client__environment__key=environment_key, type__in={word for word, _ in found}
@@ -86,15 +93,17 @@ def coverage_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping
 
 
 def clients_refusing(*, clients: Collection[str], word: str, name: str, version: str) -> frozenset[str]:
-    """The ids among `clients` of those that refused a response in which this content was a suspect. Two queries."""
+    """The ids among `clients` of those that refused a response in which the resource with this version was a suspect.
+    Two queries.
+    """
     rows = list(Nack.objects.filter(client__in=clients, type=word).values_list("client", "suspects").distinct())
     contents = _contents({suspects for _, suspects in rows})
     return frozenset(client for client, suspects in rows if (name, version) in contents.get(suspects, ()))
 
 
 def _by_audience(rows: QuerySet[Subscription], barrier: Barrier) -> Iterable[tuple[Audience, _Kind, int]]:
-    """The number of clients of each audience with each kind of subscription; nothing where every client may read every
-    name.
+    """How many clients of each audience have the same type, wildcard, name set and state in a subscription; empty where
+    every client may read every name.
     """
     if barrier.open:
         return ()
@@ -110,7 +119,9 @@ def _by_audience(rows: QuerySet[Subscription], barrier: Barrier) -> Iterable[tup
 
 
 def _refusing(environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, int]:
-    """The number of connected clients that refused each of these contents."""
+    """The number of connected clients that refused each of these contents, which are given as the version of each
+    name.
+    """
     words = {word for word, _ in versions}
     here = Exists(Stream.objects.filter(client=OuterRef("client"), closed_at=None))
     grouped = list(
@@ -129,7 +140,7 @@ def _refusing(environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key,
 
 
 def _contents(lists: Collection[str]) -> Mapping[str, Collection[tuple[str, str]]]:
-    """The (name, version) pairs of these stored lists, by the id of the list."""
+    """The (name, version) pairs of the stored lists with these ids, by id."""
     if not lists:
         return {}
     rows = ContentList.objects.filter(pk__in=lists).values_list("pk", "contents")

@@ -20,8 +20,10 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The disappearance of `clients` of an environment's `of` clients. `node_ids` are the first few that went, `cause`
-    is why most of their streams ended.
+    """The loss of `clients` of the `of` clients that an environment had.
+
+    `node_ids`: the first few clients that went.
+    `cause`: the most frequent reason why their streams ended.
     """
 
     clients: int
@@ -31,15 +33,18 @@ class Drop:
 
 
 def is_drop(before: int, after: int, *, percent: int) -> bool:
-    """Whether the loss from `before` to `after` clients is more than this share. One client is no fleet."""
+    """Whether an environment that went from `before` to `after` clients lost more than `percent` of them, and more than
+    a single client.
+    """
     lost = before - after
     return lost >= _AT_LEAST and lost * 100 > before * percent
 
 
 def fleets_dropped(*, percent: int) -> Mapping[str, Drop]:
-    """The environments that lost more than this share of their clients in the minute that ended `PATIENCE` ago.
+    """The environments that lost more than `percent` of their connected clients in one minute, by key. The minute ended
+    `PATIENCE` ago, to let clients come back.
 
-    New clients count against it: processes that come back under other node ids are no loss.
+    New clients make up for lost ones: processes that come back under other node ids are no loss.
     """
     lately = database_now() - PATIENCE
     then = lately - WINDOW
@@ -55,8 +60,8 @@ def fleets_dropped(*, percent: int) -> Mapping[str, Drop]:
 
 
 def _gone(then: datetime, lately: datetime) -> Mapping[str, Mapping[str, tuple[str, str]]]:
-    """The clients that had a stream at `then` and have none at `lately`, by environment and id: each with its node id
-    and the cause of its last stream's end.
+    """The clients that had an open stream at `then` and none at `lately`, by environment key and client id, each with
+    its node id and the reason why its last stream ended.
     """
     back = Exists(_open_at(lately).filter(client=OuterRef("client")))
     rows = _open_at(then).filter(closed_at__lte=lately).exclude(back).order_by("closed_at")

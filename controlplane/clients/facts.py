@@ -25,7 +25,7 @@ HASH_CHARS = 32
 
 
 class SubscriptionState(StrEnum):
-    """How far one subscription of a stream has come with the last response it was sent."""
+    """How far a stream has come with the last response of one type that it was sent."""
 
     REQUESTED = "requested"  # asked for, nothing sent yet
     SENT = "sent"
@@ -35,8 +35,8 @@ class SubscriptionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """The snapshot that an ADS process serves of an environment; `epoch` 0: none. `refused`: why it does not serve a
-    newer one, as a sentence.
+    """The snapshot of an environment that an ADS process serves; `epoch` is 0 where it serves none. `refused`: a
+    sentence that says why it does not serve a newer one, empty where it has none to refuse.
     """
 
     lineage: str = ""
@@ -46,10 +46,13 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFact:
-    """The ADS process that reports. `stopping`: this is its last report, and no stream of it is open any more.
+    """What an ADS process reports of itself.
 
-    `serves` is by environment; None: it does not say. `place`: `replica_place`, empty if it may have neighbours there;
-    `begins`: nothing of it was written yet, and it takes the place of whoever was there before.
+    `age_s`: how many seconds ago it started.
+    `stopping`: whether this is its last report and all its streams are closed.
+    `serves`: what it serves, by environment key; None where it does not say.
+    `place`: the value of `replica_place`; empty where it may share that with other processes.
+    `begins`: whether this is its first report, so that it replaces the process that was at this place before.
     """
 
     id: str
@@ -64,9 +67,8 @@ class ReplicaFact:
 
 
 class ClientFact(NamedTuple):
-    """A client that was seen `age_s` seconds ago. `id` is `identity.client_id` of environment, identity and node id.
-
-    `accountable`: on whose share its row counts (`xdscore.shares`).
+    """A client that was seen `age_s` seconds ago. `id`: `identity.client_id` of its environment, identity and node id.
+    `accountable`: the key of whoever is accountable for it when rows are limited per party (`xdscore.shares`).
     """
 
     id: str
@@ -92,7 +94,7 @@ class StreamFact(NamedTuple):
 
 
 class StreamEnd(NamedTuple):
-    """The end of a stream, with its cause as an operator reads it."""
+    """The end of a stream, `age_s` seconds ago, with a cause that is written for operators."""
 
     id: str
     cause: str
@@ -101,7 +103,12 @@ class StreamEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Interned:
-    """A list that many rows share, under its hash: the names of a subscription, or the contents of a response."""
+    """A list that many rows share: the names of a subscription, or the contents of a response.
+
+    `id`: a hash of the list.
+    `count`: how many items it has.
+    `packed`: the list, compressed.
+    """
 
     id: str
     count: int
@@ -109,10 +116,11 @@ class Interned:
 
 
 class SubscriptionSays(NamedTuple):
-    """The state of one type's subscription on a stream, without its times. `names`: the id of an `Interned`.
+    """The state of a stream's subscription to one type (`word`), without times. These values are equal for thousands of
+    clients while a fleet takes a change.
 
-    `sent` and `acked` are versions on the wire, empty when that never happened. In a fleet that takes a change it is
-    the same for thousands of clients.
+    `names`: the id of an `Interned` with the names it asks for.
+    `sent`, `acked`: the versions on the wire that were last sent and last acknowledged; empty where there is none.
     """
 
     word: str
@@ -124,8 +132,8 @@ class SubscriptionSays(NamedTuple):
 
 
 class SubscriptionFact(NamedTuple):
-    """The subscription of a stream to one type as it is now, with ages in seconds. An age of None: that never
-    happened.
+    """The subscription of a stream to one type as it is now. The ages say how many seconds ago a response was last sent
+    and last acknowledged; None where that never happened.
     """
 
     stream: str
@@ -136,10 +144,13 @@ class SubscriptionFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NackFact:
-    """A NACK: the version of the response, the client's text, the hashes of what the response held and of the suspects.
+    """A NACK that a client sent.
 
-    `accountable`: on whose share it counts. `evidence`: on which ground they are suspected. `kept`: the hash of what
-    the client had acknowledged of the suspects; `healing`: it is sent that again.
+    `version`: of the refused response. `code`, `text`: the client's status code and its words.
+    `resources`, `suspects`: the ids of the `Interned` lists of what the response held and of the suspects among them.
+    `evidence`: on what ground these are suspects. `repeats`: how many equal NACKs it stands for.
+    `kept`: the id of the list of what the client had acknowledged of the suspects; `healing`: whether it is sent again.
+    `accountable`: the key of whoever is accountable for it when rows are limited per party (`xdscore.shares`).
     """
 
     client: str
@@ -159,7 +170,9 @@ class NackFact:
 
 
 class ProbeFact(NamedTuple):
-    """The fact that a client acknowledged a content that is withheld from others and that it was let try."""
+    """The fact that a client acknowledged a content that is withheld from others and that it was sent as a trial
+    (probe).
+    """
 
     client: str
     word: str
@@ -169,7 +182,9 @@ class ProbeFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FactBatch:
-    """The facts that one transaction writes. Whatever a fact refers to is in the same batch, or was written before."""
+    """The facts that one transaction writes. What a fact refers to is in the same batch, or was written by an earlier
+    one.
+    """
 
     replica: ReplicaFact
     clients: tuple[ClientFact, ...] = ()
@@ -184,35 +199,37 @@ class FactBatch:
 
     @property
     def keys(self) -> int:
-        """The number of rows that counts against MAX_BATCH_KEYS."""
+        """The number of rows that the batch writes, which may be at most MAX_BATCH_KEYS."""
         answers = len(self.nacks) + len(self.proven) + len(self.probes)
         return len(self.streams) + len(self.ends) + len(self.subscriptions) + answers
 
 
 def replica_place(host: str, home: str, address: str, worker: str) -> str:
-    """A hash that a restarted ADS process has in common with its dead self and with no other: of machine, home,
-    address, and which of several workers it is.
+    """A hash that is the same for an ADS process and for the one that is started in its place, and differs from that of
+    every other. `home`: its PARLEY_HOME; `worker`: which of the ADS processes of one server it is.
     """
     return blake2b(f"{host}\0{home}\0{address}\0{worker}".encode(), digest_size=HASH_CHARS // 2).hexdigest()
 
 
 def intern_names(names: Iterable[str]) -> Interned:
-    """The interned form of a set of names: equal sets have equal ids."""
+    """A set of names in the form in which it is stored. Equal sets have equal ids."""
     return _interned(sorted(names))
 
 
 def intern_contents(contents: Iterable[tuple[str, str]]) -> Interned:
-    """The interned form of a response: the (name, version) of every resource, in order."""
+    """The contents of a response in the form in which they are stored; `contents` are the (name, version) of each
+    resource, in order.
+    """
     return _interned([list(content) for content in contents])
 
 
 def unpack_names(packed: bytes) -> tuple[str, ...]:
-    """The names of an interned set, sorted."""
+    """The names in the `packed` form of an `Interned`, sorted."""
     return tuple(json.loads(zlib.decompress(packed)))
 
 
 def unpack_contents(packed: bytes) -> tuple[tuple[str, str], ...]:
-    """The contents of an interned response, in order."""
+    """The (name, version) of each resource in the `packed` form of an `Interned`, in order."""
     return tuple((name, version) for name, version in json.loads(zlib.decompress(packed)))
 
 

@@ -17,8 +17,11 @@ from xdscore.xdstp import Glob, glob_of
 
 
 class Member(NamedTuple):
-    """A client with an open stream. `asks` spells its subscriptions, as `Fleet.asks` reads them; `agent` is (name,
-    version) of its software. `certain`: its ADS process reports now, so that it is known to be connected.
+    """A client with an open stream.
+
+    `agent`: the name and version of its software.
+    `asks`: its subscriptions as one text, which `Fleet.asks` reads.
+    `certain`: whether it is known to be connected, because its ADS process still reports.
     """
 
     client: str
@@ -32,12 +35,14 @@ class Member(NamedTuple):
 
     @property
     def facts(self) -> ClientFacts:
-        """The facts about the client that rules and selectors look at; its metadata is not kept."""
+        """The facts about the client by which rules and selectors judge it, without its metadata, which is not kept."""
         return ClientFacts(self.identity, self.node_id, self.node_cluster)
 
 
 class NameSet:
-    """A set of names that subscriptions ask for: canonical names, and the collections among them."""
+    """A set of names that subscriptions ask for: `names` are canonical; `globs` are the collections among them, whose
+    xdstp names end in a star.
+    """
 
     __slots__ = ("globs", "names")
 
@@ -52,14 +57,14 @@ class NameSet:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A subscription to one type on one stream: a wildcard or names."""
+    """A subscription to one type (`word`) on one stream: a wildcard, or names."""
 
     word: str
     wildcard: bool
     names: NameSet
 
     def of(self, names: frozenset[str]) -> frozenset[str]:
-        """The names among these canonical ones that the subscription asks for: one by one, by a wildcard or by a
+        """The names among `names`, which are canonical, that the subscription asks for: by name, by a wildcard or by a
         collection (protocol.md C2, H3).
         """
         if self.wildcard:
@@ -71,8 +76,8 @@ class Ask:
 
 
 class Crowd(NamedTuple):
-    """What members have in common that lose the same: their environment, what they ask for, whether they are verified,
-    and whether they are known to be connected.
+    """What clients have in common that would lose the same by a write: their environment, what they ask for, whether
+    their identity is verified, and whether they are known to be connected.
     """
 
     environment: str
@@ -83,14 +88,14 @@ class Crowd(NamedTuple):
 
 @dataclass(frozen=True)
 class Fleet:
-    """The connected clients, by node id, and the name sets that they ask for, by id."""
+    """The connected clients (`members`), by node id, and each set of names that they ask for, by the id of the set."""
 
     members: tuple[Member, ...]
     names: Mapping[str, NameSet]
 
     @cached_property
     def crowds(self) -> Mapping[Crowd, list[Member]]:
-        """The members that have everything in common that a `Crowd` holds, by crowd."""
+        """The connected clients, put together where all that a `Crowd` holds is equal."""
         found: dict[Crowd, list[Member]] = {}
         for member in self.members:
             crowd = Crowd(member.environment, member.asks, member.identity != "", member.certain)
@@ -99,12 +104,12 @@ class Fleet:
 
     @cached_property
     def connected(self) -> Mapping[str, int]:
-        """The number of members of each environment."""
+        """The number of connected clients, by environment key."""
         return Counter(member.environment for member in self.members)
 
     @cached_property
     def asked(self) -> Mapping[str, tuple[Ask, ...]]:
-        """The different subscriptions of all members, by type word."""
+        """The different subscriptions that the connected clients have, by type word."""
         found: dict[str, dict[tuple[bool, int], Ask]] = {}
         for text in {crowd.asks for crowd in self.crowds}:
             for ask in self.asks(text):
@@ -112,11 +117,13 @@ class Fleet:
         return {word: tuple(asks.values()) for word, asks in found.items()}
 
     def asks_for(self, names: Mapping[str, Collection[str]]) -> bool:
-        """Whether anybody asks for any of these canonical names, given by type word."""
+        """Whether any connected client asks for one of these names. They are canonical, and given by type word."""
         return any(ask.of(frozenset(some)) for word, some in names.items() for ask in self.asked.get(word, ()))
 
     def asks(self, text: str) -> tuple[Ask, ...]:
-        """The subscriptions that a `Member.asks` spells. Those that were pruned meanwhile are left out."""
+        """The subscriptions that the text `Member.asks` stands for. One whose name set was deleted meanwhile is left
+        out.
+        """
         known = self._asks.get(text)
         if known is None:
             known = self._asks[text] = tuple(

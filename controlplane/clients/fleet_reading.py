@@ -46,8 +46,8 @@ _kept: dict[str, tuple[_Stamp, Fleet]] = {}
 
 
 def fleet_read(*, environment_key: str = "") -> Fleet:
-    """The clients that are connected to this environment (empty: to any), and those of which nobody knows whether they
-    still are. Metadata of clients is not kept.
+    """The clients connected to an environment (empty: to any), with those of which nobody knows any more whether they
+    are. Their metadata is not kept.
     """
     stamp = _stamp()
     known = _kept.get(environment_key)
@@ -62,8 +62,8 @@ def fleet_read(*, environment_key: str = "") -> Fleet:
 
 
 def _stamp() -> _Stamp:
-    """A value that differs after every write that changes the fleet: of an ADS process, of the upkeep that closes
-    streams, and of another database.
+    """A value that is different after anything that changes who is connected or what is asked for: a report of an ADS
+    process, streams that were closed for it, or another database.
     """
     columns = ("pk", "started_at", "fleet_batches", "seen_at", "stopped_at")
     replicas = Replica.objects.order_by("pk").values_list(*columns)

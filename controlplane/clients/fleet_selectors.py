@@ -22,7 +22,7 @@ _ASKS = ("stream__client_id", "type", "wildcard", "name_set_id")
 
 @dataclass(frozen=True, slots=True)
 class ConnectedClient:
-    """A client with an open stream. `environment` is a key; `id` is the opaque public one."""
+    """A client with an open stream. `id`: the public id; `environment`: the environment's key."""
 
     id: str
     environment: str
@@ -35,10 +35,11 @@ class ConnectedClient:
 
 @dataclass(frozen=True, slots=True)
 class StreamNack:
-    """A NACK of one stream and type. `resources` and `suspects` are (name, version); `text` is redacted and escaped.
+    """A NACK on one stream for one type. `text` is the client's, without secrets and harmless to show.
 
-    `kept`: the (name, version) of what the client had acknowledged of the suspects, None where that was not written
-    down; `healing`: it was sent that again.
+    `resources`, `suspects`: the (name, version) of what the response held, and of the suspects among them.
+    `kept`: the (name, version) of what the client had acknowledged of the suspects; None where that was not stored.
+    `healing`: whether the client was sent again what is in `kept`.
     """
 
     id: int
@@ -52,10 +53,10 @@ class StreamNack:
 
 @dataclass(frozen=True, slots=True)
 class StreamSubscription:
-    """The subscription of an open stream to one type. `sent` and `acked` are versions on the wire, empty when that
-    never happened.
+    """The subscription of an open stream to one type.
 
-    `nacks` are those of this stream and type that are still kept, oldest first.
+    `sent`, `acked`: the versions on the wire that were last sent and last acknowledged; empty where there is none.
+    `nacks`: the NACKs of this stream and type that are still stored, oldest first.
     """
 
     client: str
@@ -81,9 +82,10 @@ def connected_clients() -> tuple[ConnectedClient, ...]:
 
 
 def fleet_subscriptions(*, clients: Collection[str], max_nacks: int) -> Mapping[str, tuple[StreamSubscription, ...]]:
-    """The subscriptions of these clients' open streams, by client. Of NACKs only the newest `max_nacks` are read.
+    """The subscriptions of these clients' open streams, by client id. Of the NACKs only the newest `max_nacks` are
+    read.
 
-    Read in several statements: a list that was pruned in between reads as empty.
+    Several statements read them; a list of names that was deleted in between reads as empty.
     """
     found: dict[str, list[StreamSubscription]] = {client: [] for client in clients}
     for chunk in _chunks(clients):
@@ -155,7 +157,7 @@ def _chunks(keys: Iterable[str]) -> Iterator[list[str]]:
 
 
 def fleet_asks(*, environment_key: str, words: Collection[str]) -> FleetAsks:
-    """The clients connected to this environment, and their subscriptions to these types."""
+    """The clients connected to an environment, with their subscriptions to the types `words`."""
     here = Stream.objects.filter(closed_at=None, client__environment__key=environment_key)
     columns = ("client_id", "client__identity", "client__node_id", "client__node_cluster")
     clients = {
@@ -178,7 +180,9 @@ def fleet_asks(*, environment_key: str, words: Collection[str]) -> FleetAsks:
 
 
 def clients_ask(*, clients: Collection[str]) -> tuple[tuple[Asks, ...], Mapping[str, tuple[str, ...]]]:
-    """The subscriptions of these clients' open streams, and the names of each name set. Two queries for 500 clients."""
+    """The subscriptions of these clients' open streams, and the names in each name set, by its id. Two queries for 500
+    clients.
+    """
     found = [
         Asks(*row)
         for chunk in _chunks(clients)
@@ -189,7 +193,9 @@ def clients_ask(*, clients: Collection[str]) -> tuple[tuple[Asks, ...], Mapping[
 
 
 def fleet_asking(*, environment_key: str, word: str, names: Collection[str]) -> Mapping[str, ClientFacts]:
-    """The connected clients, by id, that ask for one of these names itself; a wildcard does not count. Two queries."""
+    """The connected clients, by id, that ask for at least one of these names by name; a wildcard does not count.
+    `word`: the type. Two queries.
+    """
     here = Subscription.objects.filter(
         stream__closed_at=None, stream__client__environment__key=environment_key, type=word
     )

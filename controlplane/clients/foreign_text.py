@@ -52,18 +52,22 @@ DIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\
 
 
 def one_line(text: str, *, max_chars: int) -> str:
-    """The text on one line, at most `max_chars` long, with characters that act on terminals or readers escaped."""
+    """The text on one line, cut to `max_chars`. Characters that would move a terminal's cursor or reorder text are
+    written as escapes.
+    """
     return escape(text[:max_chars], keep="")[:max_chars]
 
 
 def nack_text(
     message: str, *, secret: bool, held: Secrets | None, max_bytes: int, names: Sequence[str] = ()
 ) -> KeptText:
-    """The text of a NACK as it is stored: redacted, escaped, at most `max_bytes` of UTF-8.
+    """The text of a NACK as it is stored: without secrets, with harmful characters escaped, at most `max_bytes` of
+    UTF-8. Line feeds and tabs stay.
 
-    `held` are the secrets of what the client was sent; None: they cannot be told, and NOT_SHOWN is kept in its place.
-    `names` are those of the resources, which stay readable (`without_secrets`). Line feeds and tabs stay: they separate
-    what a text says of one resource from what it says of the next. Of a `secret` resource no quoted value stays.
+    `secret`: whether the resource holds secrets; then no quoted value stays.
+    `held`: the secrets in what the client was sent; None where they are not known, and then NOT_SHOWN replaces the
+        text.
+    `names`: the names of the resources, which stay readable (`without_secrets`).
     """
     if not message:
         return KeptText("")
@@ -83,7 +87,9 @@ def nack_text(
 
 
 def escape(text: str, *, keep: str) -> str:
-    """The text with every character that acts on terminals or readers, but those in `keep`, written as an escape."""
+    """The text with every character that would move a terminal's cursor or reorder text written as an escape, except
+    those in `keep`.
+    """
     if text.isascii() and text.isprintable():
         return text
     return "".join(character if character in keep else _escaped(character) for character in text)

@@ -16,8 +16,9 @@ from xdscore.resource_types import ResourceType
 class Holder:
     """An open stream that asks for the resource, by name or with a wildcard.
 
-    `state` is NACKED for who refused this very revision, whatever it acknowledged since: something older stands in.
-    `denied`: it may not read the name, and was told so; whatever it acknowledged was that.
+    `state`: NACKED for a client that refused the newest revision, even if it acknowledged an older one sent in its
+        place.
+    `denied`: whether the client may not read the name; then what it acknowledged was that error.
     """
 
     client: str
@@ -32,10 +33,10 @@ class Holder:
 
 
 def holders_of(*, environment_key: str, kind: ResourceType, name: str, version: str, limit: int) -> tuple[Holder, ...]:
-    """The first `limit` open streams that ask for the resource, those that refuse it first. `version`: that of its
-    newest revision, on the wire.
+    """The first `limit` open streams that ask for the resource, those that refuse it first. `version`: the version on
+    the wire of its newest revision.
 
-    A wildcard does not ask for what the client may not read.
+    A stream with a wildcard is left out where its client may not read the resource.
     """
     rows = covering(
         Subscription.objects.filter(stream__closed_at=None), environment_key, kind.word, [name]

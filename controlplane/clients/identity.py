@@ -12,9 +12,10 @@ _spelt = json.JSONEncoder().encode
 
 
 def client_id(*, environment: str, identity: str, node_id: str) -> str:
-    """The opaque public id of a client, for URLs, because a node id may hold anything (decisions U14).
+    """The public id of a client, for URLs: a hash of the three, because a node id may hold any characters (decisions
+    U14).
 
-    A client is one (environment, identity, node id); the id is a function of the three and says nothing about them.
+    A client is one combination of environment, identity and node id.
     """
     exact = f"[{_spelt(environment)}, {_spelt(identity)}, {_spelt(node_id)}]".encode()
     return b32encode(blake2b(exact, digest_size=_DIGEST_BYTES, person=b"parley-client").digest()).decode().lower()

@@ -29,11 +29,14 @@ def _values(kind: type[Enum]) -> list[str]:
 
 
 class Replica(models.Model):
-    """One ADS process. Silent for longer than `services.SILENT_S` means dead; `stopped_at` is its own last word.
+    """One ADS process. It counts as dead after `services.SILENT_S` without a report, and from `stopped_at` on, which it
+    reports itself.
 
-    `fleet_batches` counts its writes by which clients, streams or subscriptions became others; it stays 0 while a
-    version before writes, which does not count. `place`: `facts.replica_place`, empty where a version before writes;
-    `replaced_at`: when one that started there took it for dead; null again once it wrote (`services.replacing`).
+    `fleet_batches`: how many of its reports changed clients, streams or subscriptions; 0 from the version before this
+        one.
+    `place`: the value of `facts.replica_place`; empty from the version before this one.
+    `replaced_at`: when a process that started in its place took it for dead; null again once it has reported after
+        that.
     """
 
     id = models.CharField(max_length=32, primary_key=True)
@@ -55,10 +58,11 @@ class Replica(models.Model):
 
 
 class Client(models.Model):
-    """A client: one (environment, identity, node id).
+    """A client: one combination of environment, identity and node id. Its id is a hash of them, so that no index over
+    long texts is needed.
 
-    The id is a function of them, so that no index over long texts is needed. `accountable`: on whose share its row
-    counts; empty where an ADS process of the version before wrote it last.
+    `accountable`: the key of whoever is accountable for it when rows are limited per party (`xdscore.shares`); empty
+        where an ADS process of the version before this one wrote the row last.
     """
 
     id = models.CharField(max_length=CLIENT_ID_CHARS, primary_key=True)
@@ -99,7 +103,7 @@ class Stream(models.Model):
     cause = models.CharField(max_length=300, blank=True)
 
     class Meta:
-        """Open streams are looked up by replica, closed ones by when they ended."""
+        """Open streams are looked up by their ADS process, closed ones by when they ended."""
 
         indexes = (
             models.Index(fields=("replica",), condition=models.Q(closed_at=None), name="stream_open_by_replica"),
@@ -113,7 +117,7 @@ class Stream(models.Model):
 
 
 class NameSet(models.Model):
-    """The names of a subscription, shared by all streams that ask for the same ones."""
+    """The names of a subscription. One row is shared by all streams that ask for the same names."""
 
     id = models.CharField(max_length=HASH_CHARS, primary_key=True)
     count = models.PositiveIntegerField()
@@ -125,7 +129,7 @@ class NameSet(models.Model):
 
 
 class Subscription(models.Model):
-    """The subscription of a stream to one type: the names, the last response, and the client's answer to it."""
+    """The subscription of a stream to one type: the names, the last response, and the client's answer to that."""
 
     pk = models.CompositePrimaryKey("stream_id", "type")
     stream = models.ForeignKey(Stream, on_delete=models.CASCADE, related_name="subscriptions", db_index=False)
@@ -154,7 +158,9 @@ class Subscription(models.Model):
 
 
 class ContentList(models.Model):
-    """The (name, version) of every resource of a response, in order: shared by all NACKs of the same response."""
+    """The (name, version) of every resource of a response, in order. One row is shared by all NACKs of equal
+    responses.
+    """
 
     id = models.CharField(max_length=HASH_CHARS, primary_key=True)
     count = models.PositiveIntegerField()
@@ -166,11 +172,14 @@ class ContentList(models.Model):
 
 
 class Nack(models.Model):
-    """A NACK as the client sent it, with what it refused. `digested_at` is null until incidents have taken it in.
+    """A NACK as the client sent it, with what it refused. `digested_at`: when it was counted in an incident; null
+    before.
 
-    `accountable`: on whose share it counts; empty where an ADS process of the version before wrote it. `kept`: what the
-    client had acknowledged, on the same stream, of the suspects; null where one before that wrote it. `healing`: it was
-    sent that again, because it may have dropped it (protocol.md F17a).
+    `accountable`: the key of whoever is accountable for it when rows are limited per party (`xdscore.shares`); empty
+        where an ADS process of the version before this one wrote the row.
+    `kept`: what the client had acknowledged of the suspects on this stream; null where an earlier version wrote the
+        row.
+    `healing`: whether the client was sent that again, because it may have dropped it (protocol.md F17a).
     """
 
     client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="nacks", db_index=False)
@@ -190,7 +199,9 @@ class Nack(models.Model):
     digested_at = models.DateTimeField(null=True)
 
     class Meta:
-        """NACKs are looked up by client and type; those that are not digested yet by a small index of their own."""
+        """NACKs are looked up by client and type; those that no incident has counted yet by a small index of their
+        own.
+        """
 
         indexes = (
             models.Index(fields=("client", "type", "id"), name="nack_by_client"),
@@ -207,8 +218,8 @@ class Nack(models.Model):
 
 
 class ContentProbe(models.Model):
-    """A content that is withheld from others and that a client acknowledged when it was let try it. A row waits here
-    until the catalogue was told.
+    """A content that is withheld from others and that a client acknowledged when it was sent it as a trial (probe). A
+    row is deleted once the catalogue has taken it in.
     """
 
     client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="+")
@@ -217,7 +228,7 @@ class ContentProbe(models.Model):
     version = models.CharField(max_length=VERSION_CHARS)
 
     class Meta:
-        """The type is a known one."""
+        """The database refuses a row whose type is not a known one."""
 
         constraints = (models.CheckConstraint(condition=models.Q(type__in=TYPE_WORDS), name="probe_type_known"),)
 
@@ -227,7 +238,7 @@ class ContentProbe(models.Model):
 
 
 class ContentProof(models.Model):
-    """A content that a client acknowledged in a response. A row waits here until the catalogue was told."""
+    """A content that a client acknowledged in a response. A row is deleted once the catalogue has taken it in."""
 
     pk = models.CompositePrimaryKey("environment", "type", "name", "version")
     environment = models.CharField(max_length=63)
@@ -237,17 +248,19 @@ class ContentProof(models.Model):
     at = models.DateTimeField()
 
     class Meta:
-        """The type is a known one."""
+        """The database refuses a row whose type is not a known one."""
 
         constraints = (models.CheckConstraint(condition=models.Q(type__in=TYPE_WORDS), name="proof_type_known"),)
 
     def __str__(self) -> str:
-        """The type, name and version of the content that was proven."""
+        """The type, name and version of the acknowledged content."""
         return f"{self.type} {self.name} {self.version}"
 
 
 class Report(models.Model):
-    """The result of comparing one report of a data plane with what Parley believes; `by`: who brought the report."""
+    """The result of comparing one report of a data plane with what Parley believes. `by`: the name of who handed the
+    report in.
+    """
 
     client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="reports", db_index=False)
     at = models.DateTimeField(db_index=True)
@@ -274,8 +287,10 @@ class Report(models.Model):
 class SaidDifference(models.Model):
     """A name on which a data plane's newest report differs from what Parley believes.
 
-    `since`: when the name was first seen to differ; it stays as long as it does. The versions are of contents, the
-    revisions those of the catalogue; empty and 0 where they are not known, as where the data plane has nothing.
+    `since`: when the name was first seen to differ, without a report in between on which it agreed.
+    `said_version`, `said_revision`: the content by the report, and the revision of the catalogue that has it; empty and
+        0 where that is not known.
+    `believed_version`, `believed_revision`: the same of the content that Parley believes in.
     """
 
     client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="differences", db_index=False)
@@ -293,7 +308,9 @@ class SaidDifference(models.Model):
     seen_at = models.DateTimeField(db_index=True)
 
     class Meta:
-        """At most one row for each name of a client, of known types, kinds and states."""
+        """At most one row for each name of a client. The database refuses types, kinds and states that are not known
+        ones.
+        """
 
         constraints = (
             models.UniqueConstraint(fields=("client", "type", "name"), name="difference_once"),

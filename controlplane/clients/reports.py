@@ -16,9 +16,11 @@ _OTHER: Final = frozenset({DifferenceKind.OTHER_CONTENT, DifferenceKind.BEHIND})
 
 @dataclass(frozen=True, slots=True)
 class ReportView:
-    """The result and time of comparing a client's report with what Parley believes. Of `compared` names, `by_presence`
-    had nothing but their presence to compare; `unsure` others were not compared, because Parley itself was not sure of
-    them.
+    """The result of comparing one client's report with what Parley believes.
+
+    `compared`: how many names were compared; `differing`: how many of them differ.
+    `by_presence`: of how many only the presence could be compared, not the content.
+    `unsure`: how many others were left out because Parley itself was not sure.
     """
 
     at: datetime
@@ -37,10 +39,13 @@ class ReportView:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceView:
-    """A name on which the client's report and Parley differ; since when, and when that was last seen.
+    """A name on which the client's report and Parley differ.
 
-    `state` is empty where the client does not have the name; `error` is in its words. A revision is 0, a version empty,
-    where it is not known.
+    `state`: the state of the name in the report; empty where the client does not have the name. `held`: whether it
+        does.
+    `said_version`, `said_revision`: of the content by the report; empty and 0 where that is not known.
+    `believed_version`, `believed_revision`: the same of the content that Parley believes in.
+    `error`: the client's own words. `since`, `seen_at`: when the difference was first and last seen.
     """
 
     type: str
@@ -58,7 +63,7 @@ class DifferenceView:
 
     @property
     def sentence(self) -> str:
-        """A sentence that says how the report and Parley differ on this name."""
+        """A sentence that says how the report and Parley differ on the name."""
         said = _called(self.said_revision, self.said_version)
         if not said and self.held:
             # Hosts are compared where no content shows, and they differ.
@@ -69,8 +74,8 @@ class DifferenceView:
 
 @dataclass(frozen=True, slots=True)
 class ClientWord:
-    """The reports of a client: the newest, those before it, newest first, and the differences of the newest by type and
-    name: some hundred of them at most.
+    """The reports of a client: the newest one, the earlier ones (newest first), and the names on which the newest
+    differs, by type and name, at most some hundred.
     """
 
     report: ReportView
@@ -79,7 +84,7 @@ class ClientWord:
 
 
 def client_word(*, public_id: str) -> ClientWord | None:
-    """The reports of this client; None where nobody ever sent one, or none is kept."""
+    """The reports of the client with this id; None where none was ever sent, or none is stored any more."""
     reports = tuple(
         ReportView(
             at=row.at,
@@ -99,8 +104,8 @@ def client_word(*, public_id: str) -> ClientWord | None:
 
 
 def differing_counts(*, clients: Collection[str]) -> Mapping[str, int]:
-    """The number of names on which each of these clients' reports differs, by client id; those that agree are left
-    out.
+    """The number of names on which each of these clients' newest reports differs, by client id. A client without such
+    names is left out.
     """
     rows = SaidDifference.objects.filter(client__in=list(clients)).values_list("client_id")
     return dict(rows.annotate(count=Count("pk")))
@@ -124,7 +129,7 @@ def _view(row: SaidDifference) -> DifferenceView:
 
 
 def _called(revision: int, version: str) -> str:
-    """The words for a content by its revision or version; empty where nothing is known of it."""
+    """What to call a content in a sentence: its revision, else its version; empty where neither is known."""
     if revision:
         return f"r{revision}"
     return f"version {version}, which is of no revision known here" if version else ""

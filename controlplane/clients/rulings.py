@@ -28,8 +28,9 @@ _audiences: Final = Remembered[_Client, Audience](20_000)
 
 
 class Rulings:
-    """Answers what an environment's access table says of many names to many clients, for one request. `address` is that
-    of the table.
+    """Answers, for one request, what an environment's access rules say of many names to many clients. `table`: the
+    rules;
+    `address`: the hash of that table.
     """
 
     def __init__(self, environment: str, address: str, table: AccessTable) -> None:
@@ -44,7 +45,7 @@ class Rulings:
 
     @property
     def denied_words(self) -> frozenset[str]:
-        """The types with names that at least one client may not read."""
+        """The words of those types that have a name which at least one client may not read."""
         rules = [rule for rule in self._table.rules if rule.effect is Effect.DENY]
         return frozenset(
             kind.word
@@ -53,12 +54,14 @@ class Rulings:
         )
 
     def rows(self, word: str, names: Iterable[str]) -> Rows:
-        """The rows of the access table for these names."""
+        """For each of these names, the numbers of the access rules that match it (its row); equal rows are given
+        once.
+        """
         return frozenset(self._row(word, name) for name in names)
 
     def rows_denied(self, word: str, lists: Mapping[str, Collection[str]]) -> Mapping[str, Rows]:
-        """For each list, the table's rows of those of its names that some client may not read, and is told so. Most
-        names are not among them.
+        """For each list of names, the rows (numbers of the matching access rules) of those names that may be denied to
+        some client; empty for most lists. A name that is only hidden is not denied.
         """
         together = {name for names in lists.values() for name in names}
         rows = {name: row for name in together if self._may_deny(row := self._row(word, name))}
@@ -68,8 +71,8 @@ class Rulings:
         }
 
     def among(self, rows: Iterable[Rows]) -> "Rulings":
-        """The rulings with only the rules that are in one of these rows, so that only the groups of these tell one
-        client from another.
+        """Rulings with only those access rules whose numbers are in `rows`, so that clients differ only by the groups
+        in these.
         """
         numbers = {number for some in rows for row in some for number in row}
         return Rulings(self.environment, self.address, self._table.only(numbers))
@@ -81,13 +84,15 @@ class Rulings:
         return {who: audience for (*_, who), audience in known.items()}
 
     def says_to_all(self, effect: Effect, rows: Rows) -> bool:
-        """Whether one of these rows has this effect for every client, as far as that can be seen without looking at
-        any.
+        """Whether one of these rows has this effect for every client. True only where that follows from rules without
+        groups, so that no client has to be looked at.
         """
         return any(self._to_all(row) is effect for row in rows)
 
     def says(self, effect: Effect, audience: Audience, word: str, rows: Rows) -> bool:
-        """Whether one of these rows has this effect for clients of this audience."""
+        """Whether one of these rows (numbers of the access rules that match a name) has this effect for clients of this
+        audience.
+        """
         key = (effect, audience, word, rows)
         said = self._said.get(key)
         if said is None:

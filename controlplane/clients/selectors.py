@@ -34,9 +34,8 @@ _NAME_CHARS = 1_024
 
 @dataclass(frozen=True, slots=True)
 class TypeState:
-    """The subscriptions of a client to one type, as one.
-
-    Over its open streams: the state that needs most attention, and how many names it asks for.
+    """The subscriptions of a client to one type, over all its open streams: the state that needs most attention,
+    whether one has a wildcard, and how many names they ask for.
     """
 
     type: str
@@ -47,7 +46,7 @@ class TypeState:
 
 @dataclass(frozen=True, slots=True)
 class ClientSummary:
-    """A client as a list shows it. `streams` are the open ones; `last_seen` is now while there is one."""
+    """A client as a list shows it. `streams`: how many are open; `last_seen`: the time now while one is open."""
 
     id: str
     environment: str
@@ -69,7 +68,7 @@ class ClientSummary:
 
     @property
     def facts(self) -> ClientFacts:
-        """The facts about the client that decisions look at, as far as they are kept: not its metadata."""
+        """The facts about the client by which rules and selectors judge it, without its metadata, which is not kept."""
         kind = kind_of(self.user_agent, self.user_agent_version)
         return ClientFacts(self.identity, self.node_id, self.node_cluster, kind=kind)
 
@@ -89,8 +88,8 @@ class StreamView:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionView:
-    """The subscription of an open stream to one type. `sent` and `acked` are versions on the wire, empty when that
-    never happened.
+    """The subscription of a stream to one type. `sent`, `acked`: the versions on the wire that were last sent and last
+    acknowledged; empty where there is none.
     """
 
     stream: str
@@ -106,7 +105,7 @@ class SubscriptionView:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaView:
-    """One ADS process that reports, or did within the last day."""
+    """One ADS process that reported within the last day. `stopped`: whether it said that it ends."""
 
     id: str
     host: str
@@ -127,9 +126,8 @@ def client_list(
     after: str = "",
     limit: int = 100,
 ) -> tuple[ClientSummary, ...]:
-    """Clients of these environments ordered by id, from the one behind `after` on.
-
-    `node_id` and `identity` ask for exactly those.
+    """Clients of these environments, ordered by id, beginning after the id `after`. `node_id` and `identity`, where not
+    empty, must match exactly.
     """
     rows = client_rows().filter(environment__key__in=list(environment_keys), pk__gt=after)
     if node_id:
@@ -150,8 +148,8 @@ def client_get(*, public_id: str) -> ClientSummary:
 
 
 def client_facts(*, environment_key: str) -> tuple[ClientFacts, ...]:
-    """The facts about every client of an environment, for whoever asks which groups they belong to. Their metadata is
-    not kept.
+    """The facts about every client of an environment, by which it is decided to which groups they belong; without their
+    metadata, which is not kept.
     """
     rows = Client.objects.filter(environment__key=environment_key).order_by("pk")
     return tuple(
@@ -178,7 +176,7 @@ def client_subscriptions(*, public_id: str) -> tuple[SubscriptionView, ...]:
 
 
 def client_subscriptions_last(*, public_id: str) -> tuple[SubscriptionView, ...]:
-    """The subscriptions of the client's stream that ended last; nothing where none that ended is kept."""
+    """The subscriptions of that stream of the client which ended last; empty where no ended stream is stored."""
     ended = Stream.objects.filter(client=public_id, closed_at__isnull=False).order_by("-closed_at")
     return _views(Subscription.objects.filter(stream__in=list(ended.values_list("pk", flat=True)[:1])))
 
@@ -212,14 +210,14 @@ def connected_counts() -> Mapping[str, int]:
 
 
 def subscription_counts() -> Mapping[SubscriptionState, int]:
-    """The number of open streams' subscriptions in each state, of all types and environments."""
+    """The number of subscriptions of open streams in each state, over all types and environments."""
     rows = Subscription.objects.filter(stream__closed_at=None).values_list("state")
     counts = dict(rows.annotate(count=Count("stream_id")))
     return {state: counts.get(state.value, 0) for state in SubscriptionState}
 
 
 def replica_list() -> tuple[ReplicaView, ...]:
-    """The ADS processes of the last day, those seen last first."""
+    """The ADS processes that reported within the last day, those that reported last first."""
     seen = Replica.objects.filter(seen_at__gte=database_now() - timedelta(days=1))
     rows = seen.annotate(open_streams=Count("streams", filter=Q(streams__closed_at=None))).order_by("-seen_at")
     return tuple(
@@ -238,7 +236,9 @@ def replica_list() -> tuple[ReplicaView, ...]:
 
 
 def sent_before(moment: datetime) -> Mapping[int, frozenset[datetime]]:
-    """The times before `moment` at which connected clients were sent what they run, by environment id."""
+    """The times, up to `moment`, at which connected clients were sent the responses that they still run, by environment
+    id.
+    """
     old = Subscription.objects.filter(stream__closed_at=None, sent_at__lt=moment)
     found: dict[int, set[datetime]] = {}
     for environment, sent_at in old.values_list("stream__client__environment_id", "sent_at").distinct():
@@ -254,17 +254,18 @@ ClientKey = tuple[str, str]
 def clients_sent(
     *, environment_key: str, word: str, names: Collection[str], since: datetime
 ) -> Mapping[str, ClientKey]:
-    """The clients, by id, that were sent this type since then and ask for one of these names (none: for any).
+    """The clients, by id, that were sent a response of this type since `since` and ask for one of these names (empty:
+    for any).
 
-    This is the denominator of an impact. It may count a client whose response was composed just before; it never leaves
-    out one that was sent the content, as long as its stream is remembered and the fact has arrived, which takes a
-    second.
+    An impact is counted against their number. It may count a client whose response was made just before `since`; it
+    never leaves out one that was sent the content, as long as its stream is stored and the report has arrived, which
+    takes a second.
     """
     return _covering(Subscription.objects.filter(sent_at__gte=since), environment_key, word, names)
 
 
 def clients_asking(*, environment_key: str, word: str, names: Collection[str]) -> Mapping[str, ClientKey]:
-    """The connected clients, by id, that ask for one of these names (none: for any of this type)."""
+    """The connected clients, by id, that ask for one of these names of a type (empty: for any name of it)."""
     return _covering(Subscription.objects.filter(stream__closed_at=None), environment_key, word, names)
 
 
@@ -279,7 +280,9 @@ def _covering(
 def covering(
     rows: models.QuerySet[Subscription], environment_key: str, word: str, names: Collection[str]
 ) -> models.QuerySet[Subscription]:
-    """The rows among these subscriptions that ask for one of these names (none: for any of the type)."""
+    """The rows among `rows` of subscriptions to this type that ask for one of these names (empty: for any name of
+    it).
+    """
     rows = rows.filter(stream__client__environment__key=environment_key, type=word)
     if not names:
         return rows
@@ -293,10 +296,14 @@ def covering(
 
 @dataclass(frozen=True, slots=True)
 class NackView:
-    """A stored NACK: `resources` and `suspects` are (name, version) in the order of the response; `text` is escaped.
+    """A stored NACK. `text` is the client's, without secrets and harmless to show; `code` its status code.
 
-    `kept` is the (name, version) of what the client had acknowledged of the suspects, None where that was not written
-    down; `healing`: it was sent that again. `accountable`: on whose share its incident counts (`xdscore.shares`).
+    `resources`, `suspects`: the (name, version) of what the response held, and of the suspects among them.
+    `evidence`: on what ground these are suspects.
+    `repeats`: how many equal NACKs it stands for.
+    `kept`: the (name, version) of what the client had acknowledged of the suspects; None where that was not stored.
+    `healing`: whether the client was sent again what is in `kept`.
+    `accountable`: the key of whoever is accountable for it when incidents are limited per party (`xdscore.shares`).
     """
 
     id: int
@@ -320,8 +327,8 @@ class NackView:
 
 
 def nacks_pending(*, limit: int) -> tuple[NackView, ...]:
-    """The NACKs that nobody has digested, oldest first. Where more than `limit` wait, as many of each who is
-    accountable for some, the oldest of each, so that nobody waits for another's flood.
+    """The NACKs that no incident has counted yet, oldest first. Where more than `limit` wait, each party that is
+    accountable for some gets an equal share, its oldest ones, so that nobody waits for another's flood.
     """
     waiting = Nack.objects.filter(digested_at=None)
     oldest = list(waiting.order_by("id").values_list("id", flat=True)[: limit + 1])
@@ -337,7 +344,7 @@ def nacks_get(*, ids: Collection[int]) -> tuple[NackView, ...]:
 
 
 def client_nacks(*, public_id: str, word: str = "", limit: int = 20) -> tuple[NackView, ...]:
-    """The NACKs of a client for a type (empty: for any) on the streams that are open now, newest first."""
+    """The NACKs of a client for a type (empty: for any) on its open streams, newest first."""
     streams = Stream.objects.filter(_OPEN, client=public_id).values("pk")
     rows = Nack.objects.filter(client=public_id, stream__in=streams)
     if word:
@@ -347,24 +354,27 @@ def client_nacks(*, public_id: str, word: str = "", limit: int = 20) -> tuple[Na
 
 @dataclass(frozen=True, slots=True)
 class PendingProof:
-    """A proof that the catalogue was not told yet, and when it was reported last."""
+    """A content that a client acknowledged and that the catalogue was not told of yet. `at`: when it was last
+    reported.
+    """
 
     content: ProvenContent
     at: datetime
 
 
 def proofs_pending(*, limit: int) -> tuple[PendingProof, ...]:
-    """Proofs the catalogue was not told yet."""
+    """The first `limit` contents that clients acknowledged and that the catalogue was not told of yet."""
     rows = ContentProof.objects.values_list("environment", "type", "name", "version", "at")[:limit]
     return tuple(PendingProof(ProvenContent(*content), at) for *content, at in rows)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingProbe:
-    """A content that a client of this kind, with this mark, acknowledged when it was let try it; nobody has told the
-    catalogue yet.
+    """A content that a client acknowledged when it was sent it as a trial (probe), and that the catalogue was not told
+    of yet.
 
-    `verified`: it proved who it is. Others invent node ids, so that theirs says nothing.
+    `kind`: the client's kind; `mark`: a hash that stands for the client.
+    `verified`: whether the client proved who it is. Others can invent node ids, so that their word counts for little.
     """
 
     id: int
@@ -375,7 +385,9 @@ class PendingProbe:
 
 
 def probes_pending(*, limit: int) -> tuple[PendingProbe, ...]:
-    """The oldest probes that the catalogue was not told yet."""
+    """The oldest `limit` contents that clients acknowledged when they were sent them as a trial (probe), and that the
+    catalogue was not told of yet.
+    """
     rows = ContentProbe.objects.select_related("client__environment").order_by("pk")[:limit]
     return tuple(
         PendingProbe(
@@ -390,7 +402,9 @@ def probes_pending(*, limit: int) -> tuple[PendingProbe, ...]:
 
 
 def marks_by_kind(clients: Mapping[str, ClientKey]) -> Mapping[str, frozenset[str]]:
-    """The marks of these clients, given by id, grouped by kind. Of clients that are forgotten nobody knows the kind."""
+    """For each kind of client, the marks (hashes that stand for clients) of those among `clients`, which are given by
+    id. A client that is not stored any more counts as of unknown kind.
+    """
     rows = Client.objects.filter(pk__in=list(clients)).values_list("pk", "user_agent", "user_agent_version")
     kinds = {pk: str(kind_of(user_agent, version)) for pk, user_agent, version in rows}
     found: dict[str, set[str]] = {}
@@ -401,7 +415,7 @@ def marks_by_kind(clients: Mapping[str, ClientKey]) -> Mapping[str, frozenset[st
 
 
 def client_rows() -> models.QuerySet[Client]:
-    """The rows of all clients, with everything that `client_summaries` needs."""
+    """The database rows of all clients, with every column that `client_summaries` needs."""
     return Client.objects.select_related("environment").annotate(
         open_streams=Count("streams", filter=Q(streams__closed_at=None))
     )
@@ -412,7 +426,7 @@ _ATTENTION = (SubscriptionState.NACKED, SubscriptionState.SENT, SubscriptionStat
 
 
 def client_summaries(rows: models.QuerySet[Client]) -> tuple[ClientSummary, ...]:
-    """The values of these rows of `client_rows`. Two queries."""
+    """The summaries of the clients in `rows`, which begin with `client_rows`. Two queries."""
     clients = list(rows)
     types = _types_of([row.pk for row in clients])
     now = database_now()

@@ -12,7 +12,9 @@ from controlplane.clients.services import SILENT_S
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """An ADS process, as host/pid, that serves an older snapshot, or with epoch 0 none; `reason` is a sentence."""
+    """An ADS process (`replica`, as host/pid) that serves an older snapshot than it should, or none (`epoch` 0).
+    `reason`: a sentence.
+    """
 
     replica: str
     epoch: int
@@ -20,8 +22,8 @@ class Behind:
 
 
 def replicas_behind(*, environment_key: str, lineage: str, epoch: int) -> tuple[Behind, ...]:
-    """The ADS processes that report now and serve neither this snapshot nor a newer one. Who does not say what it
-    serves, as the version before, is not among them.
+    """The ADS processes that report now and serve neither this snapshot nor a newer one. Processes of the version
+    before this one do not say what they serve, and are left out.
     """
     alive = Replica.objects.filter(
         stopped_at=None, seen_at__gte=database_now() - timedelta(seconds=SILENT_S), serves__isnull=False
@@ -36,7 +38,9 @@ def replicas_behind(*, environment_key: str, lineage: str, epoch: int) -> tuple[
 
 
 def _serving(said: Mapping[str, object]) -> Serving:
-    """The value of what `services.facts_write` stored; a later version may have stored more."""
+    """What an ADS process said, in `services.facts_write`, that it serves of one environment. Members that a later
+    version added are ignored.
+    """
     lineage, epoch, refused = said.get("lineage"), said.get("epoch"), said.get("refused")
     return Serving(str(lineage or ""), epoch if isinstance(epoch, int) else 0, str(refused or ""))
 

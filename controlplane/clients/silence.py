@@ -20,8 +20,8 @@ class Silence:
 
 
 def clients_silent(*, longer_than: timedelta, shorter_than: timedelta) -> Mapping[str, Silence]:
-    """The connected clients, by environment, that have not answered the last response of some type for longer than one
-    time and shorter than the other.
+    """The connected clients, by environment key, whose answer to a response of some type is missing for more than
+    `longer_than` and less than `shorter_than`.
     """
     now = database_now()
     rows = Subscription.objects.filter(

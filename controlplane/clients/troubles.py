@@ -50,11 +50,11 @@ _deniable: Final = Remembered[tuple[str, str, str], Rows](_MAX_REMEMBERED)
 
 @dataclass(frozen=True, slots=True)
 class Troubles:
-    """Ids of connected clients by what is wrong with them; one may be in several sets.
+    """Ids of connected clients, by what is wrong with them. A client may be in several sets.
 
-    `refusing`: on a stream that is open their last answer to some type was a NACK, or they refused content that is
-    published now; `silent`: they were sent something 30 s ago or longer and have not answered; `denied`: they ask by
-    name for what they may not read, and hear so.
+    `refusing`: their last answer to some type was a NACK, or they refused content that is published now.
+    `silent`: they were sent a response 30 s ago or longer and have not answered.
+    `denied`: they ask by name for something that they may not read, and are told so.
     """
 
     refusing: frozenset[str] = frozenset()
@@ -63,10 +63,10 @@ class Troubles:
 
 
 def troubles_of(*, environment_keys: Collection[str], client: str = "") -> Troubles:
-    """The troubles of all connected clients of these environments, or of one client. At most thirteen queries, however
-    many there are; half of them only for lists that this process has not looked at yet.
+    """What is wrong with the connected clients of these environments, or with one of them (`client`: its id). At most
+    thirteen queries, half of them only for lists of names that this process has not read yet.
 
-    Where a snapshot cannot be read nobody is judged by it; whoever builds and serves it reports that.
+    For an environment whose snapshot cannot be read, only missing answers and NACKs count.
     """
     nacked, silent = _by_last_answer(environment_keys, client)
     heads = [head for head in snapshot_heads() if head.genuine and head.environment in environment_keys]
@@ -83,8 +83,8 @@ def troubles_of(*, environment_keys: Collection[str], client: str = "") -> Troub
 
 
 def _by_last_answer(environment_keys: Collection[str], client: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The clients whose last answer to some type was a NACK, and those that have not answered for long. One query, and
-    PostgreSQL's clock.
+    """The ids of the clients whose last answer to some type was a NACK, and of those whose answer is overdue. One
+    query, and one for PostgreSQL's clock.
     """
     nacked, sent = SubscriptionState.NACKED.value, SubscriptionState.SENT.value
     # Few are in these states, so they are found first: a join would have SQLite go through every client's streams.
@@ -109,9 +109,10 @@ def _rulings(head: SnapshotHead, snapshot: Snapshot) -> Rulings:
 
 
 def _denied(rulings: Mapping[str, Rulings], client: str) -> frozenset[str]:
-    """The clients that ask by name for something that these rules forbid them. At most four queries.
+    """The ids of the clients that ask by name for something these rules deny them. At most four queries.
 
-    First of each set of names, of which thousands of clients have a few hundred; then of who has one that matters.
+    First each set of names is judged, since thousands of clients share a few hundred; then the clients of sets that
+    matter.
     """
     denied_words = {key: words for key, each in rulings.items() if (words := each.denied_words)}
     if not denied_words:
@@ -129,8 +130,9 @@ def _denied(rulings: Mapping[str, Rulings], client: str) -> frozenset[str]:
 def _those(
     effect: Effect, lines: Collection[_Line], rows: Mapping[_List, Rows], rulings: Mapping[str, Rulings]
 ) -> frozenset[str]:
-    """The clients for which the rules have this effect on a name in one of their lists. A list without rows has no such
-    name. One query at most.
+    """The ids of the clients for which the rules have this effect on a name in one of their lists. `lines`: each client
+    with one of its lists; `rows`: for each list, the rule numbers that matter, empty where none does. One query at
+    most.
     """
     sure = {shared for shared, each in rows.items() if rulings[shared[0]].says_to_all(effect, each)}
     found = {client for client, shared in lines if shared in sure}
@@ -147,7 +149,7 @@ def _those(
 
 
 def _audiences(clients: Collection[str], rulings: Mapping[str, Rulings]) -> Mapping[str, Audience]:
-    """The audience to which each of these clients belongs, by client."""
+    """The audience to which each of these clients belongs, by client id."""
     if not clients:
         return {}
     rows = Client.objects.filter(environment__key__in=list(rulings))
@@ -162,14 +164,17 @@ def _audiences(clients: Collection[str], rulings: Mapping[str, Rulings]) -> Mapp
 
 
 def _refusals(environment_keys: Collection[str], client: str) -> QuerySet[Nack]:
-    """The NACKs of streams that are open."""
+    """The stored NACKs of open streams in these environments. `client`: only those of this client; empty: of all."""
     here = Exists(Stream.objects.filter(pk=OuterRef("stream"), closed_at=None))
     rows = Nack.objects.filter(here, client__environment__key__in=list(environment_keys)).order_by()
     return rows.filter(client=client) if client else rows
 
 
 def _named(words: Mapping[str, frozenset[str]], client: str) -> QuerySet[Subscription]:
-    """The subscriptions of open streams to these types, by environment, that ask for names."""
+    """The subscriptions of open streams that ask by name for one of the types `words`, which are given by environment
+    key.
+    `client`: only those of this client; empty: of all.
+    """
     keys = defaultdict(list)
     for key, some in words.items():
         keys[some].append(key)
@@ -187,8 +192,8 @@ def _lines(rows: QuerySet[Nack] | QuerySet[Subscription], client: str, column: s
 def _rows_published(
     heads: Collection[SnapshotHead], rulings: Mapping[str, Rulings], lists: Collection[_List], refusals: QuerySet[Nack]
 ) -> Mapping[_List, Rows]:
-    """The access table's rows of those contents in each list that are published now. Three queries at most. Raises
-    ChunkError.
+    """For each list of refused contents, the rows (numbers of the access rules that match a name) of those contents
+    that are published now. Three queries at most. Raises ChunkError.
     """
     head_of = {head.environment: head for head in heads}
 
@@ -212,7 +217,7 @@ def _rows_published(
 
 
 def _current(snapshot: Snapshot, word: str, contents: Collection[tuple[str, str]]) -> list[str]:
-    """The names among these contents whose published version is the given one."""
+    """The names among `contents`, which are (name, version), whose published version is the given one."""
     served = snapshot.type_state(by_word[word]).served
     return [
         name
@@ -224,7 +229,9 @@ def _current(snapshot: Snapshot, word: str, contents: Collection[tuple[str, str]
 def _rows_denied(
     rulings: Mapping[str, Rulings], lists: Collection[_List], named: QuerySet[Subscription]
 ) -> Mapping[_List, Rows]:
-    """The access table's rows of those names in each set that some client may not read. One query at most."""
+    """For each list of names, the rows (numbers of the access rules that match a name) of those names that some client
+    may not read. One query at most.
+    """
     by_address = {each.address: each for each in rulings.values()}
 
     def look(missing: Collection[tuple[str, str, str]]) -> Mapping[tuple[str, str, str], Rows]:
@@ -245,14 +252,18 @@ def _rows_denied(
 
 
 def _contents(lists: Collection[str], refusals: QuerySet[Nack]) -> Mapping[str, Collection[tuple[str, str]]]:
-    """The contents of these lists, by id, to which these refusals refer; one that was pruned meanwhile is left out."""
+    """The (name, version) pairs of the content lists with these ids to which `refusals` refer, by id; one that was
+    deleted meanwhile is left out.
+    """
     pks = list(lists) if len(lists) <= _MAX_LISTED else refusals.values("suspects").distinct()
     rows = ContentList.objects.filter(pk__in=pks)
     return {pk: unpack_contents(bytes(packed)) for pk, packed in rows.values_list("pk", "contents") if pk in lists}
 
 
 def _names(sets: Collection[str], named: QuerySet[Subscription]) -> Mapping[str, Collection[str]]:
-    """The names of these sets, by id, for which these subscriptions ask; a glob collection is no name."""
+    """The names in the name sets with these ids for which the subscriptions `named` ask, by id. Collections with a star
+    are not names.
+    """
     pks = list(sets) if len(sets) <= _MAX_LISTED else named.values("name_set").distinct()
     rows = NameSet.objects.filter(pk__in=pks)
     return {

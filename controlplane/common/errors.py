@@ -22,8 +22,11 @@ from xdscore.findings import Finding
 
 
 class ControlPlaneError(Exception):
-    """Parley refused to do something, or could not. `code` is stable; `status` is the HTTP status; `detail` is one
-    sentence for a person.
+    """Parley refused to do something, or could not.
+
+    `code`: a stable code for programs, such as XDS1021.
+    `status`: the HTTP status.
+    `detail`: one sentence for a person.
     """
 
     code: ClassVar[str]
@@ -36,12 +39,12 @@ class ControlPlaneError(Exception):
 
     @property
     def title(self) -> str:
-        """The catalogue's words for the code, the same for every occurrence (RFC 9457 section 3.1.4)."""
+        """What the code stands for, in words; the same for every error with this code (RFC 9457 section 3.1.4)."""
         return CATALOGUE[self.code].title
 
 
 class OperatorError(ControlPlaneError):
-    """An error that the caller can mend."""
+    """An error that the caller can correct."""
 
 
 class InputInvalid(OperatorError):
@@ -59,14 +62,14 @@ class InputUnreadable(OperatorError):
 
 
 class InputTooLarge(OperatorError):
-    """The body or the list in it is over the limit."""
+    """The request's body, or a list in it, is larger than allowed."""
 
     code = "XDS1004"
     status = 413
 
 
 class NotFound(OperatorError):
-    """There is no such thing, or none that this caller may know of."""
+    """The thing that was asked for does not exist, or the caller may not know that it does."""
 
     code = "XDS3004"
     status = 404
@@ -94,8 +97,8 @@ class Gone(OperatorError):
 
 
 class PreconditionFailed(OperatorError):
-    """The condition of If-Match or If-None-Match does not hold; `etag` is the current one, empty when there is
-    nothing.
+    """The condition of If-Match or If-None-Match does not hold. `etag`: the current ETag; empty when the thing does not
+    exist.
     """
 
     code = "XDS3012"
@@ -107,8 +110,8 @@ class PreconditionFailed(OperatorError):
 
 
 class Busy(OperatorError):
-    """As many callers as may do this do it already, or this one did it as often as it may; `retry_after_s` is the
-    seconds after which to ask again.
+    """Too many callers do this at the moment, or this one did it too often; the caller may ask again after
+    `retry_after_s` seconds.
     """
 
     code = "XDS3029"

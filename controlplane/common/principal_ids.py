@@ -12,7 +12,7 @@ MAX_PRINCIPAL_CHARS: Final = 32  # "installation", or "token:" and the 19 digits
 
 
 class PrincipalKind(Enum):
-    """The kinds of principals, which are what can act."""
+    """The kinds of principals: who or what can act in Parley."""
 
     USER = "user"
     TOKEN = "token"  # noqa: S105 - a word
@@ -22,10 +22,10 @@ class PrincipalKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PrincipalId:
-    """The id of a principal, which never changes: `number` is the primary key of the user or token, and 0 of what there
-    is one of.
+    """The id of a principal, which never changes. `number`: the primary key of the user or token; 0 for a kind of which
+    there is only one.
 
-    There is no way from a name to one of these (TypeError), so what takes one cannot be given a name.
+    It cannot be made from a name (TypeError), so that code which takes one cannot be given a name.
     """
 
     kind: PrincipalKind
@@ -40,16 +40,16 @@ class PrincipalId:
             raise TypeError("a principal is a kind and a primary key, and never a name")
 
     def __str__(self) -> str:
-        """The id as it is stored and told: `user:12`, `token:34`, `system`, `installation`."""
+        """The id as text, in the database and in answers: `user:12`, `token:34`, `system`, `installation`."""
         return f"{self.kind.value}:{self.number}" if self.number else self.kind.value
 
 
 class Actor(Protocol):
-    """Somebody in the audit log: a name for people to read, and an id; None for somebody of whom nothing is known."""
+    """Whoever did something that the audit log records: a name for people to read, and an id."""
 
     @property
     def id(self) -> PrincipalId | None:
-        """The id of who acted; None where nothing is known."""
+        """The id of who acted; None where nothing but a name is known."""
 
     @property
     def name(self) -> str:
@@ -58,7 +58,7 @@ class Actor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A name and id for the audit log, without any rights."""
+    """A name, with an id where one is known, for the audit log. It has no rights."""
 
     name: str
     id: PrincipalId | None

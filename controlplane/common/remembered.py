@@ -16,8 +16,8 @@ _ABSENT: Final = object()
 
 
 class Remembered(Generic[Key, Value]):
-    """Keeps the values used last, up to a number. Threads may share it: they may make the same value twice, and it is
-    equal.
+    """Keeps the values that were used last, up to a number of them. Threads may share it; two may make the same value
+    at the same time, which does no harm as equal keys have equal values.
     """
 
     def __init__(self, at_most: int) -> None:
@@ -28,8 +28,8 @@ class Remembered(Generic[Key, Value]):
     def those_of(
         self, keys: Collection[Key], make: Callable[[Collection[Key]], Mapping[Key, Value]]
     ) -> Mapping[Key, Value]:
-        """The values of these keys; `make` is called once with all that are not kept, if there are any. A key that it
-        leaves out is left out here, and not kept.
+        """The values of `keys`. `make` is called once, with the keys whose values are not kept, unless all are. A key
+        that `make` leaves out is left out of the result.
         """
         found = self._kept(keys)
         if missing := [key for key in dict.fromkeys(keys) if key not in found]:

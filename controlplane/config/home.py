@@ -23,12 +23,14 @@ FILE_MODE: Final = 0o600
 
 
 class HomeError(Exception):
-    """The home cannot be used; one sentence with its path."""
+    """The home directory (PARLEY_HOME) cannot be used. The text is one sentence, with its path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The paths of the files and directories in the home. Nothing here touches the disk."""
+    """The paths of the files and directories in the home directory (PARLEY_HOME). Nothing here reads or writes the
+    disk.
+    """
 
     path: Path
 
@@ -42,7 +44,7 @@ class Home:
 
     @property
     def encryption_keys(self) -> Path:
-        """The file with the encryption keys: one a line, newest first, in the form of PARLEY_ENCRYPTION_KEYS."""
+        """The file with the encryption keys: one on each line, newest first, in the form of PARLEY_ENCRYPTION_KEYS."""
         return self.path / "encryption.keys"
 
     @property
@@ -55,17 +57,17 @@ class Home:
 
     @property
     def client_token(self) -> Path:
-        """The file with a token of data planes, where PARLEY_ADS_AUTH is `token`."""
+        """The file with a token for data planes; there is one only where PARLEY_ADS_AUTH is `token`."""
         return self.path / "client.token"
 
     @property
     def run(self) -> Path:
-        """The directory of sockets, locks and schedules: worth nothing once no process of this home runs."""
+        """The directory of sockets, locks and schedules. It can be deleted when no process of the home runs."""
         return self.path / "run"
 
     @property
     def cache(self) -> Path:
-        """The directory of the last good snapshots of ADS (law 4)."""
+        """The directory in which ADS keeps the last good snapshots (law 4)."""
         return self.path / "cache"
 
     @property
@@ -74,16 +76,15 @@ class Home:
 
     @property
     def valkey_socket(self) -> Path:
-        """The path of the embedded Valkey's socket, or of a link to it where this path is too long for a socket's
-        address.
+        """The path of the embedded Valkey's socket. Where the path is too long for a socket's address, a link is there
+        instead.
         """
         return self.run / "valkey.sock"
 
 
 def home_create(config: Config) -> Home:
-    """Create the home, its directories and the keys that no variable gives. What exists stays; a race has one winner.
-
-    Raises HomeError.
+    """Create the home directory, the directories in it, and the files of those keys that no variable gives. What exists
+    is not changed, also when several processes do this at once. Raises HomeError.
     """
     home = Home(config.home)
     try:
@@ -101,16 +102,18 @@ def home_create(config: Config) -> Home:
 
 
 def secret_key(config: Config) -> str:
-    """Django's secret key: the variable, else the home's file, else one of this process that nothing outlives."""
+    """Django's secret key: that of the variable, else of the file in the home, else a new one that this process alone
+    has.
+    """
     if config.secret_key:
         return config.secret_key
     return _read(Home(config.home).secret_key) or _passing_key()
 
 
 def encryption_keys(config: Config) -> tuple[bytes, ...]:
-    """The key-encryption keys, newest first: those of the variable, else those in the home's file.
+    """The keys that encrypt what is stored, newest first: those of the variable, else those in the home's file.
 
-    Never invented: what was sealed under a key that is gone could not be opened. Raises HomeError.
+    Raises HomeError where there are none. They are never made here: what an earlier key encrypted could not be read.
     """
     if config.encryption_keys:
         return config.encryption_keys
@@ -133,7 +136,9 @@ def broker_url(config: Config) -> str:
 
 
 def redis_client_url(url: str) -> str:
-    """The URL in the form of redis-py, whose scheme for sockets is `unix` and whose parameter is `db`."""
+    """The broker's URL in the form that redis-py takes: for a socket its scheme is `unix`, and the parameter is called
+    `db`.
+    """
     if not url.startswith("redis+socket:"):
         return url
     parts = urlsplit(url)
@@ -142,8 +147,8 @@ def redis_client_url(url: str) -> str:
 
 
 def private_create(file: Path, text: str) -> bool:
-    """Write a file that only its owner may read, whole or not at all; whether it was created now. Never replaces
-    one.
+    """Write a new file that only its owner may read, either whole or not at all. Returns False, and leaves the file as
+    it is, where one exists already.
     """
     draft = _draft(file, text)
     try:
@@ -156,7 +161,9 @@ def private_create(file: Path, text: str) -> bool:
 
 
 def private_replace(file: Path, text: str) -> None:
-    """Write a file that only its owner may read, in one step; a reader sees the old text or the new one."""
+    """Write a file that only its owner may read, in place of the old one. Readers see either the old text or the new
+    one.
+    """
     _draft(file, text).replace(file)
 
 

@@ -25,8 +25,8 @@ ADS_WORKERS_MAX: Final = 128
 
 
 class ConfigError(Exception):
-    """Environment variables that cannot be used: one sentence for each problem, naming the variable; all of them at
-    once.
+    """Environment variables have values that cannot be used. The text has one sentence for each problem, naming the
+    variable.
     """
 
     def __init__(self, problems: tuple[str, ...]) -> None:
@@ -36,7 +36,9 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """The files of the ADS server's TLS; without `client_ca` clients are not asked for a certificate."""
+    """The files for TLS at the ADS server. `client_ca`: the certificate authorities (CA) of clients; None: clients are
+    not asked for a certificate.
+    """
 
     certificate: Path
     key: Path
@@ -45,7 +47,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """The configuration: every environment variable, checked. Secrets are left out of its repr."""
+    """The configuration: the value of every environment variable, checked. Its repr leaves secrets out."""
 
     home: Path
     database: Postgres | None = field(repr=False)  # None: SQLite in the home
@@ -77,13 +79,13 @@ class Config:
 
     @property
     def embedded_valkey(self) -> bool:
-        """Whether `manage.py up` brings the broker along."""
+        """Whether `manage.py up` starts a broker of its own, because no REDIS_URL is set."""
         return not self.redis_url
 
     @property
     def ads_public_address(self) -> Address:
-        """The address at which data planes reach ADS. "Every interface" is no such address: then it is the host that
-        people use.
+        """The address at which data planes reach ADS. Where ADS listens on every interface (0.0.0.0), the host of the
+        console's URL is taken.
         """
         if self.ads_announced is not None or not self.ads_address.unspecified:
             return self.ads_announced or self.ads_address
@@ -91,28 +93,30 @@ class Config:
 
     @property
     def https(self) -> bool:
-        """Whether people reach the console over TLS."""
+        """Whether the URL at which people reach the console begins with https."""
         return self.public_url.startswith("https://")
 
 
 def load(environment: Mapping[str, str], *, directory: Path) -> Config:
-    """The configuration in `environment`; relative paths start at `directory`.
+    """Read the configuration from the variables in `environment`; relative paths start at `directory`.
 
-    An empty variable counts as unset, as compose files produce it. Raises ConfigError with every problem found.
+    An empty variable counts as unset, because compose files make such. Raises ConfigError with every problem found.
     """
     return _load(_Reader(environment), directory)
 
 
 def in_force(environment: Mapping[str, str], *, directory: Path) -> tuple[Variable, ...]:
-    """Every variable that `load` reads, in its order, with the value in force. Raises ConfigError as `load` does."""
+    """Every variable that `load` reads, in the same order, with the value in force: its own or the default. Raises
+    ConfigError.
+    """
     read = _Reader(environment)
     _load(read, directory)
     return tuple(read.variables.values())
 
 
 def unknown(environment: Mapping[str, str], known: tuple[Variable, ...]) -> list[str]:
-    """A warning for each PARLEY_ variable that nothing reads, which would be silently ignored, with the nearest one
-    that is read.
+    """A warning for each variable in `environment` that begins with PARLEY_ and is not among `known`, with the most
+    similar name that is.
     """
     names = [each.name for each in known]
     found = sorted(
@@ -162,7 +166,7 @@ def _load(read: "_Reader", directory: Path) -> Config:
 
 
 class _Reader:
-    """Reads variables one by one and remembers the problems of each."""
+    """Reads variables one by one, and collects the problems."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -170,7 +174,9 @@ class _Reader:
         self.variables: dict[str, Variable] = {}
 
     def __call__(self, name: str, default: str, parse: Callable[[str], T], *, secret: bool = False) -> T:
-        """The value that `parse` makes of the variable; where it cannot, that of `default`, and a problem is noted."""
+        """The value that `parse` makes of the variable `name`, or of `default` where it is unset. Where `parse` raises,
+        a problem is noted and the default's value returned. `secret`: the text is shown to nobody.
+        """
         text = self._environment.get(name, "").strip() or default
         self.variables[name] = Variable(name, "" if secret else text, default, MEANINGS[name], bool(text) and secret)
         try:
@@ -181,12 +187,14 @@ class _Reader:
             return parse(default)
 
     def optional(self, name: str, parse: Callable[[str], T], *, secret: bool = False) -> T | None:
-        """The value that `parse` makes of the variable; None when it is unset."""
+        """The value that `parse` makes of the variable `name`; None where it is unset, or where `parse` raises, which
+        is noted as a problem.
+        """
         return self(name, "", lambda text: parse(text) if text else None, secret=secret)
 
     def unknown_limits(self) -> list[str]:
-        """A problem for each limit that does not exist, which would be silently ignored, with the nearest one that
-        does.
+        """A problem for each variable that begins with PARLEY_LIMIT_ and names no limit, with the most similar name
+        that does.
         """
         known = [limit.variable for limit in LIMITS]
         found = sorted(name for name in self._environment if name.startswith(VARIABLE_PREFIX) and name not in known)
@@ -221,7 +229,9 @@ def _limits(read: _Reader) -> Limits:
 
 
 def _combinations(config: Config, *, insecure: bool) -> list[str]:
-    """The problems of values that are sound alone and not together."""
+    """The problems of values that are each valid but not together. `insecure`: whether the operator allowed what is not
+    safe.
+    """
     problems = _authentication(config, insecure=insecure)
     if config.debounce_ms > config.debounce_max_ms:
         problems.append(

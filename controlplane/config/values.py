@@ -27,7 +27,7 @@ _TRUST_DOMAIN: Final = re.compile(r"[a-z0-9._-]{1,255}")
 
 
 class RepeatErrors(StrEnum):
-    """When outstanding resource errors are sent again (decisions A3)."""
+    """When a client is sent its open resource errors again (decisions A3)."""
 
     FULL_STATE = "full_state"
     NEVER = "never"
@@ -43,7 +43,7 @@ class MailSecurity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The host and port at which a process listens. `host` is a name or an IP address without brackets."""
+    """A host and port at which a process listens. `host`: a name, or an IP address without brackets."""
 
     host: str
     port: int
@@ -70,7 +70,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Postgres:
-    """The parts of the URL of a PostgreSQL server. `options` are libpq's connection parameters from the URL's query."""
+    """The parts of a PostgreSQL server's URL. `options`: libpq's connection parameters, out of the URL's query."""
 
     host: str
     port: str
@@ -82,7 +82,7 @@ class Postgres:
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """The parts of the URL of a mail server, and the address that notifications come from."""
+    """The parts of a mail server's URL. `sender`: the address that notifications come from."""
 
     host: str
     port: int
@@ -94,7 +94,7 @@ class Mail:
 
 @dataclass(frozen=True, slots=True)
 class WebhookAllow:
-    """The private targets that webhooks may reach all the same (decisions U22)."""
+    """The networks and hosts in private address space that webhooks may nevertheless reach (decisions U22)."""
 
     networks: tuple[Network, ...] = ()
     hosts: tuple[str, ...] = ()
@@ -116,8 +116,8 @@ def address(text: str) -> Address:
 
 
 def reachable(text: str) -> Address:
-    """The address of a text, as `address` reads it, to which clients can connect. Raises ValueError for one that means
-    every interface.
+    """The address that `host:port` or `[ipv6]:port` names, to which clients can connect. Raises ValueError, also for an
+    address that means every interface.
     """
     found = address(text)
     if found.unspecified:
@@ -126,7 +126,7 @@ def reachable(text: str) -> Address:
 
 
 def whole(text: str, minimum: int, maximum: int, unit: str) -> int:
-    """The whole number that a text names, between two bounds; `unit` is for the error. Raises ValueError."""
+    """The whole number in a text, between `minimum` and `maximum`. `unit` is named in the error. Raises ValueError."""
     try:
         number = int(text) if text.isascii() else minimum - 1
     except ValueError:
@@ -149,7 +149,7 @@ def any_of(words: Sequence[str]) -> str:
 
 
 def choice(kind: type[E], text: str) -> E:
-    """The member of an enum whose value the text is. Raises ValueError."""
+    """The member of the enum `kind` whose value is the text. Raises ValueError where there is none."""
     try:
         return kind(text)
     except ValueError:
@@ -157,14 +157,14 @@ def choice(kind: type[E], text: str) -> E:
 
 
 def path(text: str, directory: Path) -> Path:
-    """The path that a text names; a relative one starts at `directory`, `~` is the user's own directory."""
+    """The path in a text. A relative one starts at `directory`; `~` is the user's home directory."""
     if "\0" in text:
         raise ValueError("must be a path")
     return directory / Path(text).expanduser()
 
 
 def postgres(text: str) -> Postgres:
-    """The parts of `postgres://user:password@host:5432/name?sslmode=...`; a socket directory is given as
+    """The parts of a URL `postgres://user:password@host:5432/name?sslmode=...`. The directory of a socket is given as
     `?host=/run/postgresql`. Raises ValueError.
     """
     example = "must be postgres://user:password@host:5432/name (unset it for SQLite in the home)"
@@ -187,7 +187,9 @@ def postgres(text: str) -> Postgres:
 
 
 def redis(text: str) -> str:
-    """The text, where it is a URL with `redis://`, `rediss://` or `redis+socket://`. Raises ValueError."""
+    """The text unchanged, if it is a URL with `redis://`, `rediss://` or `redis+socket://`. Raises ValueError
+    otherwise.
+    """
     example = "must be redis://host:6379/0, rediss://host:6379/0 or redis+socket:///path/to/socket (unset: embedded)"
     url = _split(text, ("redis", "rediss", "redis+socket"), example)
     if url.scheme == "redis+socket":
@@ -199,8 +201,8 @@ def redis(text: str) -> str:
 
 
 def public_url(text: str) -> str:
-    """The text, where it is `http://host[:port]` or `https://...`, without a path; a slash at its end is dropped.
-    Raises ValueError.
+    """The text, if it is `http://host[:port]` or `https://host[:port]`; a slash at its end is removed. Raises
+    ValueError for anything else, such as a path.
     """
     example = "must be http://host[:port] or https://host[:port], without a path"
     url = _split(text, ("http", "https"), example)
@@ -210,8 +212,8 @@ def public_url(text: str) -> str:
 
 
 def mail(text: str) -> Mail:
-    """The parts of `smtp://`, `smtp+starttls://` or `smtps://user:password@host:port?from=parley@example.org`. Raises
-    ValueError.
+    """The parts of a URL such as `smtp://`, `smtp+starttls://` or
+    `smtps://user:password@host:port?from=parley@example.org`. Raises ValueError.
     """
     example = "must be smtps://user:password@host:465?from=parley@example.org (or smtp:, smtp+starttls:)"
     kinds = {
@@ -236,7 +238,7 @@ def mail(text: str) -> Mail:
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The words of a list separated by commas; blanks around a word and empty words do not count."""
+    """The words of a list that is separated by commas. Blanks around a word are removed, and empty words left out."""
     return tuple(word for word in (each.strip() for each in text.split(",")) if word)
 
 
@@ -264,7 +266,7 @@ def webhook_allow(text: str) -> WebhookAllow:
 
 
 def trust_domains(text: str) -> tuple[str, ...]:
-    """The SPIFFE trust domains in a list, without `spiffe://`. Raises ValueError."""
+    """The SPIFFE trust domains in a list that is separated by commas, without `spiffe://`. Raises ValueError."""
     found = words(text)
     if not all(_TRUST_DOMAIN.fullmatch(word) for word in found):
         raise ValueError("must list SPIFFE trust domains, for example prod.example.org, without spiffe://")
@@ -272,15 +274,17 @@ def trust_domains(text: str) -> tuple[str, ...]:
 
 
 def secret_key(text: str) -> str:
-    """The text, where it is long enough for Django's secret key not to be guessed. Raises ValueError."""
+    """The text unchanged, if it is long enough for Django's secret key not to be guessed. Raises ValueError
+    otherwise.
+    """
     if len(text) < _SECRET_KEY_CHARS:
         raise ValueError(f"must be at least {_SECRET_KEY_CHARS} random characters")
     return text
 
 
 def encryption_keys(text: str) -> tuple[bytes, ...]:
-    """The 32-byte keys in a list, in base64 (URL-safe alphabet), separated by commas: the first encrypts, all decrypt.
-    Raises ValueError.
+    """The keys in a list that is separated by commas, each 32 bytes in base64 (URL-safe alphabet). The first key
+    encrypts; all decrypt. Raises ValueError.
     """
     example = "must list 32-byte keys in URL-safe base64, separated by commas"
     keys: list[bytes] = []

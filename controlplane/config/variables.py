@@ -10,8 +10,8 @@ from xdscore.limits import LIMITS
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """An environment variable as a process reads it. `value` and `default` are in the form in which they would be
-    written.
+    """An environment variable as a process read it. `value` and `default` are written as they would be set; `meaning`
+    says what it is for; `hidden`: whether its value is secret.
     """
 
     name: str
@@ -22,7 +22,7 @@ class Variable:
 
     @property
     def is_default(self) -> bool:
-        """Whether the value in force is the one that would hold without the variable."""
+        """Whether the value in force is the default."""
         return not self.hidden and self.value == self.default
 
 

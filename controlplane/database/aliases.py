@@ -40,8 +40,10 @@ class _Test(TypedDict, total=False):
 
 
 def databases(config: Config, *, pooled: bool) -> dict[str, Settings]:
-    """Django's setting DATABASES. `pooled` keeps PostgreSQL connections for threads that come and go, as those of ASGI
-    requests do; the threads of other processes stay, and keep a SQLite file open.
+    """Django's setting DATABASES, with two aliases for one database.
+
+    `pooled`: keep PostgreSQL connections in a pool, for threads that come and go, as those of ASGI requests do. In
+        other processes threads stay, so that each keeps its own connection.
     """
     if config.database is None:
         kept_s = 0 if pooled else _FILE_KEPT_OPEN_S

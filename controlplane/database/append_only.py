@@ -34,7 +34,9 @@ def guarded_models() -> tuple[type[models.Model], ...]:
 
 
 def guards_ensure(connection: BaseDatabaseWrapper) -> None:
-    """Create the triggers of every append-only table that exists; one that exists is left as it is."""
+    """Create the triggers that refuse UPDATE, DELETE and TRUNCATE on every append-only table that exists. A trigger
+    that exists is left as it is.
+    """
     existing = set(connection.introspection.table_names())
     tables = [model._meta.db_table for model in guarded_models() if model._meta.db_table in existing]  # noqa: SLF001
     statements = _sqlite if connection.vendor == "sqlite" else _postgresql
@@ -45,8 +47,8 @@ def guards_ensure(connection: BaseDatabaseWrapper) -> None:
 
 @contextmanager
 def maintenance(*, using: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
-    """Let the current transaction change append-only rows until the end of the block. Raises RuntimeError outside of a
-    transaction: nothing would end it.
+    """Allow the current transaction to change and delete append-only rows until the end of the block. Raises
+    RuntimeError outside of a transaction, because there nothing would withdraw that.
     """
     connection = connections[using]
     if not connection.in_atomic_block:

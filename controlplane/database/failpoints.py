@@ -7,18 +7,22 @@ from collections.abc import Callable
 
 
 def _pass(name: str) -> None:
-    """Do nothing: the action where none is armed."""
+    """Do nothing: what a failpoint does unless a test set another action."""
 
 
 _action: Callable[[str], None] = _pass
 
 
 def failpoint(name: str) -> None:
-    """Run the armed action, for the process is at the place called `name`; tests kill it there."""
+    """Call the action that a test set, with the name of the place that the process has come to; tests end the process
+    there.
+    """
     _action(name)
 
 
 def arm(action: Callable[[str], None] = _pass) -> None:
-    """Run `action` at each failpoint from now on, in this process; without an argument, do nothing there."""
+    """Call `action` with the name of each failpoint that this process comes to from now on; without an argument, do
+    nothing there again.
+    """
     global _action  # noqa: PLW0603 - one process, one action
     _action = action

@@ -14,8 +14,8 @@ turn_give_back: ContextVar[Callable[[], None] | None] = ContextVar("turn_give_ba
 
 
 def before_waiting_outside() -> None:
-    """Give back this thread's turn to write and its pooled connections, before it waits for something outside. Raises
-    RuntimeError within a transaction, whose locks would be held for as long as somebody else likes.
+    """Release what this thread holds, its turn to write and its pooled connections, before it waits for a system
+    outside. Raises RuntimeError within a transaction, because its locks would be held while it waits.
     """
     for connection in connections.all(initialized_only=True):
         if connection.in_atomic_block:

@@ -9,10 +9,14 @@ from xdscore.resource_types import ResourceType
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The decision about a name, for operators: whether it is served, the sentence that says why, and the next step.
-    `code` is what clients are told, if anything. `rules` are the access rules that match the name, in order, up to the
-    one that decided; where none of them did, the environment's default decided. `near` are published names that
-    resemble one that is missing.
+    """The decision about a name, in words for operators.
+
+    `served`: whether the client is served the name.
+    `code`: the code of the error that the client is told; empty where it is told none.
+    `sentence`, `next_step`: why this is so, and what to do.
+    `rules`: the access rules that match the name, in order, up to the one that decided. Where none did, the
+        environment's default decided.
+    `near`: published names that are similar to one that does not exist.
     """
 
     served: bool
@@ -24,7 +28,7 @@ class Answer:
 
     @property
     def rule(self) -> int:
-        """The number of the rule that decided; 0 where the environment's default did."""
+        """The number of the access rule that decided; 0 where the environment's default did."""
         return next((step.rule.number for step in self.rules if step.decided), 0)
 
 
@@ -37,8 +41,8 @@ def answer_of(
     near: tuple[str, ...] = (),
     rules: tuple[RuleStep, ...] = (),
 ) -> Answer:
-    """The answer that a decision amounts to, for operators: it may say what clients must not learn, such as that a rule
-    hides a name.
+    """The answer, for operators, that follows from a decision. It may tell what clients must not learn, such as that an
+    access rule hides a name.
     """
     subject = f"{kind.title} '{name}'"
     served, code, sentence, step = False, "XDS2101", "", ""
@@ -75,7 +79,9 @@ def answer_of(
 
 
 def _denied_by_default(kind: ResourceType, subject: str, environment: str) -> tuple[str, str]:
-    """The sentence, and the next step, where the environment's default denies a name."""
+    """The sentence, and what to do next, for a name that no access rule matches and the environment's default denies.
+    `subject`: what the sentence calls the name.
+    """
     if kind.secret:
         named = f"names the type {kind.word}"
         return (

@@ -20,8 +20,10 @@ _VERBS: Final = {Effect.ALLOW: "allows", Effect.DENY: "denies", Effect.HIDE: "hi
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """A connected client that asks for the name. `code` is what it is told, empty where it is served; `rule` the access
-    rule that refuses it, 0 where none does.
+    """A connected client that asks for the name.
+
+    `code`: the code of the error that it is told in place of the resource; empty where it is served.
+    `rule`: the number of the access rule because of which it may not read the name; 0 where there is none.
     """
 
     id: str
@@ -32,8 +34,10 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class Askers:
-    """The clients that ask for a name, and the rules about it. `rules` match the name, in order, and `default` holds
-    behind them; `clients` begin with those that are told something in its place.
+    """The clients that ask for a name, and the access rules about it.
+
+    `rules`: those that match the name, in order; `default`: the effect where none of them decides.
+    `clients`: first those that are told an error in place of the resource.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -42,15 +46,16 @@ class Askers:
 
     @property
     def depends(self) -> bool:
-        """Whether what a client gets depends on who it is."""
+        """Whether different clients may get different answers for the name."""
         effects = {rule.effect for rule in self.rules}
         if not self.rules or self.rules[-1].client_groups:
             effects.add(self.default)
         return len(effects) > 1
 
     def rules_sentence(self, subject: str, environment: str) -> str:
-        """A sentence that says which effect each of the rules has for whom, in order; the last speaks of everybody
-        else.
+        """A sentence that says, for each rule in order, which effect it has for whom; its end says what holds for all
+        others.
+        `subject`: what the sentence calls the name.
         """
         parts = [_says(rule, "it" if place else subject) for place, rule in enumerate(self.rules[:_MAX_RULES_TOLD])]
         if more := len(self.rules) - len(parts):
@@ -61,13 +66,16 @@ class Askers:
         return f"{said[:1].upper()}{said[1:]}." if said else ""
 
     def told(self, code: str = "") -> tuple[Asker, ...]:
-        """The clients that are told this code in place of the name; without a code, those that are told any."""
+        """The clients that are told the error with this code in place of the resource; without a code, those that are
+        told any error.
+        """
         return tuple(each for each in self.clients if each.code and code in ("", each.code))
 
 
 def askers_of(question: Question) -> Askers:
-    """The clients that ask for this name itself. What clients were told at an earlier snapshot is not kept: then nobody
-    is listed. Metadata of clients is not kept either, so groups over it hold nobody. Raises what `explain` does.
+    """The connected clients that ask by name for the name in the question, and the rules about it. For an earlier
+    snapshot no clients are listed, because what they were told then is not stored; nor is metadata, so groups by
+    metadata hold nobody. Raises what `explain` raises.
     """
     environment, kind, name = question.environment, question.kind, canonical(question.name)
     snapshot = snapshot_asked(question)

@@ -47,9 +47,9 @@ _digests: Final = Remembered[bytes, str](50_000)
 def beliefs_of(
     *, client: ClientSummary, types: Collection[str], said: Collection[EntryKey], limit: int
 ) -> Mapping[EntryKey, Believed]:
-    """The content that Parley believes this client has of each name that it asks for, of these types; where it asks for
-    everything, also of the names that it says it has. At most `limit` names of a wildcard are looked at. Of a client
-    without an open stream: of what its last one asked for.
+    """What Parley believes that the client has, for each name of these types that it asks for. Where it asks by
+    wildcard, at most `limit` names are looked at, those in its own report (`said`) among them. For a client without an
+    open stream: for what its last stream asked for.
 
     A dozen queries, two for each wildcard, and one for each few hundred names.
     """
@@ -79,8 +79,8 @@ def beliefs_of(
 
 
 def _names(environment: str, subscription: SubscriptionView, said: Collection[EntryKey], limit: int) -> Iterable[str]:
-    """The canonical names that a subscription asks for, as far as they are known: for a wildcard those that exist, and
-    those that the client says it has.
+    """The canonical names that a subscription asks for. For a wildcard: at most `limit` names that exist, and those
+    that the client's report has (`said`).
     """
     word = subscription.type
     candidates = {canonical(name) for name in subscription.names}
@@ -92,7 +92,9 @@ def _names(environment: str, subscription: SubscriptionView, said: Collection[En
 
 
 class _Judge:
-    """Works out the beliefs about one client, name by name. `contents` are those that it believed in so far."""
+    """Works out what Parley believes that one client has, name by name. `contents`: the contents that this came to so
+    far.
+    """
 
     def __init__(
         self, client: ClientSummary, snapshot: Snapshot, nacks: Collection[NackView], *, settled: datetime
@@ -111,7 +113,10 @@ class _Judge:
     def belief(
         self, key: EntryKey, asking: Collection[SubscriptionView], written: datetime | None, *, away: bool
     ) -> Believed:
-        """The belief about a name that these subscriptions ask for and that was `written` last at this time."""
+        """What Parley believes that the client has of a name. `asking`: its subscriptions that ask for the name;
+        `written`: when the name was last written, None where it never was; `away`: whether no stream of the client is
+        open.
+        """
         kind, name = by_word[key[0]], key[1]
         if written is not None and written > self._settled:
             return _UNSURE
@@ -140,16 +145,16 @@ class _Judge:
         return Belief.HAS if all(_acknowledged(each, written) for each in asking) else Belief.UNSURE
 
     def _was_told(self, subscription: SubscriptionView) -> bool:
-        """Whether the client was told a while ago what it cannot have: rules may have changed without the name being
-        written.
+        """Whether the client had its last response long enough ago that it knows what it cannot have. Access rules may
+        have changed though the name was not written.
         """
         answered = subscription.state in {SubscriptionState.ACKED, SubscriptionState.NACKED}
         return answered and subscription.sent_at is not None and subscription.sent_at <= self._settled
 
 
 def _acknowledged(subscription: SubscriptionView, written: datetime | None) -> bool:
-    """Whether the client acknowledged what was written at this time. Its last response may be open or refused over
-    another resource: what it acknowledged before that, it has all the same.
+    """Whether the client acknowledged what was written at `written`. Even if its last response is not answered, or was
+    refused for another resource, it has what it acknowledged before that.
     """
     if subscription.state is SubscriptionState.ACKED:
         return True
@@ -158,7 +163,7 @@ def _acknowledged(subscription: SubscriptionView, written: datetime | None) -> b
 
 
 def _digests_of(addresses: Collection[bytes]) -> Mapping[bytes, str]:
-    """The digests of the hosts of these endpoints, by the address of their content."""
+    """A digest of the hosts in each of these endpoint resources, by content hash, which is what `addresses` are."""
 
     def read(missing: Collection[bytes]) -> Mapping[bytes, str]:
         blobs = blobs_read(addresses=[address.hex() for address in missing])

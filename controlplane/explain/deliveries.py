@@ -33,9 +33,11 @@ _MAX_NACKS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class TypeDeliveries:
-    """The subscription of an open stream to one type, and what the client has of its names. `names` is how many names
-    it asks for; of a wildcard, `deliveries` shows the first names that the client may read, and `more` says whether
-    there are others.
+    """The subscription of an open stream to one type, and what the client has of its names.
+
+    `names`: how many names it asks for.
+    `deliveries`: what it has of the names; for a wildcard, of the first names that the client may read.
+    `more`: whether there are other names.
     """
 
     kind: ResourceType
@@ -46,9 +48,8 @@ class TypeDeliveries:
 
 
 def client_deliveries(*, client: ClientSummary) -> tuple[TypeDeliveries, ...]:
-    """The subscriptions of a client's open streams, and what it has of each name: at most 100 of each type.
-
-    A bounded number of queries, whatever the client asks for: one for each type of which it wants all, and a dozen.
+    """The subscriptions of a client's open streams, and what it has of each name, at most 100 names for each type. A
+    dozen queries, and one more for each type that it asks for by wildcard.
     """
     subscriptions = client_subscriptions(public_id=client.id)
     wanted = [_names(client.environment, each) for each in subscriptions]
@@ -64,7 +65,7 @@ def client_deliveries(*, client: ClientSummary) -> tuple[TypeDeliveries, ...]:
 
 
 def _names(environment: str, subscription: SubscriptionView) -> Sequence[str]:
-    """The names to look at, one more than are shown: those that the subscription asks for or, of a wildcard, those that
+    """The names to look at, one more than are shown: those that the subscription asks for; for a wildcard, those that
     exist.
     """
     asked = sorted(subscription.names)

@@ -13,7 +13,7 @@ from xdscore.decision import Decision, Denied, Missing, Serve, Undecided, Withhe
 
 
 class DeliveryState(StrEnum):
-    """How far a client has come with one name; the state that needs attention most comes first."""
+    """How far a client has come with one name. The order is from what needs attention most to what needs it least."""
 
     NACKED = "NACKED"
     ERROR_SENT = "ERROR_SENT"
@@ -26,8 +26,11 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The state of a name at a client. `since`: from when on; None where that is not kept. `told` is the text it was
-    sent in place of the resource, if any; `denied`: because it may not have it, and not because there is none.
+    """What a client has of one name that it asks for.
+
+    `since`: since when that is so; None where it is not stored.
+    `told`: the error text that it was sent in place of the resource; empty where there was none.
+    `denied`: whether it was told that because it may not read the name, not because there is nothing to serve.
     """
 
     type: str
@@ -41,10 +44,11 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class NameKnown:
-    """The facts about a name, for one client, from which its delivery is derived.
+    """The facts about a name, for one client, from which follows what the client has of it.
 
-    `revision` is the number of the revision that is served, 0 where the catalogue does not know it any more; `told` the
-    text clients get in its place, if any; `refusal` a NACK of exactly this content.
+    `revision`: the number of the served revision; 0 where the catalogue does not know that any more.
+    `told`: the error text that clients are sent in place of the resource; empty where they are sent the resource.
+    `refusal`: the client's NACK of exactly this content; None where there is none.
     """
 
     type: str
@@ -56,9 +60,7 @@ class NameKnown:
 
 
 def delivery_of(known: NameKnown, asked: Asked | None) -> Delivery:
-    """The state of a name at a connected client; `asked` is its subscription, None where it does not ask for the
-    name.
-    """
+    """What a connected client has of a name. `asked`: its subscription; None where it does not ask for the name."""
     if asked is None:
         return Delivery(known.type, known.name, DeliveryState.NOT_SUBSCRIBED, "This client never asked for this name.")
     match known.decision:

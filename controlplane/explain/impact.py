@@ -23,7 +23,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A resource that an edit would put or delete."""
+    """A resource that an edit would write or delete."""
 
     word: str
     name: str
@@ -32,7 +32,7 @@ class Edited:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A client that would lose these resources."""
+    """A client, and the resources that it would lose."""
 
     client: str
     facts: ClientFacts
@@ -41,7 +41,9 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class GroupImpact:
-    """The counts of an `Impact` for the connected clients of one group; an empty key: those of no group."""
+    """How many connected clients of one group there are, would be sent something different, and would lose something.
+    An empty key stands for clients in no group.
+    """
 
     key: str
     connected: int
@@ -51,9 +53,11 @@ class GroupImpact:
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """How edits would affect connected clients: of the `connected` ones, `receive` would be sent something different;
-    `losing` are those of them that would lose what they ask for and may read now. `groups` are those with a client that
-    would receive something.
+    """How edits would affect connected clients.
+
+    `connected`: how many clients there are; `receive`: how many of them would be sent something different.
+    `losing`: those that would lose what they ask for and may read now.
+    `groups`: the same counts for each client group with a client that would be sent something different.
     """
 
     connected: int
@@ -63,7 +67,7 @@ class Impact:
 
 
 def impact_of(edits: Sequence[Edited], *, environment: str, table: AccessTable, fleet: FleetAsks) -> Impact:
-    """The impact of these edits on these connected clients."""
+    """How the edits would affect the connected clients in `fleet`. `table`: the access rules of the environment."""
     clients = fleet.clients
     judge = _Judge(edits, table, fleet.names)
     audiences = {client: table.audience(environment, facts) for client, facts in clients.items()}
@@ -82,7 +86,7 @@ def impact_of(edits: Sequence[Edited], *, environment: str, table: AccessTable, 
 
 
 class _Judge:
-    """Works out which edits concern a subscription; the same question is answered once."""
+    """Finds out which edits concern a subscription, and remembers that for equal subscriptions."""
 
     def __init__(self, edits: Sequence[Edited], table: AccessTable, names: Mapping[str, Sequence[str]]) -> None:
         self._edited: dict[str, dict[str, str]] = {}

@@ -23,7 +23,9 @@ from xdscore.names import canonical
 
 
 def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) -> Ladder:
-    """The explanation, rung by rung, that answers one question from these facts."""
+    """Explain why a client has, or does not have, a name: the questions (rungs) one after the other, and the answer.
+    `client`: None where no client was named.
+    """
     stranger = client is not None and client.environment != question.environment
     here = None if stranger else client
     away = _away(question, name, client, stranger=stranger)
@@ -55,7 +57,9 @@ def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) ->
 def _delivery(
     question: Question, name: NameFacts, client: ClientSide | None, asked: Asked | None, away: str
 ) -> tuple[Rung, Rung, Rung]:
-    """The rungs of what this client was sent, answered and runs now; `away` says why those are skipped that are."""
+    """The rungs of the explanation that say what this client was sent, what it answered, and what it runs now. `asked`:
+    its subscription; `away`: why these rungs are skipped, empty where they are not.
+    """
     sent, answered, now = _skipped(6, "sent", away), _skipped(7, "answered", away), _skipped(8, "now", away)
     if client is None or question.at is not None:
         return sent, answered, now
@@ -65,7 +69,9 @@ def _delivery(
 
 
 def _code(name: NameFacts, decisive: Rung) -> str:
-    """The code of why the name is not served; empty where it is, and where nobody can tell by which rule."""
+    """The code of the error because of which the name is not served, by the rung that decided; empty where the name is
+    served, and where it is uncertain which access rule decides.
+    """
     served = isinstance(name.decision, Serve)
     unsure = decisive.number == _ACCESS and decisive.state is RungState.UNKNOWN and name.default is not None
     return "" if served or unsure else name.answer.code
@@ -162,7 +168,7 @@ def _missing(question: Question, name: NameFacts, subject: str) -> str:
 
 
 def _held_back(name: NameFacts) -> str:
-    """A sentence about what a newer revision waits for, where an older one is served; empty where none waits."""
+    """A sentence that says why a newer revision is held back while an older one is served; empty where none is."""
     if name.written is None or name.served is None or name.written.number == name.served.number:
         return ""
     if name.quarantined:
@@ -199,7 +205,9 @@ def _access(question: Question, name: NameFacts, client: ClientSide | None) -> R
 
 
 def _unsure(steps: tuple[RuleStep, ...], effect: Effect, client: ClientSide | None) -> RuleStep | None:
-    """The first rule that would have another effect if the client belonged to a group of which nobody can tell."""
+    """The first rule that would decide otherwise if the client belonged to a group of which that is not known; None
+    where there is none. `effect`: the decision without such groups.
+    """
     if client is None:
         return None
     doubted = (step for step in steps if not step.decided and not client.doubtful.isdisjoint(step.rule.client_groups))
@@ -219,8 +227,8 @@ def _sent(name: NameFacts, asked: Asked) -> Rung:
 
 
 def _headline(name: NameFacts, client: ClientSide | None, asked: Asked | None) -> str:
-    """A headline for a client that surely refused what is published: what it has instead, where the catalogue knows
-    both revisions; else empty.
+    """A headline about what the client has instead, for a client that certainly refused what is published; empty where
+    there is no such refusal, or the catalogue does not know both revisions.
     """
     if client is None or client.refusal is None or not client.refusal.sure:
         return ""
@@ -293,8 +301,8 @@ def _after_refusal(now: NowRuns, name: NameFacts) -> tuple[RungState, str]:
 
 
 def _belief(family: str) -> str:
-    """A sentence about what a client of this family without the resource probably shows (gRFC A88, texts.md F1 and
-    F3).
+    """A sentence about what a client of this family probably shows when it does not have the resource (gRFC A88,
+    texts.md F1 and F3).
     """
     if family.startswith("grpc"):
         return (
@@ -337,7 +345,7 @@ def _links(question: Question, name: NameFacts, client: ClientSide | None) -> tu
 
 
 def _asking(client: ClientSide | None, question: Question) -> Asked | None:
-    """The subscription to the name that needs attention most, among the client's open streams; None where no stream
+    """Of the client's subscriptions that ask for the name, the one that needs attention most; None where no open stream
     asks for it.
     """
     if client is None or not client.connected:
@@ -350,7 +358,9 @@ _ATTENTION = (Reply.NACKED, Reply.SENT, Reply.REQUESTED, Reply.ACKED)
 
 
 def _away(question: Question, name: NameFacts, client: ClientSide | None, *, stranger: bool) -> str:
-    """The reason why the rungs about delivery are not asked, as a sentence; empty where they are."""
+    """The reason, as a sentence, why the rungs about what the client was sent are skipped; empty where they are not.
+    `stranger`: whether the client belongs to another environment.
+    """
     if client is None:
         return "No client was named."
     if stranger:

@@ -10,8 +10,8 @@ from xdscore.client_groups import ClientGroup
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The keys of the groups a client belongs to, and of those for which its metadata, which is not kept, would
-    decide.
+    """The keys of the client groups to which a client belongs, and of those of which that is not known, because the
+    client's metadata, which is not stored, would decide.
     """
 
     groups: tuple[str, ...] = ()
@@ -19,7 +19,7 @@ class Membership:
 
 
 def memberships_of(*, environment_key: str, clients: Collection[ClientSummary]) -> Mapping[str, Membership]:
-    """The groups of these clients of one environment, by client id. One query."""
+    """The client groups to which each of these clients of one environment belongs, by client id. One query."""
     groups = [group_state(row).draft.group for row in group_list(environment_key=environment_key)]
     return {client.id: _membership(groups, client) for client in clients}
 

@@ -17,9 +17,11 @@ from xdscore.resource_types import ResourceType
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How many clients may read a name, and by which rules. `rules` match the name, in order; `default` is what holds
-    where none of them speaks of a client. Of a secret that is never what the environment's default effect says if that
-    allows.
+    """How many known clients may read a name, are denied it, or have it hidden from them, and by which access rules.
+
+    `rules`: those that match the name, in order.
+    `default`: the effect for clients for which none of them decides. For secrets it never allows, whatever the
+        environment's default is.
     """
 
     kind: ResourceType
@@ -32,18 +34,18 @@ class Reach:
 
     @property
     def clients(self) -> int:
-        """The number of all clients that are known."""
+        """The number of all known clients of the environment."""
         return self.allowed + self.denied + self.hidden
 
     @property
     def closed(self) -> bool:
-        """Whether the name is a secret's that no rule lets anybody read."""
+        """Whether the name is of a secret and no access rule allows anybody to read it."""
         return self.kind.secret and all(rule.effect is not Effect.ALLOW for rule in self.rules)
 
 
 def reach_of(*, environment_key: str, kind: ResourceType, name: str) -> Reach:
-    """How many clients may read this name now. Raises NotFound. Metadata of clients is not kept, so groups over it
-    count nobody.
+    """How many known clients may read this name now, whether or not it exists. Metadata of clients is not stored, so
+    that groups by metadata count nobody. Raises NotFound for an unknown environment.
     """
     whole = access_table(environment_key=environment_key)
     table = whole.only(whole.row(kind, name))
@@ -56,8 +58,8 @@ def reach_of(*, environment_key: str, kind: ResourceType, name: str) -> Reach:
 
 
 def impact_read(*, environment_key: str, edits: Sequence[Edited]) -> Impact:
-    """How these edits would affect the clients that are connected now. Raises NotFound. Metadata of clients is not
-    kept, so groups over it hold nobody.
+    """How the edits would affect the clients that are connected now. Metadata of clients is not stored, so that groups
+    by metadata hold nobody. Raises NotFound for an unknown environment.
     """
     table = access_table(environment_key=environment_key)
     fleet = fleet_asks(environment_key=environment_key, words={edit.word for edit in edits})

@@ -57,7 +57,9 @@ NOBODY_IN_PARTICULAR = ClientFacts()
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The one decision about a name, with the snapshot it was made from and the answer for operators."""
+    """The decision about a name, the snapshot that it was made from (None before the first build), and the answer in
+    words for operators.
+    """
 
     snapshot: Snapshot | None
     decision: Decision
@@ -65,10 +67,11 @@ class _Asked:
 
 
 def explain(*, question: Question, client: str = "", environment_keys: Collection[str]) -> Ladder:
-    """The explanation for a client, named by its id or its node id; without one, for clients in no group.
+    """Explain why a client has, or does not have, a name. `client`: its id or node id; empty: any client that is in no
+    group.
 
-    Only what these environments hold is told. Raises NotFound for an unknown environment or client and for an epoch to
-    come, Gone for an epoch that is not kept.
+    Only what is in `environment_keys` is told. Raises NotFound for an unknown environment or client and for an epoch
+    that there has not been yet, Gone for an epoch whose snapshot is not stored any more.
     """
     state = environment_get(key=question.environment)
     known = _client(question.environment, client, environment_keys) if client else None
@@ -79,16 +82,16 @@ def explain(*, question: Question, client: str = "", environment_keys: Collectio
 
 
 def rules_review(*, environment_key: str) -> tuple[RuleFinding, ...]:
-    """A finding for each access rule that never decides: those behind others, and those that speak of no known client.
-    Raises NotFound.
+    """A finding for each access rule that never decides: because rules before it always do, or because no known client
+    is in its groups. Raises NotFound for an unknown environment.
     """
     table = access_table(environment_key=environment_key)
     return (*rules_shadowed(table), *rules_for_nobody(table, client_facts(environment_key=environment_key)))
 
 
 def snapshot_asked(question: Question) -> Snapshot | None:
-    """The snapshot that is asked about, with this name alone in it; None before the first build. Raises NotFound for an
-    epoch to come, Gone for one that is not kept.
+    """The snapshot that the question is about, reduced to its one name; None before the first build. Raises NotFound
+    for an epoch that there has not been yet, Gone for one whose snapshot is not stored any more.
     """
     environment, kind, name = question.environment, question.kind, canonical(question.name)
     if question.at is None:
@@ -147,8 +150,8 @@ def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Col
 
 
 def _written(environment: str, kind: ResourceType, name: str) -> tuple[Origin | None, bool, bool]:
-    """The newest revision of a name, None if there never was one; whether it is a deletion, and whether it is in
-    quarantine.
+    """The newest revision of a name (None if it was never written), whether that is a deletion, and whether it is
+    quarantined.
     """
     try:
         row = revision_list(environment_key=environment, kind=kind, name=name).first()
@@ -161,21 +164,21 @@ def _written(environment: str, kind: ResourceType, name: str) -> tuple[Origin | 
 
 
 def _fallback(environment: str, kind: ResourceType, name: str, decision: Decision) -> Origin | None:
-    """The revision that a client gets which refused the served one; None where there is none."""
+    """The revision that is sent to a client which refused the served one; None where there is no such revision."""
     if not isinstance(decision, Serve) or decision.fallback is None or decision.fallback == decision.content:
         return None
     return _origin(environment, kind, name, decision.fallback)
 
 
 def _origin(environment: str, kind: ResourceType, name: str, content: Content) -> Origin | None:
-    """The revision of a name with this content; None where the catalogue does not know it."""
+    """The revision of the name that has this content; None where the catalogue does not know it."""
     found = revision_origin(environment_key=environment, word=kind.word, name=name, version=content.version)
     return Origin(found.number, found.author, found.change_id, found.at) if found is not None else None
 
 
 def _client(environment: str, client: str, keys: Collection[str]) -> ClientSummary:
-    """The client of this id or node id, of the environment in question if there is one, else of another of these.
-    Raises NotFound in the same words whether it is unknown or the caller may not see it.
+    """The client with this id or node id: of `environment` if it has one, else of another of the environments `keys`.
+    Raises NotFound with the same words whether there is none or the caller may not see it.
     """
     try:
         found = client_get(public_id=client)
@@ -218,7 +221,7 @@ def _side(question: Question, client: ClientSummary, facts: ClientFacts, decided
 
 
 def asked_of(subscription: SubscriptionView) -> Asked:
-    """A stored subscription in the form that explanations read."""
+    """A stored subscription as the value that explanations read."""
     return Asked(
         subscription.names,
         subscription.wildcard,
@@ -231,11 +234,9 @@ def asked_of(subscription: SubscriptionView) -> Asked:
 
 
 def refusal_of(word: str, name: str, decision: Decision, nacks: Iterable[NackView]) -> Refusal | None:
-    """The newest of these NACKs, which come newest first, of exactly the content that is served; None where there is
-    none.
+    """The newest NACK of exactly the content that is served; None where there is none. `nacks`: newest first.
 
-    It is sure where the NACK blames this content by itself, on whatever ground; a NACK that names several blames each
-    of them.
+    The result is `sure` where the NACK blames this content alone, or names it as one of several culprits.
     """
     if not isinstance(decision, Serve):
         return None

@@ -11,8 +11,8 @@ from controlplane.explain.told import ToldCounts, told_of
 
 
 class ClientStatus(StrEnum):
-    """The status of a client in one word: the first of these that is true. Counts and filters have no `ASKS_IN_VAIN`
-    and call it connected.
+    """The status of a client in one word; where several apply, the first in this order. Counts and filters do not know
+    `ASKS_IN_VAIN`: for them such a client is connected.
     """
 
     REFUSING = "refusing"
@@ -24,8 +24,8 @@ class ClientStatus(StrEnum):
 
 
 def client_status(standing: Standing, told: ToldCounts) -> ClientStatus:
-    """The status of a client by its state and by what it was told: a client that acknowledges that it was told no is
-    not well.
+    """The status of a client. `told`: how many names it asks for and cannot have; a client that acknowledges such
+    errors does not count as well.
     """
     if standing is Standing.CONNECTED and told.names:
         return ClientStatus.ASKS_IN_VAIN
@@ -33,7 +33,7 @@ def client_status(standing: Standing, told: ToldCounts) -> ClientStatus:
 
 
 def client_statuses(*, clients: Collection[ClientSummary]) -> Mapping[str, ClientStatus]:
-    """The status of each of these clients, by id. As many queries as `troubles_of` and `told_of` make."""
+    """The status of each of these clients, by client id. As many queries as `troubles_of` and `told_of` make."""
     if not clients:
         return {}
     standings, told = client_standings(clients=clients), told_of(clients=clients)

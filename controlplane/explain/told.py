@@ -26,8 +26,8 @@ _MAX_NAMES: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class ToldCounts:
-    """How many names a client asks for and cannot have. `denied`: names it may not read, and hears so; `missing`: names
-    that do not exist, or are hidden or withheld.
+    """How many names a client asks for and cannot have. `denied`: those that it may not read, and is told so;
+    `missing`: those that do not exist, or are hidden from it or withheld.
     """
 
     denied: int = 0
@@ -76,16 +76,16 @@ def _set_of(ask: Asks) -> _Set:
 
 
 def _keys(asked: _Set, names: Mapping[str, Collection[str]]) -> Iterator[EntryKey]:
-    """The type and name of each name that a subscription asks for itself; a glob collection is no name (protocol.md
-    H3).
+    """The (type, name) of each name that a subscription asks for by name. A collection with a star is not a name
+    (protocol.md H3). `names`: the names in each stored set, by its id.
     """
     word, name_set = asked
     return ((word, canonical(name)) for name in names[name_set] if glob_of(name) is None)
 
 
 def _narrowed(snapshot: Snapshot, keys: Collection[EntryKey]) -> Snapshot:
-    """The snapshot without the access rules that match none of these names: a page of clients has then few
-    audiences.
+    """The snapshot with only those access rules that match one of these names. With fewer rules, a page of clients has
+    fewer audiences to judge.
     """
     access = snapshot.access
     return replace(
@@ -98,7 +98,7 @@ def _audience(client: ClientSummary, snapshot: Snapshot | None) -> Audience:
 
 
 class _Judge:
-    """Decides each name once for each audience. `named`: the names to look at of each set of names."""
+    """Decides each name once for each audience. `named`: for each stored set of names, those to look at."""
 
     def __init__(self, snapshot: Snapshot | None, named: Mapping[_Set, frozenset[EntryKey]]) -> None:
         self.snapshot = snapshot

@@ -15,7 +15,7 @@ from xdscore.xdstp import glob_of
 
 
 class Has(StrEnum):
-    """Whether the client has the resource."""
+    """Whether the client has the resource that is asked about."""
 
     YES = "yes"
     NO = "no"
@@ -23,7 +23,7 @@ class Has(StrEnum):
 
 
 class RungState(StrEnum):
-    """How one rung of the explanation came out."""
+    """How one question (rung) of the explanation was answered."""
 
     OK = "ok"
     FAIL = "fail"
@@ -32,7 +32,7 @@ class RungState(StrEnum):
 
 
 class Reply(StrEnum):
-    """The client's answer to the last response of the type; the words are those of stored subscriptions."""
+    """The client's answer to the last response of a type; the words are those of stored subscriptions."""
 
     REQUESTED = "requested"
     SENT = "sent"
@@ -42,8 +42,8 @@ class Reply(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question to Explain: why a client has, or does not have, this name. `at`: the epoch of an earlier snapshot;
-    None: now.
+    """A question to Explain: why a client has, or does not have, a name. `at`: the epoch of an earlier snapshot; None:
+    now.
     """
 
     environment: str
@@ -53,13 +53,13 @@ class Question:
 
 
 def clock(moment: datetime) -> str:
-    """A time in UTC, to the second, as sentences write it."""
+    """The time in UTC, to the second, as it is written in sentences."""
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A revision: its number, who wrote it, in which change, when."""
+    """A revision: its number, who wrote it, in which change (short id), and when."""
 
     number: int
     author: str
@@ -67,18 +67,20 @@ class Origin:
     at: datetime
 
     def __str__(self) -> str:
-        """The revision within a sentence: `r2, written by dana at … in change …`."""
+        """The revision as words in a sentence: `r2, written by dana at … in change …`."""
         return f"r{self.number}, written by {self.author} at {clock(self.at)} in change {self.change}"
 
 
 @dataclass(frozen=True, slots=True)
 class NameFacts:
-    """The facts about a name from which the explanation is derived.
+    """The facts about a name from which the explanation follows.
 
-    `existence` is the decision without any access rule. `written` is the newest revision, whose `deletion` it may be;
-    `served` the one that clients get; `fallback` the one that a client gets that refused it; `elsewhere` names other
-    environments that hold it; `findings` are what a build held against the newest; `incidents` the unresolved ones;
-    `told` is the text clients read.
+    `decision`, `answer`: what the access rules and the snapshot say; `existence`: the decision without any access rule.
+    `written`: the newest revision; `deletion`: whether it is one; `waiting`: whether no build has covered it.
+    `served`: the revision that clients are sent; `fallback`: that for a client which refused the served one.
+    `findings`: what a build found against the newest revision. `incidents`: those not resolved.
+    `elsewhere`: other environments that have the name.
+    `told`: the error text that clients are sent in place of the resource.
     """
 
     decision: Decision
@@ -100,7 +102,9 @@ class NameFacts:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The subscription of an open stream to one type: the names, the last response, and the client's answer to it."""
+    """The subscription of an open stream to one type: the names, the last response, and the client's answer to that
+    response.
+    """
 
     names: tuple[str, ...]
     wildcard: bool
@@ -111,13 +115,13 @@ class Asked:
     acked_at: datetime | None = None
 
     def covers(self, name: str) -> bool:
-        """Whether the subscription asks for this name."""
+        """Whether the subscription asks for this name, be it by name, by wildcard or by a collection."""
         return bool(names_covered(self.names, wildcard=self.wildcard, wanted=(canonical(name),)))
 
 
 def names_covered(asked: Iterable[str], *, wildcard: bool, wanted: Iterable[str]) -> frozenset[str]:
-    """The names among these canonical ones that a subscription asks for: by name, by its wildcard, or by a glob
-    collection (protocol.md H3).
+    """The names among `wanted`, which are canonical, that a subscription asks for: by name (`asked`), by wildcard, or
+    by a collection with a star (protocol.md H3).
     """
     names = set(map(canonical, asked))
     globs = [glob for name in names if (glob := glob_of(name)) is not None]
@@ -130,8 +134,10 @@ def names_covered(asked: Iterable[str], *, wildcard: bool, wanted: Iterable[str]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A NACK of the content that is served, on a stream that is open. `sure`: nothing else could be meant. `now`: what
-    the client has instead; None where an ADS process of the version before took the NACK in.
+    """A NACK of the content that is served, on an open stream.
+
+    `sure`: whether it can be about nothing else.
+    `now`: what the client has instead; None where an ADS process of the version before this one reported the NACK.
     """
 
     text: str
@@ -142,8 +148,11 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ClientSide:
-    """The facts about the client from which the explanation is derived. `doubtful`: groups it may belong to by
-    metadata, which is not kept. `near`: names of the type that it asks for and that resemble the one in question.
+    """The facts about the client from which the explanation follows.
+
+    `groups`: the client groups to which it belongs; `doubtful`: those to which it may belong by its metadata, which is
+        not stored.
+    `near`: names that it asks for and that are similar to the name in the question.
     """
 
     id: str
@@ -162,7 +171,7 @@ class ClientSide:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One step of the explanation, with its sentence."""
+    """One question of the explanation, by its number and title, how it came out, and the sentence that answers it."""
 
     number: int
     title: str
@@ -172,7 +181,7 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link to a path of the API, given by its parts, where there is more to read."""
+    """A link to a path of the API where there is more to read; `parts` are the parts of the path."""
 
     title: str
     parts: tuple[str, ...]
@@ -180,10 +189,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The explanation of why a client has, or does not have, a name. `sentence` is that of the rung that decided;
-    `code` is what clients are told, if anything.
+    """The explanation of why a client has, or does not have, a name.
 
-    `headline` says more than `has`, where a no would hide that the client has an earlier revision.
+    `sentence`: that of the question (rung) that decided.
+    `code`: the code of the error that clients are told; empty where they are told none.
+    `next`: what to do. `told`: the error text that clients are sent.
+    `headline`: says more than `has` where the client does have an earlier revision; else empty.
     """
 
     has: Has

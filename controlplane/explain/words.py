@@ -17,10 +17,11 @@ _DELTA = "delta"
 
 
 def word_take(*, client: ClientSummary, word: Word, by: str) -> ClientWord:
-    """Compare a client's report with what Parley believes now, and store the result in place of the one before; `by`
-    brought the report.
+    """Compare a client's report (`word`) with what Parley believes now, and store the result in place of the previous
+    one.
+    `by`: the name of who handed the report in.
 
-    Raises NotFound for a client that was forgotten meanwhile.
+    Raises NotFound for a client that is not stored any more.
     """
     said = tuple(each for each in word.names if not name_problem(each.name))
     believed = beliefs_of(
@@ -50,7 +51,7 @@ _MORE_THAN_SAID = 1_000
 
 
 def _revisions(environment: str, comparison: Comparison) -> Mapping[tuple[EntryKey, str], int]:
-    """The numbers of the revisions with the contents that differ, by (type, name) and version."""
+    """The numbers of the revisions whose contents differ in the comparison, by (type, name) and version."""
     sides: tuple[dict[EntryKey, str], dict[EntryKey, str]] = ({}, {})
     for each in comparison.differences:
         key = (each.type, each.name)

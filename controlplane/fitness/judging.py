@@ -14,7 +14,7 @@ _VARIABLE: Final = "PARLEY_ENCRYPTION_KEYS and restart"
 
 
 class Check(StrEnum):
-    """The thing of a process that is compared with the database: its keys, its migrations or its clock."""
+    """What of a process is compared with the database: its keys, its migrations or its clock."""
 
     KEYS = "keys"
     SCHEMA = "schema"
@@ -23,8 +23,8 @@ class Check(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A reason why the process does not fit: `text` is what is wrong and what to do. `stops`: the process cannot do its
-    work so.
+    """A reason why this process does not fit the installation. `text`: what is wrong and what to do; `stops`: whether
+    the process cannot do its work because of it.
     """
 
     check: Check
@@ -33,9 +33,8 @@ class Finding:
 
 
 def judge_keys(ours: Sequence[str], noted: Sequence[str]) -> tuple[Finding, ...]:
-    """Compare the marks of this process's keys with those under which things are stored; both newest first.
-
-    A key of ours that nobody has noted is no finding: a rotation begins with it.
+    """Compare the marks (short hashes) of this process's keys with those of the keys under which things are stored;
+    both newest first. A key that only this process has is no finding, because a rotation of keys begins so.
     """
     missing = [mark for mark in noted if mark not in ours]
     if noted and len(missing) == len(noted):
@@ -53,8 +52,8 @@ def judge_keys(ours: Sequence[str], noted: Sequence[str]) -> tuple[Finding, ...]
 def judge_schema(applied: Collection[str], known: Collection[str]) -> tuple[Finding, ...]:
     """Compare the migrations that the database has with those that this code has, each as app.name.
 
-    What only the database has is no reason to stop: migrations add, and the version before serves on (and is gone back
-    to) beside them.
+    A migration that only the database has does not stop the process: migrations only add, and the version before this
+    one goes on serving with them.
     """
     lacking, newer = sorted(set(known) - set(applied)), sorted(set(applied) - set(known))
     found = []
@@ -68,9 +67,10 @@ def judge_schema(applied: Collection[str], known: Collection[str]) -> tuple[Find
 
 
 def judge_clock(ahead_s: float, unsure_s: float) -> tuple[Finding, ...]:
-    """Judge how many seconds this machine's clock is ahead of the database's, known to `unsure_s` seconds.
+    """Judge by how many seconds this machine's clock is ahead of the database's. `unsure_s`: how exact that is, in
+    seconds.
 
-    Never a reason to stop: it may be the database's that is wrong, and then every process would.
+    It never stops a process: if the database's clock is the wrong one, all of them would stop.
     """
     if abs(ahead_s) - unsure_s <= CLOCK_BOUND_S:
         return ()

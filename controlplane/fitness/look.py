@@ -16,7 +16,9 @@ from controlplane.fitness.judging import Finding, judge_clock, judge_keys, judge
 
 
 def wrong_here() -> tuple[Finding, ...]:
-    """Everything that is wrong with this process now. Raises DatabaseError; leaves the thread's connection open."""
+    """Find everything that is wrong with this process now. The thread's database connection stays open. Raises
+    DatabaseError.
+    """
     schema = wrong_tables()
     if any(each.stops for each in schema):
         return schema  # nothing else can be asked of it
@@ -24,8 +26,8 @@ def wrong_here() -> tuple[Finding, ...]:
 
 
 def wrong_tables() -> tuple[Finding, ...]:
-    """Everything that is wrong with the tables of the apps that this process has, as ADS has not all. Raises
-    DatabaseError.
+    """Find everything that is wrong with the tables of those Django applications that this process has; ADS has not
+    all. Raises DatabaseError.
     """
     known = _known_migrations()
     labels = {each.partition(".")[0] for each in known}
@@ -42,7 +44,9 @@ def _wrong_clock() -> tuple[Finding, ...]:
 
 @cache
 def _known_migrations() -> frozenset[str]:
-    """The migrations that this code has, as app.name, by the names of their files: to load them takes a second."""
+    """The migrations that this code has, as app.name. They are read from file names, because loading them takes a
+    second.
+    """
     found: set[str] = set()
     for app in apps.get_app_configs():
         folder = Path(app.path) / "migrations"

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class ProcessState(models.Model):
-    """A running process and what is wrong with it; one that was not seen for a while has ended (`watch`)."""
+    """A running process, and what is wrong with it. A process that has not reported for a while has ended (`watch`)."""
 
     id = models.CharField(max_length=32, primary_key=True)
     role = models.CharField(max_length=16)
@@ -15,5 +15,5 @@ class ProcessState(models.Model):
     wrong = models.JSONField(default=list)
 
     def __str__(self) -> str:
-        """The role, host and process id of the process."""
+        """The process's role, host and process id."""
         return f"{self.role} {self.host}/{self.pid}"

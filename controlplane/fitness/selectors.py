@@ -9,7 +9,7 @@ from controlplane.fitness.watch import GONE_AFTER
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """A finding about a running process; `where` is its host and process id."""
+    """Something that is wrong with a running process; `where`: its host and process id."""
 
     role: str
     where: str
@@ -18,7 +18,7 @@ class Unfit:
 
 
 def processes_unfit() -> tuple[Unfit, ...]:
-    """The findings about all processes that reported lately, in a fixed order."""
+    """Everything that is wrong with the processes that reported lately, always in the same order."""
     rows = ProcessState.objects.filter(seen_at__gte=database_now() - GONE_AFTER).exclude(wrong=[])
     return tuple(
         Unfit(row.role, f"{row.host}/{row.pid}", str(check), str(text))

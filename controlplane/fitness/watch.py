@@ -30,14 +30,16 @@ _FORGET_AFTER: Final = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The result of the latest check; `looked`: whether the database has answered one."""
+    """The result of the latest check of this process. `looked`: whether there was one that the database answered."""
 
     looked: bool = False
     wrong: tuple[Finding, ...] = ()
 
     @property
     def foreign_keys(self) -> str:
-        """Why this process must neither seal nor sign, and had better not run; empty when it may."""
+        """Why this process may neither encrypt nor sign, because its keys are not those of the installation; empty when
+        it may.
+        """
         return next((each.text for each in self.wrong if each.check is Check.KEYS and each.stops), "")
 
     @property
@@ -47,11 +49,11 @@ class State:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The findings that do not keep the process from its work, as sentences."""
+        """The findings that do not stop the process, as sentences."""
         return tuple(each.text for each in self.wrong if not each.stops)
 
     def beside(self, readiness: Readiness) -> Readiness:
-        """The readiness that a process reports of its work, with the findings about the process added."""
+        """The given readiness, which is about the process's work, with the findings of the check added."""
         return replace(
             readiness,
             reasons=(*self.reasons, *readiness.reasons),
@@ -60,10 +62,10 @@ class State:
 
 
 class Watch:
-    """Checks regularly whether this process fits the installation. `on_foreign_keys` is called after each check that
-    finds the process's encryption keys to be those of another installation; any thread may read the state.
+    """Checks at intervals, in a thread, whether this process fits the installation. Any thread may read the state.
+    `on_foreign_keys` is called after each check which finds that the process's keys are not those of the installation.
 
-    While the database is away the latest state stays, and a process that starts then is judged once it answers.
+    While the database does not answer, the latest state stays; a process that starts then is checked once it answers.
     """
 
     def __init__(self, role: str, *, on_foreign_keys: Callable[[], None] = lambda: None) -> None:
@@ -81,17 +83,19 @@ class Watch:
         return self._state
 
     def start(self, *, wait_s: float) -> State:
-        """Check from now on, in a thread; the first state, or after `wait_s` seconds that nothing is known yet."""
+        """Start the checks, and return the first result. Where that takes longer than `wait_s` seconds, return a state
+        that says that nothing is known yet.
+        """
         self._thread.start()
         self._looked.wait(wait_s)
         return self._state
 
     def stop(self) -> None:
-        """End the thread and delete the process's row, if the database lets us soon."""
+        """End the thread, and delete the process's row, unless the database does not answer soon."""
         self._stopping.set()
 
     def look(self) -> State:
-        """Check once, on this thread; the state after it."""
+        """Check once, on this thread, and return the new state."""
         try:
             wrong = wrong_here()
             if not any(each.stops for each in wrong):

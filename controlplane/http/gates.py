@@ -11,8 +11,8 @@ Respond = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]
 
 
 class Middleware:
-    """A link of either chain. A kind says how it answers in both: `answer` and `answer_soon`; what the rest of the
-    chain answers it asks of `rest` and `rest_soon`.
+    """A middleware for both a synchronous and an asynchronous chain. A subclass defines `answer` and `answer_soon`,
+    which call `rest` and `rest_soon` for the answer of the rest of the chain.
     """
 
     sync_capable = True
@@ -25,45 +25,47 @@ class Middleware:
             markcoroutinefunction(self)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        """The answer, or in an asynchronous chain what is awaited for it."""
+        """The answer to the request; in an asynchronous chain, an awaitable of it."""
         return self.answer_soon(request) if self._asynchronous else self.answer(request)
 
     def answer(self, request: HttpRequest) -> HttpResponseBase:
-        """The answer in a synchronous chain."""
+        """The answer to the request, in a synchronous chain."""
         raise NotImplementedError
 
     async def answer_soon(self, request: HttpRequest) -> HttpResponseBase:
-        """The answer in an asynchronous chain, made on its event loop."""
+        """The answer to the request, in an asynchronous chain; runs on its event loop, so it must not block."""
         raise NotImplementedError
 
     def rest(self, request: HttpRequest) -> HttpResponseBase:
-        """What the rest of a synchronous chain answers."""
+        """The answer of the rest of a synchronous chain."""
         return cast(HttpResponseBase, self._respond(request))
 
     async def rest_soon(self, request: HttpRequest) -> HttpResponseBase:
-        """What the rest of an asynchronous chain answers."""
+        """The answer of the rest of an asynchronous chain."""
         return await cast(Awaitable[HttpResponseBase], self._respond(request))
 
 
 class Gate(Middleware):
-    """Lets a request pass or answers it itself; `refusal` is what each kind decides."""
+    """A middleware that either answers a request itself or lets it pass. A subclass decides which in `refusal`."""
 
     def answer(self, request: HttpRequest) -> HttpResponseBase:
-        """The refusal, or what the rest of a synchronous chain answers."""
+        """The answer of `refusal` or, where the request may pass, of the rest of a synchronous chain."""
         return self.refusal(request) or self.answered(request, self.rest(request))
 
     async def answer_soon(self, request: HttpRequest) -> HttpResponseBase:
-        """The refusal, or what the rest of an asynchronous chain answers."""
+        """The answer of `refusal_soon` or, where the request may pass, of the rest of an asynchronous chain."""
         return await self.refusal_soon(request) or self.answered(request, await self.rest_soon(request))
 
     def refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """The answer that refuses the request; None lets it pass."""
+        """The answer that refuses the request; None where the request may pass."""
         raise NotImplementedError
 
     async def refusal_soon(self, request: HttpRequest) -> HttpResponse | None:
-        """The result of `refusal` on an event loop; a kind that reads does so in a thread."""
+        """The result of `refusal`, in an asynchronous chain. A subclass whose `refusal` reads the database runs it in a
+        thread.
+        """
         return self.refusal(request)
 
     def answered(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:  # noqa: ARG002  for kinds
-        """The answer of the rest of the chain; a kind may learn from it."""
+        """The answer of the rest of the chain, unchanged. A subclass may override this to look at the answers."""
         return response

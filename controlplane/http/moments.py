@@ -9,9 +9,10 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def moment_or_age(text: str, now: datetime) -> datetime | None:
-    """The time that an RFC 3339 text names, or that lies so far back: `24h`, `30m`, `90s`, `7d`.
+    """The time that a text names: an RFC 3339 time, or how long before `now`, such as `24h`, `30m`, `90s` or `7d`.
 
-    None where it is neither, and for a time without its offset from UTC: that would be another moment in another place.
+    None where it is neither, and for a time without an offset from UTC, which would mean different times in different
+    places.
     """
     age = _AGE.fullmatch(text)
     try:

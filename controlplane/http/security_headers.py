@@ -26,7 +26,7 @@ _HEADERS: Final = {
 
 
 def security_headers_set(response: HttpResponseBase) -> None:
-    """Add the security headers that the answer does not set itself."""
+    """Add those security headers to the answer that it does not have yet."""
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
 
@@ -37,8 +37,8 @@ _FIELD: Final = re.compile(r"(<textarea\b.*?</textarea>| value=\"[^\"]*\")", re.
 
 
 def page_contain(response: HttpResponseBase) -> None:
-    """Escape in a page, wherever they stand, the characters that turn the direction of a line: our own words hold
-    none.
+    """Escape, in the whole page, the characters that change the direction of text. Parley's own texts contain none, so
+    they can only come from others.
     """
     if not isinstance(response, HttpResponse) or not response.headers.get("Content-Type", "").startswith("text/html"):
         return

@@ -15,8 +15,8 @@ Answer = HttpResponseBase | Awaitable[HttpResponseBase]
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # untyped library
-    """Serves static files by WhiteNoise in both kinds of chain. Which file a path means is one look into a dictionary,
-    so nothing blocks.
+    """Serves static files by WhiteNoise, in a synchronous and in an asynchronous chain of middleware. It does not
+    block: files are found in a dictionary.
     """
 
     sync_capable = True
@@ -29,7 +29,7 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # unty
             markcoroutinefunction(self)
 
     def __call__(self, request: HttpRequest) -> Answer:
-        """The static file, or the answer of the rest of the chain."""
+        """The static file at the request's path, or the answer of the rest of the chain where there is none."""
         answer: Answer = super().__call__(request)
         return _ready(answer) if self._asynchronous and isinstance(answer, HttpResponseBase) else answer
 
@@ -41,7 +41,7 @@ async def _ready(answer: HttpResponseBase) -> HttpResponseBase:
 
 
 async def _parts(file: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """The parts of a file, read in a thread. Django would do the same, and warn each time that it had to."""
+    """The parts of a file, each read in a thread. Django would do the same, but log a warning for each file."""
 
     def read() -> list[bytes]:
         return list(file)

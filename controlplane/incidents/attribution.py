@@ -15,7 +15,7 @@ from xdscore.nacktext import attribute
 
 
 class Confidence(StrEnum):
-    """The ground on which resources are blamed (texts.md 9.4), from sure to unsure."""
+    """On what ground a resource is blamed for a NACK (texts.md 9.4), from the surest to the least sure."""
 
     ISOLATED = "isolated"
     ONLY_CHANGE = "only_change"
@@ -25,11 +25,11 @@ class Confidence(StrEnum):
 
     @property
     def proven(self) -> bool:
-        """Whether the server knows the culprit by itself, whatever the text says."""
+        """Whether the ground is that Parley itself found the culprit, whatever the client's text says."""
         return self in (Confidence.ISOLATED, Confidence.ONLY_CHANGE)
 
     def or_surer(self, other: "Confidence") -> "Confidence":
-        """The surer of the two: what was proven once stays proven."""
+        """The surer of this ground and the other one, so that what was proven once stays proven."""
         order = tuple(Confidence)
         return min(self, other, key=order.index)
 
@@ -40,9 +40,10 @@ NamedVersion = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """The result of attributing a NACK. `culprits`: each of these is to blame by itself.
+    """The resources that a NACK is, or may be, about.
 
-    `suspects`: where nobody is the culprit, one of these is, or nobody knows (empty).
+    `culprits`: each of these was refused.
+    `suspects`: where there is no culprit, one of these was refused; empty: nobody knows which.
     """
 
     confidence: Confidence
@@ -62,11 +63,13 @@ def blame(
     suspects: Sequence[NamedVersion],
     evidence: Evidence = Evidence.TEXT,
 ) -> Blame:
-    """The resources that a NACK with this text blames.
+    """Find the resources that a NACK with this text is about.
 
-    `resources` is what the response held, in order; `suspects` are those that changed since the client's last ACK, and
-    `evidence` says how they were found. A text that names only resources the client has acknowledged before names
-    nobody: it may be made up (reliability threat 14).
+    `resources`: what the response held, in order.
+    `suspects`: those of them that changed since the client's last ACK; `evidence`: on what ground they are suspects.
+
+    A text that names only resources the client has acknowledged before counts as naming none, because it may be made up
+    (reliability threat 14).
     """
     held = set(resources)
     suspected = tuple(content for content in dict.fromkeys(suspects) if content in held)

@@ -11,11 +11,12 @@ from controlplane.incidents.values import IncidentCause
 
 @dataclass(frozen=True, slots=True)
 class IncidentFilter:
-    """The conditions that an incident of a filtered list must meet; an empty one is met by all.
+    """The conditions of a filtered list of incidents; an empty one is met by every incident.
 
-    `word` is a type's, `name` a part of the resource's name, `resource` the type word and whole name of one. `client`
-    is the id or node id of a client that refused, or that is told of as one that lost something; `author` who made the
-    suspect change; `since` the last refusal, or the loss, is not before.
+    `word`, `name`: the type, and a part of the resource's name; `resource`: the type and whole name of one resource.
+    `client`: the id or node id of a client that refused, or that is named as having lost something.
+    `author`: who made the change that is the suspect.
+    `since`: only incidents whose last refusal or loss was then or later.
     """
 
     cause: IncidentCause | None = None
@@ -27,7 +28,7 @@ class IncidentFilter:
     since: datetime | None = None
 
     def applied(self, rows: QuerySet[Incident]) -> QuerySet[Incident]:
-        """The rows of these incidents that meet every condition."""
+        """The rows among `rows` that meet every condition."""
         if self.cause is not None:
             rows = rows.filter(cause=self.cause.value)
         if self.word:

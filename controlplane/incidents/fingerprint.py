@@ -28,8 +28,9 @@ _SEPARATORS = re.compile(r"(?:[\s,;\]]|resource index \d+:|resource \")+$")
 
 
 def part_about(text: str, name: str, others: Collection[str]) -> str:
-    """The part of a NACK's text that is about one of several resources it names (texts.md 9.3): one fault is one
-    incident, whichever others were refused with it. The whole text where the name does not stand in it.
+    """The part of a NACK's text that is about the resource `name`, one of several in the text (texts.md 9.3); the whole
+    text where it does not contain the name. So one fault has one incident, whichever other resources were refused with
+    it.
     """
     start = text.find(f"{name}: ")
     if start < 0:
@@ -41,18 +42,20 @@ def part_about(text: str, name: str, others: Collection[str]) -> str:
 
 
 def normalised_text(text: str) -> str:
-    """The text without what differs between two reports of one fault: blanks, numbers, addresses, debug marks."""
+    """The text without what differs between two NACKs about the same fault: blanks, numbers, addresses, debug marks."""
     return normalise(text)
 
 
 def fingerprint(*, word: str, name: str, family: ClientFamily, normalised: str) -> str:
-    """The fingerprint of a NACK that blames `name`, or nobody (empty), in 32 hexadecimal digits."""
+    """A hash in 32 hexadecimal digits that is equal for NACKs of one incident. `name`: the culprit, or empty;
+    `normalised`: the result of `normalised_text`.
+    """
     resource = f"={name}" if name else NOBODY
     parts = f"{ALGORITHM}\0{word}\0{resource}\0{family.value}\0{normalised}"
     return blake2b(parts.encode(), digest_size=FINGERPRINT_CHARS // 2).hexdigest()
 
 
 def proven_fingerprint(*, word: str, name: str, revision: int) -> str:
-    """The fingerprint of the refusals of one revision that is proven to be the cause, whatever their words."""
+    """A hash that is equal for all NACKs of one revision that is proven to be the culprit, whatever their texts."""
     parts = f"{PROVEN_ALGORITHM}\0{word}\0{name}\0{revision}"
     return blake2b(parts.encode(), digest_size=FINGERPRINT_CHARS // 2).hexdigest()

@@ -13,7 +13,9 @@ _FAMILIES: Final = {family.value: family for family in ClientFamily}
 
 
 def loss_sentence(loss: Loss, *, change: str, author: str, message: str) -> str:
-    """The sentence that an incident says of a loss: by whose change, in whose words, and where to undo it."""
+    """The sentence that an incident has for a loss: by whose change it came, that change's message, and where to undo
+    it.
+    """
     said = f": “{message[:_SAID_CHARS]}”" if message else ""
     return (
         f"{clients_lost(loss)} lost {names_count(loss)} by change {change[:_CHANGE_CHARS]} of {author}{said}. "
@@ -22,7 +24,7 @@ def loss_sentence(loss: Loss, *, change: str, author: str, message: str) -> str:
 
 
 def clients_lost(loss: Loss) -> str:
-    """The words for how many clients lost something, such as `3 of 5 connected clients`, and for how many it is not
+    """How many clients lost something, in words such as `3 of 5 connected clients`, and of how many that is not
     known.
     """
     doubt = f" ({loss.doubtful} of them perhaps)" if loss.doubtful else ""
@@ -30,29 +32,29 @@ def clients_lost(loss: Loss) -> str:
 
 
 def names_count(loss: Loss) -> str:
-    """The words for how many names were lost: `2 names`; `more than 100 names` where not all are kept."""
+    """How many names clients lost, in words: `2 names`, or `more than 100 names` where not all were stored."""
     return f"{'more than ' if loss.truncated else ''}{_counted(len(loss.names), 'name')}"
 
 
 def names_told(loss: Loss) -> str:
-    """The names that most clients lost, as words, each with how many clients lost it."""
+    """The names that most clients lost, in words, each with how many clients lost it."""
     told = [f"{each.type} '{each.name}' ({_counted(each.clients, 'client')})" for each in loss.names[:_TOLD]]
     return _listed(told, len(loss.names) + loss.truncated)
 
 
 def losers_told(loss: Loss) -> str:
-    """The node ids of the clients that lost something, as words."""
+    """The node ids of clients that lost something, in words."""
     return _listed([each.node_id for each in loss.who[:_TOLD]], loss.clients)
 
 
 def kinds_told(loss: Loss) -> str:
-    """The kinds of clients that lost something, as words; those of most clients first."""
+    """The kinds of clients that lost something, in words, those with most such clients first."""
     kinds = sorted(loss.kinds.items(), key=lambda each: (-each[1], each[0]))
     return _listed([f"{count} {kind}" for kind, count in kinds[:_TOLD]], len(kinds))
 
 
 def losing_family(loss: Loss) -> ClientFamily:
-    """The family of software to which most clients belong that lost something."""
+    """The family of software that has most of the clients that lost something."""
     counted = Counter[ClientFamily]()
     for kind, count in sorted(loss.kinds.items()):
         # A kind is family and version, with a blank between them.

@@ -23,17 +23,18 @@ def _values(kind: type[Enum]) -> list[str]:
 class Incident(models.Model):
     """NACKs with one fingerprint, or what connected clients lost by one change; `cause` tells which.
 
-    `revision` and `version` are the newest refused ones of `name`; `since` is when that revision was written, from when
-    on sending counts. `change` and `author` made the first one refused since the incident opened. `suspects` ([name,
-    version] each) stand in for `name` where nobody is named. `nacked` and `sent` are the impact when it was judged
-    last, at `judged_at`, and `verdict` is what that means for the fleet, `verdict_asks` whether it is worth a person's
-    decision; until `settles_at` it is judged again, because sending goes on while refusals come in. `told_nacked`: how
-    many refused when people were told of it last. `assignee`: who said last that they look after it. `opened_by`: on
-    whose share of incidents it counts (`xdscore.shares`); empty where a version before opened it.
+    `revision`, `version`: the newest refused content of `name`; `since`: when that revision was written.
+    `change`, `author`: of the first revision that was refused since the incident was opened.
+    `suspects`: [name, version] of each, where `name` is empty because no culprit is known.
+    `nacked`, `sent`: how many clients refuse and were sent that content, counted at `judged_at`.
+    `verdict`: what that means for all clients; `verdict_asks`: whether a person should decide.
+    `settles_at`: until when it is judged again, because NACKs still come in.
+    `told_nacked`: how many refused when people were last told.
+    `assignee`: who said last that they look after it.
+    `opened_by`: the key of whoever is accountable for it (`xdscore.shares`); empty where an earlier version opened it.
 
-    Of a loss: `loss` is what the change keeps of it (`catalog.guarding.Loss`), `type` and `name` are what most clients
-    lost, `nacked` and `sent` the clients that lost something and those that were connected; there is no revision and
-    no verdict, for nothing was refused.
+    For a loss: `loss` is what the change stores of it (`catalog.guarding.Loss`), `type` and `name` what most clients
+    lost, `nacked` and `sent` how many clients lost something and were connected; there is no revision and no verdict.
     """
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True)
@@ -81,7 +82,9 @@ class Incident(models.Model):
     loss = models.JSONField(null=True)
 
     class Meta:
-        """At most one incident for each fingerprint in an environment; the unresolved ones are looked through often."""
+        """At most one incident for each fingerprint in an environment. Unresolved ones are looked up by an index of
+        their own.
+        """
 
         constraints = (
             models.UniqueConstraint(
@@ -103,11 +106,12 @@ class Incident(models.Model):
 
 
 class IncidentClient(models.Model):
-    """A client that refused: the newest revision it refused, and how often. Of a loss, a client that lost something.
+    """A client that refused, with the newest revision it refused and how often; for a loss, a client that lost
+    something. It has a copy of the client's names, because the client may be deleted earlier.
 
-    Outlives the client's own row, so it repeats its names. `now`: what it has since its last refusal, in words
-    (`afterwards`); empty where that is not known. `accountable`: on whose share its last refusal counts
-    (`xdscore.shares`); empty of a loss, and where a version before counted it.
+    `now`: what the client has since its last refusal, in words (`afterwards`); empty where that is not known.
+    `accountable`: the key of whoever is accountable for its last refusal (`xdscore.shares`); empty for a loss, and
+        where an earlier version counted it.
     """
 
     pk = models.CompositePrimaryKey("incident_id", "client")
@@ -128,7 +132,7 @@ class IncidentClient(models.Model):
 
 
 class IncidentNack(models.Model):
-    """One of the first NACKs of an incident, kept as a verbatim sample."""
+    """One of the first NACKs of an incident, kept as an example with the client's own words."""
 
     pk = models.CompositePrimaryKey("incident_id", "nack_id")
     incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="samples", db_index=False)
@@ -140,7 +144,7 @@ class IncidentNack(models.Model):
 
 
 class LossMark(models.Model):
-    """The generation up to which an environment's changes were looked through for what clients lost by them."""
+    """The generation up to which an environment's changes were searched for what clients lost by them."""
 
     environment = models.OneToOneField(
         "catalog.Environment", on_delete=models.CASCADE, primary_key=True, related_name="+"
@@ -148,13 +152,13 @@ class LossMark(models.Model):
     generation = models.PositiveBigIntegerField()
 
     def __str__(self) -> str:
-        """The generation up to which the changes were looked through."""
+        """The generation up to which the changes were searched."""
         return f"generation {self.generation}"
 
 
 class SettledMark(models.Model):
-    """The generation up to which the log has told how an environment's changes ended, but for those in `open`: some
-    generations, with blanks between.
+    """The generation up to which the log tells how an environment's changes ended. `open`: the generations before it of
+    changes that have not ended, separated by blanks.
     """
 
     environment = models.OneToOneField(
@@ -164,5 +168,5 @@ class SettledMark(models.Model):
     open = models.TextField(blank=True, default="", db_default="")
 
     def __str__(self) -> str:
-        """The generation up to which the changes were looked through."""
+        """The generation up to which the log tells how changes ended."""
         return f"generation {self.generation}"

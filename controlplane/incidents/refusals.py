@@ -16,7 +16,8 @@ _MAX_UNNAMED: Final = 100  # looked through for suspects, the newest ones
 
 @dataclass(frozen=True, slots=True)
 class OpenRefusal:
-    """An open incident about a resource: how many of the clients that were sent `revision` refuse it, and since when.
+    """An open incident about a resource: since `first_at`, `clients` of the `sent` clients that were sent `revision`
+    refuse it.
 
     `revision` is 0 where the incident names no resource.
     """
@@ -30,8 +31,11 @@ class OpenRefusal:
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """The worst open incidents about a resource, by clients: about the content in question, about another one, and
-    about a response in which this content is one of several suspects; None where there is none.
+    """The open incidents about a resource, of each sort the one with most clients, or None.
+
+    `current`: about the content that was asked for.
+    `earlier`: about another content of the resource.
+    `suspicion`: about a response in which this content is one of several suspects.
     """
 
     current: OpenRefusal | None = None
@@ -43,11 +47,11 @@ NO_REFUSALS: Final = Refusals()
 
 
 def refusals_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, Refusals]:
-    """The open refusals of each of these resources, given with the version on the wire that is asked about; those that
-    nobody refuses are left out.
+    """The open incidents about each of these resources, by (type, name); resources without any are left out.
+    `versions`: the version on the wire of the content that is asked about.
 
-    Two or three queries. Where several incidents are about one content, because clients refuse it in different words,
-    its clients are counted once each.
+    Two or three queries. A client that is in several incidents about one content, because clients refuse it in
+    different words, is counted once.
     """
     named = _open([environment_key]).filter(
         type__in={word for word, _ in versions}, name__in={name for _, name in versions}
@@ -69,16 +73,17 @@ def refusals_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping
 
 
 def incidents_open_named(*, environment_keys: Collection[str] | None = None) -> QuerySet[Incident]:
-    """The rows of the open refusals of these environments (None: of all) that name a resource, for lists that are
-    filtered by them.
+    """The rows of open incidents about refusals that name a resource, in these environments (None: in all), for queries
+    that filter by them.
     """
     return _open(environment_keys).exclude(name="")
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCounts:
-    """How many open incidents of an environment name no single resource: `losses`, by which connected clients lost what
-    they had, and `unnamed` refusals, of a response of which nobody knows for which resource.
+    """How many open incidents of an environment name no single resource. `losses`: those about what connected clients
+    lost;
+    `unnamed`: those about refusals whose culprit is not known.
     """
 
     losses: int = 0
@@ -89,7 +94,7 @@ NOTHING_OPEN: Final = OpenCounts()
 
 
 def open_counts(*, environment_keys: Collection[str]) -> Mapping[str, OpenCounts]:
-    """The counts of each environment, by its key; one with neither is left out. One query."""
+    """The counts for each environment, by key; an environment without such incidents is left out. One query."""
     rows = _unresolved(environment_keys).order_by().values_list("environment__key")
     losing, refusing = Q(cause=IncidentCause.LOSS.value), Q(cause=IncidentCause.NACK.value, name="")
     counted = rows.annotate(losses=Count("pk", filter=losing), unnamed=Count("pk", filter=refusing))
@@ -116,7 +121,7 @@ def _suspicions(environment_key: str, versions: Mapping[Key, str]) -> Mapping[Ke
 
 
 def _distinct_clients(rows: Collection[Incident]) -> Mapping[tuple[str, str, str], int]:
-    """The number of different clients that refuse each type, name and version, over several incidents."""
+    """The number of different clients that refuse a content, over all its incidents, by type, name and version."""
     if not rows:
         return {}
     refusing = IncidentClient.objects.filter(incident__in=rows, revision=F("incident__revision"))
@@ -128,8 +133,8 @@ def _distinct_clients(rows: Collection[Incident]) -> Mapping[tuple[str, str, str
 
 
 def _worst(rows: Collection[Incident], distinct: Mapping[tuple[str, str, str], int]) -> OpenRefusal | None:
-    """The first of these incidents, which are about one resource, counted with all clients that refuse the same
-    content; None without any.
+    """The first of these incidents, which are about one resource, with the number of all clients that refuse the same
+    content (`distinct`); None where there are no incidents.
     """
     first = next(iter(rows), None)
     if first is None:

@@ -35,8 +35,8 @@ _MAX_WORDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """How many clients refuse a revision, of how many that were sent it; of a loss, how many of the connected clients
-    lost something.
+    """How many clients refuse a revision (`nacked`), of how many that were sent it; for a loss, how many lost
+    something, of how many that were connected.
     """
 
     nacked: int
@@ -45,11 +45,12 @@ class Impact:
 
 @dataclass(frozen=True, slots=True)
 class IncidentValue:
-    """An incident as interfaces.md section 7 spells it.
+    """An incident, with the members of interfaces.md section 7.
 
-    `name` is empty where nobody is named, and so is `change` where no suspect is known; `message` is verbatim, but for
-    characters that act on a reader, which are escaped. Of a loss, `name` is what most clients lost, `message` is a
-    sentence of Parley's, and `loss` all that is kept of it.
+    `name`: the culprit, empty where none is known; for a loss, what most clients lost.
+    `change`: the change that is the suspect, empty where none is known.
+    `message`: the client's own words, with harmful characters escaped; for a loss, a sentence of Parley's.
+    `loss`: all that is stored of a loss; None for refusals.
     """
 
     id: str
@@ -68,7 +69,10 @@ class IncidentValue:
 
 @dataclass(frozen=True, slots=True)
 class RefusingClient:
-    """A client that refused a revision; `revision` is the newest it refused, `now` what it has since, in words."""
+    """A client that refused a revision. `revision`: the newest that it refused; `now`: what it has since then, in
+    words;
+    `count`: how often it refused.
+    """
 
     id: str
     identity: str
@@ -82,8 +86,8 @@ class RefusingClient:
 
 @dataclass(frozen=True, slots=True)
 class VerdictView:
-    """The verdict of an incident: the outcome, why, and whether an operator is to decide, because the policy says so or
-    clients cannot.
+    """The verdict on the refusals of an incident. `suggested`: whether an operator is to decide, because the policy
+    says so or because clients' answers cannot decide.
     """
 
     outcome: Outcome
@@ -93,13 +97,15 @@ class VerdictView:
 
 @dataclass(frozen=True, slots=True)
 class IncidentDetail:
-    """Everything that is known of one incident.
+    """Everything that is known of one incident. A loss has none of the following; see `incident.loss`.
 
-    `suspects` are names, where nobody is named; `quarantined`: its revision is out of service now; `verdict`: what the
-    refusals mean for the fleet, None until they were judged; `assignee`: who looks after it, if anybody said so.
-    `used_by`: resources that refer to the refused one and so get what stands in for it, or miss it. `refusing` holds at
-    most 100 clients, those that refused last; `samples` the first NACKs, newest first. `now`: what clients that refuse
-    the revision have instead, in words, and how many of them. A loss has none of these; see `incident.loss`.
+    `suspects`: their names, where no culprit is known.
+    `quarantined`: whether the refused revision is quarantined now.
+    `verdict`: what the refusals mean for all clients; None until they were judged.
+    `assignee`: who looks after it; empty where nobody said so.
+    `used_by`: resources that refer to the refused one, and so get an older revision of it, or nothing.
+    `refusing`: the clients that refused last, at most 100; `samples`: the first NACKs, newest first.
+    `now`: what clients that refuse the revision have instead, in words, and how many of them.
     """
 
     incident: IncidentValue
@@ -135,8 +141,8 @@ def incident_list(
     after: str = "",
     limit: int = 100,
 ) -> tuple[IncidentValue, ...]:
-    """The wanted incidents of these environments, the one refused last first, from the one behind `after` on. Of all
-    states when none is given.
+    """Incidents of these environments that meet the conditions `wanted`, the one with the latest refusal first,
+    beginning after the id `after`. `states`: only these; empty: all.
     """
     rows = Incident.objects.filter(environment__key__in=list(environment_keys)).select_related("environment")
     rows = wanted.applied(rows)
@@ -155,7 +161,7 @@ def incident_open_counts() -> Mapping[str, int]:
 
 
 def incident_get(*, public_id: str) -> IncidentDetail:
-    """The incident with this public id, with everything that is known of it. Raises NotFound."""
+    """Everything that is known of the incident with this public id. Raises NotFound."""
     row = Incident.objects.select_related("environment").filter(public_id=public_key(public_id)).first()
     if row is None:
         raise NotFound(f"There is no incident '{shown(public_id, 64)}'.")
@@ -197,8 +203,8 @@ def incident_get(*, public_id: str) -> IncidentDetail:
 
 
 def clients_now(incident: Incident) -> tuple[tuple[str, int], ...]:
-    """The content, in words, that clients have which refuse the incident's revision, with how many of them; most of
-    them first.
+    """What the clients that refuse the incident's revision have instead, in words, and how many have it; the most
+    frequent first.
     """
     rows = IncidentClient.objects.filter(incident=incident, revision=incident.revision).exclude(now="")
     counted = rows.values_list("now").annotate(clients=Count("client")).order_by("-clients", "now")
@@ -206,7 +212,7 @@ def clients_now(incident: Incident) -> tuple[tuple[str, int], ...]:
 
 
 def _now_of(refusing: Collection[IncidentClient], revision: int) -> tuple[tuple[str, int], ...]:
-    """The result of `clients_now`, counted without a query from these rows, which are all there are."""
+    """The result of `clients_now` for an incident whose refusing clients are exactly these rows, without a query."""
     counted = Counter(each.now for each in refusing if each.now and each.revision == revision)
     return tuple(sorted(counted.items(), key=lambda each: (-each[1], each[0]))[:_MAX_WORDS])
 
@@ -228,20 +234,22 @@ def _verdict(row: Incident) -> VerdictView | None:
 
 
 def incidents_of_change(*, change_id: str) -> tuple[IncidentValue, ...]:
-    """The incidents with this change as the suspect, at most 100."""
+    """The incidents of which this change is the suspect, or by which clients lost something, at most 100."""
     rows = Incident.objects.filter(change=change_id).select_related("environment").order_by("-last_at")
     return tuple(_value(row) for row in rows[:100])
 
 
 def refused_of_changes(*, change_ids: Collection[str]) -> Mapping[str, int]:
-    """The number of clients that refuse each of these changes, where it is the suspect of an unresolved incident: at
-    most as many as the largest of its incidents counts, for one client may be in several. One query.
+    """For each of these changes, how many clients refuse what it wrote, by the unresolved incidents of which it is the
+    suspect. A client may be in several, so the largest count of one incident is taken. One query.
     """
     return _clients_of_changes(change_ids, IncidentCause.NACK)
 
 
 def lost_of_changes(*, change_ids: Collection[str]) -> Mapping[str, int]:
-    """The number of clients that lost something by each of these changes, while that incident is unresolved."""
+    """For each of these changes, how many clients lost something by it, as long as the incident about that is
+    unresolved.
+    """
     return _clients_of_changes(change_ids, IncidentCause.LOSS)
 
 
@@ -255,9 +263,8 @@ def _clients_of_changes(change_ids: Collection[str], cause: IncidentCause) -> Ma
 def incidents_of_name(
     *, environment_key: str, word: str, name: str, states: Collection[IncidentState] = UNRESOLVED
 ) -> tuple[IncidentValue, ...]:
-    """The incidents of one resource in these states, losses first, the last one first, at most 100 of each.
-
-    Losses are looked for among the newest 100 of them, for each is of many names.
+    """The incidents about one resource in these states: losses first, newest first, at most 100 of each sort. Only the
+    newest 100 losses are looked at, because each names many resources.
     """
     rows = Incident.objects.filter(environment__key=environment_key, state__in=[state.value for state in states])
     rows = rows.select_related("environment").order_by("-last_at")
@@ -274,7 +281,7 @@ def _is_of(loss: Loss, word: str, name: str) -> bool:
 
 
 def public_key(public_id: str) -> uuid.UUID:
-    """The UUID that a public id in a URL stands for. Raises NotFound for what is none."""
+    """The UUID for a public id in a URL. Raises NotFound for a text that is no UUID."""
     try:
         return uuid.UUID(public_id)
     except ValueError:

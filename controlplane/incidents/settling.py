@@ -30,9 +30,11 @@ SETTLED_AFTER = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The counts of interfaces.md section 4: clients that were sent content of the change, and what they answered.
+    """How many clients were sent content of a change, and what they answered (interfaces.md section 4). Clients that
+    are in none of `acked`, `nacked` and `silent` have not answered yet, or left.
 
-    Those that are none of the three have not answered yet, or left. `behind`: the ADS processes that do not serve it.
+    `settled`: whether no more answers are to come.
+    `behind`: the ADS processes that do not serve the change yet.
     """
 
     clients: int = 0
@@ -44,7 +46,7 @@ class Delivery:
 
 
 def change_delivery(*, change: Change, progress: ChangeProgress) -> Delivery:
-    """How clients have answered a change so far; nothing is counted before it is published."""
+    """How clients have answered a change so far. Before it is published all counts are 0."""
     if progress.state is not ChangeState.PUBLISHED or progress.epoch is None:
         return Delivery()
     row = _snapshot_of(change, progress)
@@ -56,7 +58,7 @@ def change_delivery(*, change: Change, progress: ChangeProgress) -> Delivery:
 
 
 class Answer(StrEnum):
-    """The answer by which a client of a change is counted; `SENT` are all of them."""
+    """What a client answered to a change. `SENT` stands for all clients that were sent it, whatever they answered."""
 
     SENT = "sent"
     ACKED = "acked"
@@ -68,7 +70,7 @@ _COUNTED = {Answer.ACKED: Reaction.ACKED, Answer.NACKED: Reaction.NACKED, Answer
 
 
 def change_clients(*, change: Change, progress: ChangeProgress, answer: Answer) -> frozenset[str]:
-    """The ids of the clients that `change_delivery` counts under this answer."""
+    """The ids of the clients that `change_delivery` counts under `answer`."""
     row = _snapshot_of(change, progress)
     if row is None:
         return frozenset()
@@ -79,13 +81,13 @@ def change_clients(*, change: Change, progress: ChangeProgress, answer: Answer) 
 
 
 def changes_unsettled(*, public_ids: Sequence[str]) -> frozenset[str]:
-    """The ids among `public_ids` of changes that clients may still answer."""
+    """The ids among `public_ids` of those changes that clients may still answer."""
     return frozenset(public_id for public_id in public_ids if not _delivered(public_id).settled)
 
 
 def changes_undecided(*, public_ids: Sequence[str]) -> frozenset[str]:
-    """The ids among `public_ids` of changes that nobody has refused and that clients may still answer: whoever waits
-    for a verdict need not wait for the slowest client.
+    """The ids among `public_ids` of those changes that no client has refused and that clients may still answer. Whoever
+    waits for a verdict need not wait longer once a client has refused.
     """
     found = {public_id: _delivered(public_id) for public_id in public_ids}
     return frozenset(public_id for public_id, each in found.items() if not each.settled and not each.nacked)
@@ -99,7 +101,9 @@ def _delivered(public_id: str) -> Delivery:
 
 
 def _snapshot_of(change: Change, progress: ChangeProgress) -> SnapshotRow | None:
-    """The snapshot that published the change; None where none did, or where that is not kept any more."""
+    """The snapshot that published the change; None where it is not published, or that snapshot is not stored any
+    more.
+    """
     if progress.state is not ChangeState.PUBLISHED or progress.epoch is None:
         return None
     return snapshot_list(environment_key=change.environment.key).filter(epoch=progress.epoch).first()
@@ -120,7 +124,9 @@ def _delivery(change: Change, published_at: datetime, behind: tuple[Behind, ...]
 
 
 def _reactions(change: Change, published_at: datetime) -> Mapping[str, Reaction]:
-    """How far each client has come with the change, by client id; some are expected and were not sent it yet."""
+    """How far each client has come with the change, by client id. Clients that ask for what it wrote but were not sent
+    it yet are included.
+    """
     written = tuple(change.revisions.values_list("resource__type", "resource__name", "number"))
     names_by_word: dict[str, set[str]] = {}
     for word, name, _ in written:
@@ -140,8 +146,8 @@ def _settled(count: Mapping[Reaction, int], clients: int, age: timedelta) -> boo
 
 
 def _refusing(change: Change, written: Sequence[tuple[str, str, int]]) -> set[str]:
-    """The ids of the clients that refused a revision of this change, or a response in which one was among several
-    suspects.
+    """The ids of the clients that refused a revision of this change, or a response in which such a revision was one of
+    several suspects.
     """
     rows = IncidentClient.objects.filter(
         incident__environment=change.environment, incident__cause=IncidentCause.NACK.value

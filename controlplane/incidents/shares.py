@@ -11,8 +11,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A permission to open one more incident, which counts on the share of `accountable`. Where `from_whom` is not
-    None, one of theirs must be resolved first; one that only words told apart, if `words_only`.
+    """The permission to open one more incident.
+
+    `accountable`: the key of whoever is accountable for it.
+    `from_whom`: the key of whoever must have one incident resolved for it first; None: nobody.
+    `words_only`: whether only an incident may be resolved that differs from others by the words of clients alone.
     """
 
     accountable: str
@@ -29,12 +32,14 @@ def admissions(
     per_identity: int,
     in_all: int,
 ) -> tuple[Admission, ...]:
-    """The ways in which one more incident may be opened, the best first; none where it may not be.
+    """The ways in which one more incident may be opened, the best first; empty where none may be.
 
-    `held`: how many unresolved ones each has opened; `spent`: those and the ones it opened within the last hour, so
-    that none are opened and resolved without end; `whose`: who says this one. What is `proven` takes the place of what
-    the same identity told apart by words alone, so that a data plane that raves does not hide what its own fleet
-    refuses. Where there is no room in all, whoever has most gives way to whoever has fewer, never the other way.
+    `held`: how many unresolved incidents each party has opened; `spent`: with those that it opened within the last
+        hour, so that none are opened and resolved without end. `whose`: the parties of this refusal.
+    `per_identity`, `in_all`: the most that one party, and all together, may have.
+
+    A `proven` incident takes the place of one of the same party that only words told apart. Where there are too many in
+    all, the party with most gives way to one with fewer, never the other way.
     """
     accusers = tuple(dict.fromkeys(whose))
     full = sum(held.values()) >= in_all

@@ -7,5 +7,5 @@ from controlplane.incidents import services
 
 @shared_task(name="controlplane.incidents.tasks.digest", ignore_result=True)
 def digest() -> None:
-    """Digest the proofs, probes and NACKs that wait."""
+    """Turn what ADS reported (ACKs, NACKs, probes) into incidents, as `services.digesting.digest` does."""
     services.digest()

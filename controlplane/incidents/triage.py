@@ -34,8 +34,8 @@ _MAX_EVENTS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class IncidentRow:
-    """An incident in a list. `sentence` is what a client said, word for word but for what acts on a reader; of a loss,
-    what Parley says of it, and `impact` counts who lost something, of all that were connected.
+    """An incident in a list. `sentence`: the client's own words, with harmful characters escaped. For a loss it is a
+    sentence of Parley's, and `impact` counts who lost something, of all that were connected.
     """
 
     id: str
@@ -59,10 +59,12 @@ class IncidentRow:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The last acknowledged revision and the refused one beside each other.
+    """The difference between the last acknowledged revision and the refused one.
 
-    `before` is None where none was ever acknowledged; `text` is unified, and empty where both are the same. `taken`:
-    some clients acknowledged the refused revision.
+    `before`: the number of the acknowledged one; None where no client ever acknowledged one. `after`: of the refused
+        one.
+    `text`: a unified diff; empty where both are equal.
+    `taken`: whether some clients acknowledged the refused revision.
     """
 
     before: int | None
@@ -80,9 +82,10 @@ def incident_page(
     offset: int = 0,
     limit: int = 50,
 ) -> tuple[tuple[IncidentRow, ...], int]:
-    """One page of these incidents, the most urgent first, and how many there are in all. Two queries.
+    """One page of the incidents of these environments, the most urgent first, and the number of incidents on all pages.
+    Two queries.
 
-    Only those that are `wanted`, and whose resource, words or id contain `text`.
+    Only those in these `states` that meet the conditions `wanted` and contain `text` in their resource, words or id.
     """
     rows = Incident.objects.filter(
         environment__key__in=list(environment_keys), state__in=[state.value for state in states]
@@ -102,7 +105,7 @@ def incident_page(
 def incident_state_counts(
     *, environment_keys: Collection[str], cause: IncidentCause | None = None
 ) -> Mapping[IncidentState, int]:
-    """The number of incidents of these environments in each state, of one cause or of any."""
+    """The number of incidents of these environments in each state. `cause`: only incidents with it; None: all."""
     rows = Incident.objects.filter(environment__key__in=list(environment_keys))
     rows = rows.filter(cause=cause.value) if cause is not None else rows
     counts = dict(rows.values_list("state").annotate(count=Count("pk")))
@@ -110,8 +113,8 @@ def incident_state_counts(
 
 
 def incident_difference(detail: IncidentDetail) -> Difference | None:
-    """The difference from the last acknowledged revision to the refused one, as far as the catalogue knows both; None
-    where nobody is named.
+    """The difference between the last acknowledged revision and the refused one, where the catalogue knows both; None
+    where no culprit is known.
     """
     if not detail.revision or not detail.incident.name:
         return None
@@ -133,7 +136,9 @@ def incident_difference(detail: IncidentDetail) -> Difference | None:
 
 
 def incident_events(detail: IncidentDetail) -> Sequence[AuditEvent]:
-    """The audit entries about an incident and about its resource since it began, newest first, at most 50."""
+    """The audit entries about an incident, and those about its resource since the incident began; newest first, at most
+    50.
+    """
     incident = detail.incident
     subjects = [incident.id, f"{incident.type}/{incident.name}"] if incident.name else [incident.id]
     return audit_list(environments=[incident.environment], subjects=subjects, since=detail.first_at, limit=_MAX_EVENTS)

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class IncidentCause(StrEnum):
-    """Whether an incident is about refusals or about a loss."""
+    """What an incident is about: refusals, or a loss."""
 
     NACK = "nack"  # clients refuse something
     LOSS = "loss"  # clients lost something by a change

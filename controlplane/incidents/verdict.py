@@ -25,8 +25,8 @@ ClientKey = tuple[str, str]
 
 
 class Outcome(Enum):
-    """The outcome of judging a revision. PASS: nobody refuses it. FAIL: take it out of service. INCONCLUSIVE: not for
-    clients to say; a person may.
+    """The outcome of judging a revision. PASS: no client refuses it. FAIL: quarantine it. INCONCLUSIVE: clients'
+    answers do not decide; a person may.
     """
 
     PASS = "pass"  # noqa: S105 - a verdict, not a password
@@ -36,11 +36,12 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers of clients to one revision, by client id.
+    """The answers of clients to one revision; the mappings are by client id.
 
-    `refused`: who refuses it; that counts, whatever else they acknowledged since. `acknowledged`: who acknowledged this
-    very revision; `proven`: somebody did, known by name or not. `served`: who was sent it or is about to be; whoever
-    answered was, whether or not that was recorded. `age_s`: for at least so many seconds somebody has refused it.
+    `refused`: the clients that refuse it, whatever else they acknowledged since.
+    `acknowledged`: the clients known to have acknowledged this revision; `proven`: whether any client ever did.
+    `served`: the clients that were sent it or will be; those that answered are not always among them.
+    `age_s`: for how many seconds some client has refused it.
     """
 
     revision: int
@@ -53,8 +54,8 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of judging a revision, and the sentence that says why, without a full stop. `asks`: so many refuse it
-    that a person is to be asked, where clients do not decide.
+    """The outcome of judging a revision. `reason`: a sentence without its full stop; `asks`: whether enough clients
+    refuse that a person is to be asked, where clients' answers do not decide.
     """
 
     outcome: Outcome
@@ -64,7 +65,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """The different clients of a revision: those that refuse it, those that took it, and all that count."""
+    """The different clients of a revision: those that refuse it, those that acknowledged it, and all that count."""
 
     refusing: frozenset[ClientKey]
     taking: frozenset[ClientKey]
@@ -72,8 +73,8 @@ class _Sides:
 
     @property
     def identities(self) -> int:
-        """The number of verified identities that refuse the revision; each counts once, and only where a tenth of its
-        own clients do.
+        """The number of verified identities that refuse the revision. Each counts once, and only where at least a tenth
+        of its own clients refuse.
         """
         refusing = Counter(identity for identity, _ in self.refusing if identity)
         own = Counter(identity for identity, _ in self.everybody)
@@ -81,19 +82,21 @@ class _Sides:
 
     @property
     def parties(self) -> int:
-        """The number of different parties among all clients: a verified identity is one, whatever node ids it uses."""
+        """The number of different parties among all clients; a verified identity is one party, whatever node ids it
+        uses.
+        """
         return len({identity or (identity, node_id) for identity, node_id in self.everybody})
 
     @property
     def many_identities(self) -> bool:
-        """Whether enough clients refuse the revision if each identity counted as one client: who invents node ids makes
-        nobody few.
+        """Whether enough clients refuse the revision when all clients of one identity count as one, so that nobody
+        becomes many by inventing node ids.
         """
         return self.identities >= MIN_IDENTITIES and self.identities >= MIN_SHARE * self.parties
 
     @property
     def shared(self) -> bool:
-        """Whether clients cannot be counted, because some share one identity or could prove none."""
+        """Whether clients cannot be counted one by one, because several have the same identity, or some have none."""
         return len({identity for identity, _ in self.everybody if identity}) < len(self.everybody)
 
     @property
@@ -102,7 +105,7 @@ class _Sides:
 
 
 def judge(answers: Answers) -> Verdict:
-    """The verdict over one revision. Neither the order nor the number of reports changes it."""
+    """The verdict on one revision. It depends neither on the order of answers nor on how often one was reported."""
     refusing = frozenset(answers.refused.values())
     taking = frozenset(answers.acknowledged.values()) - refusing
     sides = _Sides(refusing, taking, frozenset(answers.served.values()) | refusing | taking)
@@ -121,8 +124,8 @@ def judge(answers: Answers) -> Verdict:
 
 
 def _too_few(sides: _Sides) -> str:
-    """The reason why these refusals are too few to ask a person about; empty when they are not. A client that is alone
-    is asked about.
+    """The reason why so few refuse that no person is to be asked; empty where enough do. The refusal of the only client
+    is enough.
     """
     refusing, everybody = len(sides.refusing), len(sides.everybody)
     if everybody > 1 and refusing < MIN_CLIENTS:
@@ -133,7 +136,7 @@ def _too_few(sides: _Sides) -> str:
 
 
 def _doubt(sides: _Sides, answers: Answers) -> str:
-    """The reason, counts first, why these refusals do not decide for everybody; empty when they do."""
+    """The reason, with numbers, why these refusals do not decide for all clients; empty where they do."""
     proven = answers.proven or bool(sides.taking)
     who = ""
     if sides.identities == 0:
@@ -155,7 +158,9 @@ def _doubt(sides: _Sides, answers: Answers) -> str:
 
 
 def _outweighed(sides: _Sides, revision: int, who: str) -> str:
-    """The reason that clients which acknowledged the revision keep it and, where they are fewer than refuse it, why."""
+    """The reason why clients that acknowledged the revision keep it; where they are fewer than those that refuse it, it
+    says why they count. `who`: the words for those that refuse.
+    """
     taking, refusing = len(sides.taking), len(sides.refusing)
     who_took = "clients" if not taking else "1 client" if taking == 1 else f"{taking} clients"
     said = f"{who_took} acknowledged r{revision}; {refusing} {'refuses' if refusing == 1 else 'refuse'} it"

@@ -24,8 +24,8 @@ _SWEPT_AT_ONCE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An Idempotency-Key that a request has claimed, and when. Once another request has taken it over, the claim is
-    void.
+    """An Idempotency-Key that a request has taken, and when. Another request may take it over later; then this claim no
+    longer counts.
     """
 
     principal: PrincipalId
@@ -35,7 +35,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The answer that the same request was given before. `body` is sealed by whoever kept it; empty: it is not kept."""
+    """The answer that an equal request was given before. `body`: encrypted by whoever stored it; empty where it was not
+    stored.
+    """
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -43,10 +45,11 @@ class Kept:
 
 
 def answer_claim(*, principal: PrincipalId, key: str, digest: str) -> Claim | Kept:
-    """Claim the key for the request with this digest, or read the answer that the request had before.
+    """Take the Idempotency-Key for the request with this digest (Claim), or return the answer that the same request had
+    before (Kept).
 
-    Raises Conflict when the key stands for another request, or this one is being answered at this moment; TypeError for
-    somebody who is named and not identified.
+    Raises Conflict when the key belongs to a different request, or the same one is being answered at this moment;
+    TypeError when `principal` is no PrincipalId but a name.
     """
     if not isinstance(principal, PrincipalId):
         raise TypeError("a key belongs to a principal's id")
@@ -62,12 +65,12 @@ def answer_claim(*, principal: PrincipalId, key: str, digest: str) -> Claim | Ke
 
 
 def answer_keep(*, claim: Claim, answer: Kept) -> None:
-    """Store the answer under the claimed key."""
+    """Store the answer under the key of the claim. Does nothing where another request has taken the key over."""
     _row(claim).update(status=answer.status, headers=dict(answer.headers), body=answer.body)
 
 
 def answer_forget(*, claim: Claim) -> None:
-    """Free the claimed key: the request had no effect, and may be sent again under it."""
+    """Free the key of the claim, because the request had no effect and may be sent again with it."""
     _row(claim).delete()
 
 

@@ -8,10 +8,10 @@ from controlplane.database.append_only import AppendOnly
 
 
 class AuditEvent(AppendOnly):
-    """An audit entry: who did what to what, when, and by which request. Only ever added to.
+    """An audit entry: who did what to what, when, and by which request. Entries are never changed or deleted.
 
-    `actor` is what they were called then; `principal` their id (`principal_ids.PrincipalId`), empty where the event is
-    older than ids or nobody is known to have acted.
+    `actor`: the name of who acted, as it was then.
+    `principal`: the id (`principal_ids.PrincipalId`); empty in entries older than ids, and where it is not known.
     """
 
     at = models.DateTimeField(default=timezone.now)
@@ -34,10 +34,10 @@ class AuditEvent(AppendOnly):
 
 
 class KeptAnswer(models.Model):
-    """The answer that a request was given under its Idempotency-Key. `status` is null while it is being answered.
+    """The answer that a request with an Idempotency-Key was given. `status`: null while the request is being answered.
 
-    `actor` is the id of the principal that took the key (`principal_ids.PrincipalId`), and no name. `body` is empty of
-    an answer that told a secret: it is told once, and kept nowhere.
+    `actor`: the id (`principal_ids.PrincipalId`) of who sent it, not a name.
+    `body`: empty where the answer contained a secret, which is told only once.
     """
 
     actor = models.CharField(max_length=150)
@@ -49,17 +49,17 @@ class KeptAnswer(models.Model):
     at = models.DateTimeField(default=timezone.now, db_index=True)
 
     class Meta:
-        """A key stands for one request of one principal."""
+        """At most one answer for each key of a principal."""
 
         constraints = (models.UniqueConstraint(fields=("actor", "key"), name="answer_key_once"),)
 
     def __str__(self) -> str:
-        """The principal's id, and the key."""
+        """The principal's id and the key."""
         return f"{self.actor} {self.key}"
 
 
 class DomainEvent(models.Model):
-    """An event that people may want to hear of. `handled_at` is null until notifications were made of it."""
+    """An event that people may want to hear of. `handled_at`: when notifications were made of it; null before."""
 
     at = models.DateTimeField(default=timezone.now)
     kind = models.CharField(max_length=64)
@@ -69,7 +69,7 @@ class DomainEvent(models.Model):
     handled_at = models.DateTimeField(null=True)
 
     class Meta:
-        """Events that are not handled are looked up by a small index of their own."""
+        """Events of which no notifications were made yet are looked up by a small index of their own."""
 
         indexes = (models.Index(fields=("id",), condition=models.Q(handled_at=None), name="event_pending"),)
 

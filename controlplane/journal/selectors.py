@@ -20,9 +20,11 @@ def audit_list(  # noqa: PLR0913 - what can be asked for
     since: datetime | None = None,
     limit: int = 100,
 ) -> tuple[AuditEvent, ...]:
-    """Audit entries of these environments older than entry `before`, newest first; "" stands for what belongs to none.
+    """Audit entries, newest first, that belong to one of these environments; "" stands for entries that belong to none.
 
-    `principal`: only what this id did. `subjects`: only what is about one of these; none: about anything.
+    `before`: only those with a smaller id.
+    `principal`: only what the principal with this id did.
+    `subjects`: only entries about one of these; empty: about anything.
     """
     rows = AuditEvent.objects.filter(environment__in=list(environments))
     given = {"actor": actor, "principal": principal, "verb": verb, "request_id": request_id}
@@ -37,5 +39,5 @@ def audit_list(  # noqa: PLR0913 - what can be asked for
 
 
 def oldest_event_waiting() -> datetime | None:
-    """The time of the oldest event of which no notification was made; None when none waits."""
+    """The time of the oldest event of which no notifications were made yet; None when there is none."""
     return DomainEvent.objects.filter(handled_at=None).order_by("id").values_list("at", flat=True).first()

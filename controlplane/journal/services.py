@@ -23,8 +23,8 @@ def audit_record(
     request_id: str = "",
     detail: Mapping[str, object] | None = None,
 ) -> None:
-    """Append an audit entry, under the actor's name of now and the id that stays. `verb` is `noun.past-tense-verb`,
-    e.g. `quarantine.opened`; `detail` must hold no secret.
+    """Append an audit entry, with the actor's present name and id. `verb`: `noun.past-tense-verb`, such as
+    `quarantine.opened`; `detail` must contain no secret.
     """
     AuditEvent.objects.create(
         actor=actor.name,
@@ -39,7 +39,7 @@ def audit_record(
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A domain event. `subject` is what it is about, and the key by which repeats are grouped."""
+    """A domain event. `subject`: what it is about; events with equal subjects are repeats of each other."""
 
     id: int
     at: datetime
@@ -50,15 +50,18 @@ class Event:
 
 
 def event_append(*, kind: str, environment: str, subject: str, payload: Mapping[str, object]) -> None:
-    """Append a domain event. `kind` is `noun.past-tense-verb`; `payload` is JSON, bounded, and holds no secret."""
+    """Append an event, of which notifications may be made. `kind`: `noun.past-tense-verb`; `payload`: small, as JSON,
+    and without secrets.
+    """
     DomainEvent.objects.create(kind=kind, environment=environment, subject=subject[:1200], payload=dict(payload))
 
 
 @transaction.atomic
 def events_take(*, limit: int) -> tuple[Event, ...]:
-    """The oldest events that nobody handled, marked as handled with the caller's transaction, or not at all.
+    """The oldest events of which no notifications were made yet. They are marked as handled, in the caller's
+    transaction: if it is rolled back, they come again.
 
-    Rows that another worker holds at this moment are left to it (decisions D28).
+    Rows that another worker has locked at this moment are left to it (decisions D28).
     """
     waiting = DomainEvent.objects.select_for_update(skip_locked=True).filter(handled_at=None).order_by("id")
     rows = list(waiting[:limit])
@@ -67,11 +70,11 @@ def events_take(*, limit: int) -> tuple[Event, ...]:
 
 
 def events_waiting() -> bool:
-    """Whether there is an event that nobody handled."""
+    """Whether there is an event of which no notifications were made yet."""
     return DomainEvent.objects.filter(handled_at=None).exists()
 
 
 def events_prune(*, older_than: timedelta) -> int:
-    """Delete handled events of that age; how many."""
+    """Delete events that are older than `older_than` and of which notifications were made; returns how many."""
     before = timezone.now() - older_than
     return DomainEvent.objects.filter(handled_at__lt=before).delete()[0]

@@ -32,8 +32,8 @@ _stream: TextIO | None = None
 
 
 def capture_begin(environment: Mapping[str, str] = os.environ) -> None:
-    """Turn what this process prints from now on into JSON lines, if it is a serving one and its log is JSON; further
-    calls do nothing. A crash says where it was, whatever the form of the lines.
+    """Make a serving process (web, worker, beat, ADS) print where it was if Python crashes and, unless its log is for
+    people, turn whatever it prints from now on into JSON lines. Does nothing in other processes.
     """
     global _stream  # noqa: PLW0603  there is one standard error
     if _stream is not None or role() not in SERVING:
@@ -45,12 +45,12 @@ def capture_begin(environment: Mapping[str, str] = os.environ) -> None:
 
 
 def log_stream() -> TextIO | None:
-    """The stream that our own log lines are written to; None: standard error."""
+    """The stream to which Parley's own log lines are written; None where that is standard error."""
     return _stream
 
 
 def say_last(reason: str) -> None:
-    """Write why this process ends before it has a log: one line, in the form that its log would have."""
+    """Write why this process ends before its log is set up: one line, in the form that the log would have."""
     if _stream is None:
         sys.stderr.write(f"{reason}\n")
         return
@@ -90,8 +90,8 @@ def _captured() -> TextIO | None:
 
 
 def _await_heard(owner: int, heard: int) -> None:
-    """Wait until the reader has written what was said so far: in a container it is gone with this process. Does nothing
-    in a forked child.
+    """Wait until the process that reads our output has written all lines so far, because it may end together with this
+    one. Does nothing in a forked child. `owner`: the id of the process that began; `heard`: the descriptor that tells.
     """
     if os.getpid() != owner:
         return

@@ -42,7 +42,7 @@ Fields = Mapping[str, object]
 
 @dataclass(slots=True)
 class _Block:
-    """Lines that are one event: a traceback, or what Python says as it crashes."""
+    """Lines that together are one event: a traceback, or what Python prints as it crashes."""
 
     lines: list[str] = field(default_factory=list)
 
@@ -61,7 +61,9 @@ class _Block:
 
 
 class ForeignLines:
-    """Turns lines that other code prints into JSON lines. `origin`: the fields that say whose they are."""
+    """Turns lines printed by other code into JSON lines. `origin`: the fields that name the process which printed
+    them.
+    """
 
     def __init__(self, origin: Fields) -> None:
         self._origin = dict(origin)
@@ -69,11 +71,13 @@ class ForeignLines:
 
     @property
     def open(self) -> bool:
-        """Whether an event has begun whose later lines may still come."""
+        """Whether an event of several lines has begun, so that more of its lines may come."""
         return self._block is not None
 
     def take(self, line: bytes) -> Iterator[bytes]:
-        """The lines to write now that this line came. A line that is an event of ours already stays as it is."""
+        """The JSON lines to write now that `line` was printed; none while an event of several lines goes on. A line
+        that is one of Parley's own JSON events stays as it is.
+        """
         if is_event(line):
             yield from self.flush()
             yield line
@@ -96,7 +100,9 @@ class ForeignLines:
             yield self._json({"level": "warning", "logger": "output", "event": contained(text, FIELD_CHARS_MAX)})
 
     def flush(self) -> Iterator[bytes]:
-        """The line of the event that has begun, for nothing more of it comes; nothing where none has."""
+        """The JSON line for the event of several lines that has begun, because no more lines come; none where none has
+        begun.
+        """
         if self._block is not None:
             block, self._block = self._block, None
             yield self._json(block.event())
@@ -106,14 +112,14 @@ class ForeignLines:
 
 
 def event_line(event: Fields, origin: Fields) -> str:
-    """The JSON line of an event that happens now, without a line feed."""
+    """The event as a JSON line with the time now and the fields of `origin`, without a line feed."""
     now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     return json.dumps({"timestamp": now, **event, **origin})
 
 
 def main() -> None:
-    """Turn standard input, to its end, into JSON lines on standard output. The arguments: the origin as JSON, and the
-    file descriptor into which goes a byte for each `SAID_SO_FAR`.
+    """Turn standard input, until it ends, into JSON lines on standard output. The program's arguments: the fields that
+    name the process, as JSON, and the descriptor to which one byte is written for each line `SAID_SO_FAR`.
     """
     # Whoever stops the process that writes sends this to all of them; what it says as it stops is wanted, too.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -122,8 +128,8 @@ def main() -> None:
 
 
 def carry(source: int, target: int, lines: ForeignLines, heard: int = -1) -> None:
-    """Read lines from one file descriptor and write them, as JSON lines, to another, until nobody can write into the
-    first any more. `heard`: the descriptor into which goes a byte for each `SAID_SO_FAR`.
+    """Copy lines, as JSON lines, from the descriptor `source` to the descriptor `target`, until every writer has closed
+    the first. `heard`: a descriptor to which one byte is written for each line `SAID_SO_FAR`; -1: none.
     """
     rest = b""
     while True:
@@ -159,7 +165,7 @@ def _write(target: int, lines: Iterator[bytes]) -> None:
 
 
 def is_event(line: bytes) -> bool:
-    """Whether this line is a JSON event of ours already."""
+    """Whether the line is one of Parley's own JSON events."""
     if not line.startswith(b"{"):
         return False
     try:

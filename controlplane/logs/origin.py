@@ -25,8 +25,8 @@ _replica = ""
 
 
 def origin() -> dict[str, object]:
-    """The log fields that name this process; `process` is its id for the operating system, `replica` the id by which
-    the facts of an ADS process know it.
+    """The log fields that name this process. `process`: its id in the operating system; `replica`: its id among the ADS
+    processes, for ADS only.
     """
     found: dict[str, object] = {"role": role(), "process": os.getpid(), "version": VERSION}
     return found | {"replica": _replica} if _replica else found
@@ -34,19 +34,21 @@ def origin() -> dict[str, object]:
 
 @cache
 def role() -> str:
-    """The role of this process."""
+    """The role of processes that this one has, such as `web`, or the command that it runs."""
     return role_of(sys.argv)
 
 
 def replica_set(identity: str) -> None:
-    """Set the `replica` field of this ADS process's log lines from now on."""
+    """Write `identity` as the field `replica` of this process's log lines from now on. It is the id of an ADS
+    process.
+    """
     global _replica  # noqa: PLW0603  a fact of the whole process
     _replica = identity
 
 
 def role_of(arguments: Sequence[str]) -> str:
-    """The role of a process that was started with these arguments, its program first: one of `SERVING`, else the word
-    of the command (`prepare`, `backup`).
+    """The role of a process that was started with these arguments, of which the first is its program: one of `SERVING`,
+    else the word of the command, such as `backup`.
     """
     if not arguments:
         return "python"

@@ -27,7 +27,7 @@ _REQUEST: Final = "request"
 
 
 def hide_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Replace the value of log fields that are named like a secret."""
+    """Replace the values of those log fields whose names are like that of a secret, such as `password`."""
     for key in event:
         if any(word in key.lower() for word in _SECRET_WORDS):
             event[key] = _HIDDEN
@@ -35,8 +35,8 @@ def hide_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> Even
 
 
 def contain_text(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Cut long texts in log fields and escape what would start a new line or move the cursor, however deep they
-    stand.
+    """Cut long texts in log fields, and escape characters that begin a new line or move a terminal's cursor, also
+    within lists and mappings.
     """
     for key, value in event.items():
         if key != "exception":
@@ -57,14 +57,16 @@ def _inside(value: object) -> object:
 
 
 def _add_origin(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Add the fields that name this process, in place of any that a library calls the same."""
+    """Add the fields that name this process; they replace fields with equal names."""
     event.pop(_REQUEST, None)
     event.update(origin())
     return event
 
 
 def logging_config(*, as_json: bool) -> dict[str, object]:
-    """Django's setting LOGGING. Records of every library pass through the same processors as our own events."""
+    """Django's setting LOGGING. Log records of libraries are rendered like Parley's own events: as JSON, or for
+    people.
+    """
     renderers: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
     if as_json:
         renderers += [
@@ -108,7 +110,9 @@ def logging_config(*, as_json: bool) -> dict[str, object]:
 
 
 def configure_events() -> None:
-    """Hand structlog's events and Python's warnings to the logging module, where `logging_config` renders them."""
+    """Send structlog's events and Python's warnings to Python's logging, which `logging_config` sets up to render
+    them.
+    """
     logging.captureWarnings(capture=True)
     structlog.configure(
         processors=[

@@ -12,7 +12,7 @@ _ACTING: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def contained(text: str, chars_max: int) -> str:
-    """The text on one line of at most `chars_max` characters before escaping, safe for a terminal."""
+    """The text on one line that is safe for a terminal: cut to `chars_max` characters, and then escaped."""
     shown = text if len(text) <= chars_max else text[: chars_max - 1] + "…"
     if shown.isascii() and shown.isprintable():
         return shown

@@ -11,7 +11,7 @@ class LossConfig(AppConfig):
     verbose_name = "Loss"
 
     def ready(self) -> None:
-        """Let every write from now on be judged by what connected clients would lose."""
+        """Register the loss guard, so that every write from now on is judged by what connected clients would lose."""
         from controlplane.catalog.services.guarding import judge_register  # noqa: PLC0415 - its models are loaded now
         from controlplane.loss.judge import losses_judge  # noqa: PLC0415
 

@@ -24,7 +24,9 @@ from xdscore.snapshot import client_mark
 
 
 def losses_judge(prospect: Prospect) -> Mapping[str, Loss]:
-    """The loss of each environment's connected clients by this write; environments without a loss are left out."""
+    """What connected clients would lose by a write that is not stored yet (`prospect`), by environment key;
+    environments without a loss are left out.
+    """
     if prospect.nothing:
         return {}
     if prospect.choices is not None:
@@ -63,16 +65,16 @@ def _by_rules(prospect: Prospect) -> Mapping[str, Loss]:
 
 
 def _by_moving(prospect: Prospect) -> Mapping[str, Loss]:
-    """The loss of clients that another environment would take, or none, by environment: they have what is there for
-    them.
+    """What clients would lose because the write assigns them to another environment, or to none, by the key of the
+    environment that they are in now. What the other environment has for them is not lost.
     """
     fleet = fleet_read()
     return _judged(prospect, fleet, _Moving(prospect, fleet).ways())
 
 
 def _all_of(fleet: Fleet, passage: Passage, prospect: Prospect) -> Iterator[Way]:
-    """The ways of all members: they all take this passage, but for those of other kinds of software and those that
-    refused what goes.
+    """The connected clients that the write concerns, all with the same `passage`: those of the kinds of software that
+    it names, where it names any, without those that refused the content it takes away.
     """
     kinds, refusers = prospect.kinds, prospect.refusers
     for members in fleet.crowds.values():
@@ -86,7 +88,9 @@ def _all_of(fleet: Fleet, passage: Passage, prospect: Prospect) -> Iterator[Way]
 
 
 class _Moving:
-    """Works out to which environments a write of selectors moves the clients of a fleet, and what there is for them."""
+    """Works out to which environment each connected client would be assigned after a write that changes how
+    environments select clients, and what it could have there.
+    """
 
     def __init__(self, prospect: Prospect, fleet: Fleet) -> None:
         self._fleet = fleet
@@ -97,7 +101,9 @@ class _Moving:
         self._passages: dict[tuple[str, str | None], Passage | None] = {}
 
     def ways(self) -> Iterator[Way]:
-        """The ways of the clients for which anything is different, from what they have to what they would have."""
+        """The clients for which anything would differ, in groups, each with where they are now and where they would be,
+        and whether that is certain.
+        """
         for crowd, members in self._fleet.crowds.items():
             alike: dict[tuple[Passage, bool], list[Member]] = {}
             for member in members:
@@ -109,7 +115,9 @@ class _Moving:
                 yield passage, some, certain
 
     def _passage(self, here: str, there: str | None) -> Passage | None:
-        """The passage from one environment to another; None where a client stays and nothing is different for it."""
+        """The environment `here` as it is now and the environment `there` as it would be; None where they are the same
+        environment and nothing differs. `there` None: no environment would serve the client.
+        """
         if (here, there) not in self._passages:
             before = self._world(here)
             after = self._world(there) if there is not None else None
@@ -120,7 +128,7 @@ class _Moving:
         return self._passages[here, there]
 
     def _world(self, key: str) -> World | None:
-        """The access rules and served names of an environment; None for one that is yet to be made."""
+        """The access rules and served names of an environment; None for one that does not exist yet."""
         if key not in self._worlds:
             try:
                 table = access_table(environment_key=key)
@@ -149,7 +157,7 @@ def _judged(prospect: Prospect, fleet: Fleet, ways: Iterable[Way]) -> Mapping[st
 
 
 def _tables(prospect: Prospect) -> tuple[AccessTable, AccessTable]:
-    """The environment's access tables before and after the write."""
+    """The access rules of the environment that is written to, before the write and after it."""
     if prospect.tables is not None:
         return prospect.tables
     table = access_table(environment_key=prospect.environment)

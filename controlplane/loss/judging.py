@@ -28,8 +28,8 @@ from xdscore.snapshot import EntryKey
 
 @dataclass(frozen=True, eq=False)
 class Passage:
-    """The environment that some clients are in now, and the one after the write; `after` None: they would not be
-    served.
+    """The environment in which some clients are before the write, and that in which they are after it; `after` is None
+    where no environment would serve them.
     """
 
     before: World
@@ -37,12 +37,16 @@ class Passage:
 
     @cached_property
     def groups_matter(self) -> bool:
-        """Whether a rule of either world speaks of client groups, so that clients have to be told apart."""
+        """Whether an access rule, before or after the write, names client groups, so that clients may differ in what
+        they lose.
+        """
         return any(world.table.groups_mentioned for world in self.worlds)
 
     @property
     def worlds(self) -> Sequence[World]:
-        """The worlds before and after, or only the one before where there is no other."""
+        """The environment before the write and that after it; only the one before it where no environment would serve
+        the clients.
+        """
         return (self.before,) if self.after is None else (self.before, self.after)
 
 
@@ -52,8 +56,11 @@ Standing = tuple[Audience, Audience | None]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Clients that lose the same: they ask for the same, and may read the same. `standings` has more than one where it
-    is not known which groups they belong to; so they are `doubtful`, as those are that may not be connected any more.
+    """Clients that lose the same, because they ask for the same and may read the same.
+
+    `standings`: their audiences before and after; more than one where it is not known to which client groups they
+        belong.
+    `doubtful`: whether that is so, or they may not be connected any more.
     """
 
     passage: Passage
@@ -68,7 +75,9 @@ Way = tuple[Passage, Sequence[Member], bool]
 
 
 def grouped(fleet: Fleet, ways: Iterable[Way]) -> Iterator[Group]:
-    """The clients of these ways, put into groups whose members lose the same."""
+    """Put clients into groups whose members lose the same. `ways`: clients, each with where they are before and after
+    the write.
+    """
     alone: dict[tuple[Passage, bool], Standing] = {}
     for passage, members, certain in ways:
         asks = fleet.asks(members[0].asks)
@@ -93,8 +102,8 @@ def _standing(passage: Passage, facts: ClientFacts) -> Standing:
 
 
 def _standings(passage: Passage, facts: ClientFacts) -> tuple[Standing, ...]:
-    """The client's audiences by what is known of it, and those of a client that its metadata, which is not kept, puts
-    into more groups.
+    """The client's audiences before and after the write, by what is known of it; and, where they differ, the audiences
+    it would have in the further groups to which its metadata, which is not kept, may put it.
     """
     before, after = known = _standing(passage, facts)
     joined = _joined(before, passage.before, facts)
@@ -108,9 +117,10 @@ def _joined(audience: Audience, world: World, facts: ClientFacts) -> Audience:
 
 
 class Judge:
-    """Judges groups of clients. What the write takes from clients of the same standing is worked out once.
+    """Judges what groups of clients lose. What the write takes away is worked out once for all clients of equal
+    audiences.
 
-    First `taken` says of which names it has to be known what refers to them; then `losses` judges.
+    First call `taken`, read what refers to these names, and then call `losses` with it.
     """
 
     def __init__(self, groups: Iterable[Group]) -> None:
@@ -119,7 +129,7 @@ class Judge:
         self._losing = [group for group in groups if True in [self._taken(group, each) for each in group.standings]]
 
     def taken(self) -> Mapping[str, frozenset[EntryKey]]:
-        """The names that the write takes from any client that asks for them, by environment."""
+        """The names that clients could have before the write and cannot have after it, by environment key."""
         found: dict[str, set[EntryKey]] = {}
         for (passage, _), taking in self._takings.items():
             for world in passage.worlds:
@@ -129,8 +139,8 @@ class Judge:
         return {environment: frozenset(keys) for environment, keys in found.items()} if self._losing else {}
 
     def losses(self, links: Mapping[str, Links], connected: Mapping[str, int]) -> Mapping[str, Loss]:
-        """The loss of each environment's clients. `links` are those of what is `taken`, `connected` is how many clients
-        each environment has.
+        """The loss of connected clients, by environment key. `links`: what refers to the names that `taken` returned;
+        `connected`: how many clients each environment has.
         """
         losing: dict[str, list[tuple[Group, Names]]] = {}
         for group in self._losing:
@@ -144,7 +154,9 @@ class Judge:
         return {environment: _counted(each, connected[environment]) for environment, each in losing.items()}
 
     def _taken(self, group: Group, standing: Standing) -> bool:
-        """Whether a group asks for any name that the write takes from it."""
+        """Whether a group asks for a name that clients of this standing (audiences before and after) cannot have after
+        the write.
+        """
         taking = self._takings.get((group.passage, standing))
         if taking is None:
             taking = self._takings[group.passage, standing] = _Taking(group.passage, standing)
@@ -152,9 +164,9 @@ class Judge:
 
 
 class _Taking:
-    """The names that a write takes from clients of one standing, and the references that lead these clients to names.
+    """What a write takes from clients of one standing (audiences before and after), and what leads these clients to it.
 
-    `names`: what they get now and would not get any more, if they ask for it.
+    `names`: the names they can have before the write and not after it.
     """
 
     def __init__(self, passage: Passage, standing: Standing) -> None:
@@ -171,14 +183,16 @@ class _Taking:
         return had if there is None or after is None else had - there.had(after, word)
 
     def asked(self, ask: Ask) -> frozenset[str]:
-        """The names of a subscription that the write takes."""
+        """The names that the subscription asks for and that the write takes away."""
         key = (ask.word, ask.wildcard, id(ask.names))
         if key not in self._asked:
             self._asked[key] = ask.of(self.names.get(ask.word, frozenset()))
         return self._asked[key]
 
     def lost(self, asks: Sequence[Ask], links: Mapping[str, Links]) -> Iterator[tuple[str, frozenset[str]]]:
-        """The names of each type, by its word, that clients with these subscriptions lose by the rule above."""
+        """For each type, by its word, the names that clients with the subscriptions `asks` lose by the rule of this
+        class. `links`: what refers to names, by environment key.
+        """
         led_before, led_after = self._led_to(asks, links, after=False), self._led_to(asks, links, after=True)
         once = links[self._passage.before.environment].once
         for word in {ask.word for ask in asks}:
@@ -192,8 +206,8 @@ class _Taking:
                 yield word, found
 
     def _led_to(self, asks: Sequence[Ask], links: Mapping[str, Links], *, after: bool) -> Names:
-        """The names that the write takes and that something these clients have refers to, before the write or after
-        it.
+        """The names that the write takes away and that a resource which these clients have refers to. `after`:
+        references as they are after the write; else those before it.
         """
         led: dict[str, list[frozenset[str]]] = {}
         for ask in asks:
@@ -206,7 +220,9 @@ class _Taking:
         return {word: _union(sets) for word, sets in led.items()}
 
     def _users_of(self, links: Mapping[str, Links]) -> "tuple[_Users, _Users | None]":
-        """The resources with references to taken names, as they are before the write and after it."""
+        """The resources that refer to names which the write takes away: as they are before it, and as they are after it
+        (None where no environment would serve the clients).
+        """
         if self._users is None:
             (before, after), here, there = self._standing, self._passage.before, self._passage.after
             now = links[here.environment].now
@@ -223,12 +239,12 @@ _NONE: frozenset[str] = frozenset()
 
 
 def _union(sets: Sequence[frozenset[str]]) -> frozenset[str]:
-    """The union of the sets; mostly there is one, which is not copied."""
+    """The union of the sets. A single set, which is the usual case, is returned itself, without a copy."""
     return sets[0] if len(sets) == 1 else _NONE.union(*sets)
 
 
 class _Users:
-    """The resources that an audience may read and that refer to names which are taken."""
+    """The resources that an audience may read and that refer to names which the write takes away."""
 
     def __init__(self, world: World, audience: Audience, leads: "_Leads") -> None:
         self._leads = leads
@@ -237,7 +253,7 @@ class _Users:
         }
 
     def of(self, ask: Ask) -> Names:
-        """The names to which the resources refer that this subscription asks for."""
+        """The names to which those of the resources refer that the subscription asks for."""
         return {
             word: _NONE.union(*map(self._leads[user_word, word].__getitem__, ask.of(allowed)))
             for (user_word, word), allowed in self._allowed.items()
@@ -282,8 +298,8 @@ _NODE_AND_ID = attrgetter("node_id", "client")
 
 
 def _names_counted(losing: Sequence[tuple[Group, Names]]) -> Mapping[EntryKey, int]:
-    """The number of clients that lose each name. Groups of one size are counted together: thousands of sets, in one go
-    each.
+    """The number of clients that lose each name. Groups with equally many clients are counted together, because there
+    may be thousands of them.
     """
     alike: dict[tuple[str, int], list[frozenset[str]]] = {}
     for group, lost in losing:

@@ -15,15 +15,17 @@ Choices = Sequence[EnvironmentChoice]
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The environment that a client would go to, or None where none serves it; and whether that is certain."""
+    """The environment, by key, to which a client would be assigned; None where no environment would serve it.
+    `certain`: whether that is known, since selectors may ask for metadata that is not kept.
+    """
 
     environment: str | None
     certain: bool = True
 
 
 def destination(member: Member, before: Choices, after: Choices) -> Destination:
-    """The environment that the client would go to: the first, by position, with a selector that takes it; else
-    `default`.
+    """The environment to which a client would be assigned after the write: the first, by position, whose selector
+    matches it, else `default`. `before`, `after`: the environments with their selectors, before and after.
     """
     facts = member.facts
     known = {selector_key(selector) for choice in before for selector in choice.selectors}
@@ -36,14 +38,16 @@ def destination(member: Member, before: Choices, after: Choices) -> Destination:
 
 
 def selector_key(selector: Selector) -> tuple[object, ...]:
-    """A tuple that is equal for equal selectors; selectors themselves cannot be hashed."""
+    """A tuple that is equal for equal selectors. It can be a member of a set, which a selector cannot."""
     return (selector.identity, selector.node_id, selector.node_cluster, *sorted(selector.metadata.items()))
 
 
 def _takes(
     choice: EnvironmentChoice, facts: ClientFacts, known: set[tuple[object, ...]], *, is_here: bool
 ) -> bool | None:
-    """Whether the environment takes the client for certain (True) or perhaps (False); None where it does not."""
+    """Whether the environment's selector matches the client: True for certain, False perhaps, None not. `known`: the
+    keys of all selectors before the write; `is_here`: whether the client is in that environment now.
+    """
     if any(selector.matches(facts) for selector in choice.selectors):
         return True
     for selector in choice.selectors:

@@ -17,10 +17,10 @@ _CHUNK = 500
 
 
 def names_served(*, environment_key: str, wanted: Mapping[str, Collection[str] | None]) -> Mapping[str, frozenset[str]]:
-    """The canonical names of which something is served, by type word: of those that are `wanted` of the type, or of
-    all.
+    """The canonical names of which the environment serves something, by type word. `wanted`: for each type, the names
+    to look for; None: all.
 
-    What is not published yet, and what nothing stands in for, no client has.
+    A name that is not published yet, or withheld with no older revision in its place, is not served.
     """
     unserved = _unserved(environment_key)
     found = {}
@@ -55,9 +55,11 @@ def links_read(
     of_wildcards: Collection[str],
     prospect: Prospect | None = None,
 ) -> Links:
-    """The resources that refer to these names, now and after the write, and the names that something ever referred to.
-    The latter matters for types that somebody asks for with a wildcard, which are `of_wildcards`, and is read for these
-    alone.
+    """Read which resources refer to the names `keys`, now and after the write.
+
+    `of_wildcards`: the types that a connected client asks for by wildcard. For these alone, the names that any resource
+        ever referred to are read, too.
+    `prospect`: the write; None: there is none, and after is as now.
     """
     ever = Reference.objects.filter(revision__resource__environment=environment_get(key=environment_key).id)
     current = ever.filter(revision__resource__deleted=False, revision__resource__head=models.F("revision"))
@@ -77,8 +79,8 @@ _FROM = ("revision__resource__type", "revision__resource__name")
 
 
 def _to(rows: models.QuerySet[Reference], keys: Collection[EntryKey], *columns: str) -> Iterator[tuple[str, ...]]:
-    """The type and name that each of these references leads to, with the values of these columns, as far as they are
-    among the keys.
+    """For each of these references that leads to one of `keys`: the type and name it leads to, and the values of these
+    columns.
     """
     if len(keys) > _CHUNK:  # a list of them in each statement costs more than to read what is not wanted
         some = [rows.filter(to_type__in={word for word, _ in keys})]
@@ -93,7 +95,7 @@ def _to(rows: models.QuerySet[Reference], keys: Collection[EntryKey], *columns: 
 def _then(
     now: Mapping[EntryKey, list[EntryKey]], keys: frozenset[EntryKey], prospect: Prospect
 ) -> Mapping[EntryKey, list[EntryKey]]:
-    """The resources that refer to each of these names once the write is done."""
+    """For each of `keys`, the resources that refer to it after the write. `now`: those that do so before it."""
     replaced = {*prospect.gone, *prospect.refers}
     if not replaced:
         return now

@@ -16,8 +16,8 @@ NOWHERE: Names = MappingProxyType({})
 
 @dataclass(frozen=True)
 class World:
-    """The access rules and served names of one environment at one moment. `names` are those of its names that something
-    is served of, as far as they are in question.
+    """The access rules (`table`) of one environment and the names of which it serves something, at one time. Only those
+    names are in it that the write may take from somebody.
     """
 
     environment: str
@@ -25,7 +25,7 @@ class World:
     names: Names
 
     def allowed(self, audience: Audience, word: str, names: Iterable[str]) -> frozenset[str]:
-        """The names among these that the audience may read, whether or not something is served of them."""
+        """The names among `names` that the audience may read, whether or not something is served of them."""
         kind = by_word[word]
         if self.table.unrestricted(audience, kind):
             return frozenset(names)
@@ -35,14 +35,16 @@ class World:
         return frozenset(name for name in names if may.ruling(name).effect is Effect.ALLOW)
 
     def had(self, audience: Audience, word: str) -> frozenset[str]:
-        """The names of this type, among those in question, that the audience gets if it asks for them."""
+        """The names of this type in `names` of this object that the audience gets if it asks for them."""
         return self.allowed(audience, word, self.names.get(word, ()))
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The resources that refer to the names in question: `now` and `then` (after the write) by resources that are
-    there, `once` are the names that a resource ever referred to.
+    """What refers to the names that a write may take away.
+
+    `now`, `then`: for each name, the resources that refer to it before the write, and after it.
+    `once`: the names, by type, that any resource ever referred to.
     """
 
     now: Mapping[EntryKey, Collection[EntryKey]] = field(default_factory=lambda: MappingProxyType({}))
@@ -51,8 +53,9 @@ class Links:
 
 
 class RulesInQuestion:
-    """The names that two tables of one environment may decide differently: those that a rule speaks of which is not in
-    both at the same place, or whose groups are not the same in both; all of them where the defaults differ.
+    """Finds the names that two tables of access rules of one environment may decide differently. These are the names
+    that match a rule which is not in both at the same place, or whose client groups differ; all names where the
+    defaults differ.
     """
 
     def __init__(self, before: AccessTable, after: AccessTable) -> None:
@@ -70,15 +73,17 @@ class RulesInQuestion:
 
     @property
     def takes_nothing(self) -> bool:
-        """Whether the later table allows everything that the earlier one allows: all differences only give."""
+        """Whether the later table certainly allows everything that the earlier one does, so that no client loses
+        anything by it.
+        """
         return self._only_gives
 
     def concerns_type(self, kind: ResourceType) -> bool:
-        """Whether any name of this type may be decided differently."""
+        """Whether the tables may decide any name of this type differently."""
         return self._all or any(rule.covers(kind) for rule in self._rules)
 
     def concerned(self, kind: ResourceType, names: frozenset[str]) -> frozenset[str]:
-        """The names among these, of this type, that may be decided differently."""
+        """The names among `names`, of this type, that the tables may decide differently."""
         if self._all or any(rule.pattern == "*" and rule.covers(kind) for rule in self._rules):
             return names
         rules, matching = self._rules, self._index.matching
@@ -86,13 +91,15 @@ class RulesInQuestion:
 
     @property
     def names(self) -> frozenset[str] | None:
-        """The only names that may be decided differently; None where they are patterns, not names."""
+        """All names that the tables may decide differently; None where they cannot be listed, because a rule has a
+        pattern.
+        """
         patterns = {rule.pattern for rule in self._rules}
         return None if self._all or any("*" in pattern for pattern in patterns) else frozenset(patterns)
 
 
 def _differing(before: AccessTable, after: AccessTable) -> tuple[list[Rule], list[Rule]]:
-    """The rules of each table that are neither in the common beginning of both nor in their common end."""
+    """The rules of each table without those that both have in common at their beginning and at their end."""
     old, new = list(before.rules), list(after.rules)
     shortest = min(len(old), len(new))
     head = next((place for place in range(shortest) if old[place] != new[place]), shortest)
@@ -102,7 +109,7 @@ def _differing(before: AccessTable, after: AccessTable) -> tuple[list[Rule], lis
 
 
 def _regrouped(before: AccessTable, after: AccessTable) -> tuple[Rule, ...]:
-    """The rules that speak of groups whose clients are not the same in both tables."""
+    """The rules that name client groups to which different clients belong in the two tables."""
     was = {group.key: group for group in before.groups}
     changed = {group.key for group in after.groups if was.get(group.key) != group}
     return tuple(rule for rule in after.rules if not changed.isdisjoint(rule.client_groups))

@@ -14,8 +14,8 @@ from xdscore.resource_types import by_word
 
 
 class Severity(StrEnum):
-    """How urgent a notification is. PAGE: more than a twentieth of those sent it refuse, clients lost something, or
-    much of a fleet is gone.
+    """How urgent a notification is. PAGE, the highest: more than a twentieth of the clients that were sent a content
+    refuse it, clients lost something, or a large share of an environment's clients is gone.
     """
 
     QUIET = "quiet"
@@ -24,7 +24,7 @@ class Severity(StrEnum):
 
     @property
     def loudness(self) -> int:
-        """A number that is greater for a more urgent severity."""
+        """The rank of the severity: a higher number is more urgent."""
         return list(Severity).index(self)
 
 
@@ -35,8 +35,10 @@ LINK_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of notification. `cooldown`: how long repeats about the same subject are not told, nor what `after` told
-    already with at least this severity.
+    """A kind of notification.
+
+    `cooldown`: for how long people are not told again about the same subject.
+    `after`: other kinds that also keep this one from being told during that time, if they were at least as severe.
     """
 
     name: str
@@ -75,7 +77,7 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The title and text of a notification. `link` leads to the page that says more."""
+    """The severity, title and text of a notification. `link`: the URL of the page that says more."""
 
     severity: Severity
     title: str
@@ -84,7 +86,9 @@ class Wording:
 
 
 def wording_of(kind: Kind, *, environment: str, payload: Mapping[str, object], public_url: str) -> Wording:
-    """The title, text and link for an event of this kind."""
+    """The words for an event of this kind. `payload`: the event's data; `public_url`: where the console is, for the
+    link.
+    """
     said = {name: str(value) for name, value in payload.items()}
     if kind.name.startswith("incident."):
         of_loss = said.get("cause") == "loss"
@@ -118,8 +122,8 @@ def _environment_page(environment: str) -> str:
 
 
 def _resource_page(environment: str, said: Mapping[str, str], public_url: str) -> str:
-    """The address of the resource's page, or of its environment's where the name is too long for a link that is kept
-    whole.
+    """The URL of the page of the resource that `said` names; where its name makes the link too long to be stored whole,
+    that of the environment's page.
     """
     page = f"{public_url}{_environment_page(environment)}"
     asked = urlencode({"type": said.get("type", ""), "name": said.get("name", "")})
@@ -128,8 +132,8 @@ def _resource_page(environment: str, said: Mapping[str, str], public_url: str) -
 
 
 def _tokens_page(said: Mapping[str, str], public_url: str) -> str:
-    """The address of the page of tokens of this kind, and of this name unless it is too long for a link that is kept
-    whole.
+    """The URL of the page that lists tokens of the kind in `said`, and only that token, unless its name makes the link
+    too long to be stored whole.
     """
     page = f"{public_url}/tokens?{urlencode({'kind': said.get('kind', 'api')})}"
     link = f"{page}&{urlencode({'text': said.get('name', '')})}"
@@ -196,7 +200,7 @@ def _dropped(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _moment(text: str) -> str:
-    """A time of a payload in a form for people; any other text unchanged."""
+    """A time out of an event's payload, written for people; any text that is not a time is returned unchanged."""
     try:
         return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     except ValueError:
@@ -252,7 +256,9 @@ def _incident(kind: Kind, environment: str, said: Mapping[str, str], public_url:
 
 
 def _loss(kind: Kind, environment: str, said: Mapping[str, str], public_url: str) -> Wording:
-    """The words for a loss of clients by a change: the link leads to the change, where it can be undone."""
+    """The words for an event about what clients lost by a change. The link leads to the change, where it can be
+    undone.
+    """
     change = said.get("change", "")
     counted = f"{said.get('nacked', '?')} of {said.get('sent', '?')} connected clients"
     if kind.name == "incident.resolved":

@@ -12,7 +12,7 @@ from xdscore.shares import ACCOUNTABLE_CHARS
 
 
 class DeliveryState(StrEnum):
-    """How far one notification has come on its way to one channel."""
+    """How far the delivery of one notification to one channel has come."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
@@ -20,7 +20,7 @@ class DeliveryState(StrEnum):
 
 
 class Sending(StrEnum):
-    """Whether a notification was sent to channels besides the inbox."""
+    """Whether a notification was sent to channels. In any case it is in the inbox of the console."""
 
     SENT = "sent"  # to every channel that wants it
     HELD = "held"  # to none: there were too many
@@ -28,10 +28,13 @@ class Sending(StrEnum):
 
 
 class Channel(models.Model):
-    """A channel that notifications are sent to. `target` is a URL or a mail address; `environments` and `kinds` empty:
-    all of them.
+    """A channel to which notifications are sent.
 
-    `secret` is sealed; it signs webhooks. `failures` counts tries in a row that went wrong; paused_at: nothing is sent.
+    `target`: a URL or a mail address.
+    `environments`, `kinds`: the only ones of which it is told; empty: all.
+    `secret`: the key with which webhooks are signed, encrypted.
+    `failures`: how many tries in a row failed.
+    `paused_at`: since when nothing is sent; null: it is not paused.
     """
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True)
@@ -47,7 +50,7 @@ class Channel(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """The kind is a known one."""
+        """The database refuses a row whose kind is not a known one."""
 
         constraints = (
             models.CheckConstraint(
@@ -61,9 +64,10 @@ class Channel(models.Model):
 
 
 class Notification(models.Model):
-    """A notification in the inbox. `event` makes sure that one event is told once.
+    """A notification in the inbox. `event`: the event that it tells; one event makes at most one notification.
 
-    `caused_by`: who is accountable for it (`xdscore.shares`) or its `SEVERAL`; empty where no data plane is.
+    `caused_by`: the key of whoever is accountable for it, when messages are limited per party (`xdscore.shares`), or
+        `SEVERAL`; empty where no data plane caused it.
     """
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True)
@@ -80,8 +84,8 @@ class Notification(models.Model):
     sending = models.CharField(max_length=8, db_default=Sending.SENT.value)
 
     class Meta:
-        """Notifications are looked up by subject, for repeats; those that no summary has named yet by an index of their
-        own.
+        """Notifications are looked up by subject, to find repeats; those that no summary has counted yet by an index of
+        their own.
         """
 
         indexes = (
@@ -103,13 +107,13 @@ class Notification(models.Model):
 
 
 class ToldCount(models.Model):
-    """How many notifications of a kind there ever were; those that are forgotten count on."""
+    """The number of notifications of a kind that there ever were, also those that are deleted."""
 
     kind = models.CharField(max_length=64, primary_key=True)
     count = models.PositiveBigIntegerField(default=0)
 
     def __str__(self) -> str:
-        """The kind and its number."""
+        """The kind and the number of its notifications."""
         return f"{self.kind}: {self.count}"
 
 
@@ -126,8 +130,8 @@ class Delivery(models.Model):
     answer = models.CharField(max_length=300, blank=True, default="")
 
     class Meta:
-        """At most one for each notification and channel; those that wait are looked up by a small index of their
-        own.
+        """At most one delivery of each notification to each channel. Those that wait are looked up by a small index of
+        their own.
         """
 
         constraints = (

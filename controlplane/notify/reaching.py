@@ -21,7 +21,7 @@ MAX_LOOKUPS = 128
 
 
 class Deadline:
-    """The end of one try to send, `seconds` from now by a monotonic clock."""
+    """The end of one try to send a notification, `seconds` from now by a monotonic clock."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -41,23 +41,27 @@ class Deadline:
 
 
 class TimedSocket(socket.socket):
-    """A connection on which reads and writes wait no longer than until its deadline."""
+    """A connection on which every read and write gives up at one deadline."""
 
     deadline: Deadline
 
     def recv_into(self, *args: Any, **options: Any) -> int:
-        """Read into a buffer until the deadline, like any socket. Raises TimeoutError."""
+        """Read into a buffer, as with any socket. Raises TimeoutError at the deadline."""
         self.settimeout(self.deadline.left_s())
         return super().recv_into(*args, **options)
 
     def sendall(self, *args: Any, **options: Any) -> None:
-        """Send all bytes until the deadline. Raises TimeoutError. A socket's timeout is one for the whole call."""
+        """Send all bytes. Raises TimeoutError at the deadline, which holds for the whole call, however many parts it
+        sends.
+        """
         self.settimeout(self.deadline.left_s())
         super().sendall(*args, **options)
 
 
 class _TimedTls(ssl.SSLSocket):
-    """A TLS connection with a deadline. OpenSSL's own loops count their socket's timeout from their beginning."""
+    """A TLS connection on which every read and write gives up at one deadline. A plain timeout would begin anew with
+    each of OpenSSL's own reads and writes.
+    """
 
     deadline: Deadline
 
@@ -66,7 +70,7 @@ class _TimedTls(ssl.SSLSocket):
         return super().recv_into(*args, **options)
 
     def send(self, *args: Any, **options: Any) -> int:
-        """Send a part until the deadline. `sendall` calls this for each part. Raises TimeoutError."""
+        """Send some of the bytes; `sendall` calls this for each part. Raises TimeoutError at the deadline."""
         self.settimeout(self.deadline.left_s())
         return super().send(*args, **options)
 
@@ -76,13 +80,13 @@ class _TimedTls(ssl.SSLSocket):
 
 
 class _TimedContext(ssl.SSLContext):
-    """A TLS context whose connections keep the deadline of the connection below them."""
+    """A TLS context whose connections take over the deadline of the connection on which they run."""
 
     sslsocket_class = _TimedTls
 
     def wrap_socket(self, sock: socket.socket, *args: Any, **options: Any) -> ssl.SSLSocket:
-        """The TLS connection, after its handshake. Raises TimeoutError, and ssl.SSLError for a peer that is not who it
-        should be.
+        """Make a TLS connection on `sock`, handshake included. Raises TimeoutError, and ssl.SSLError where the
+        certificate is not trusted or is for another name.
         """
         if not isinstance(sock, TimedSocket):
             raise TypeError("only a connection with a deadline is waited for")
@@ -97,14 +101,16 @@ class _TimedContext(ssl.SSLContext):
 
 
 def tls_context() -> ssl.SSLContext:
-    """A TLS context that trusts whom the machine trusts, checks the name of the peer, and keeps deadlines."""
+    """A TLS context that trusts the certificate authorities (CA) this machine trusts, checks the peer's name, and keeps
+    deadlines.
+    """
     context = _TimedContext(ssl.PROTOCOL_TLS_CLIENT)  # demands a certificate, and checks its name
     context.load_default_certs()
     return context
 
 
 def connected(address: str, port: int, deadline: Deadline) -> TimedSocket:
-    """A connection to an address, not a name. Raises OSError, of which TimeoutError is one."""
+    """Connect to an IP address, not a host name. Raises OSError, or TimeoutError, which is one, at the deadline."""
     sock = TimedSocket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     try:
         sock.deadline = deadline
@@ -117,8 +123,10 @@ def connected(address: str, port: int, deadline: Deadline) -> TimedSocket:
 
 
 class Lookups:
-    """Answers questions that only a thread can wait for, each asked once at a time: who asks what is being asked waits
-    for the same answer. A thread that its askers gave up ends with its answer; there are never more than `most`.
+    """Runs questions that can only be waited for in threads, with a deadline for whoever asks. Equal questions that are
+    asked at the same time run once, and get the same answer.
+
+    A thread whose askers gave up goes on until its question ends. There are never more than `most` threads.
     """
 
     def __init__(self, most: int = MAX_LOOKUPS) -> None:
@@ -127,8 +135,8 @@ class Lookups:
         self._asked: dict[object, Future[Any]] = {}
 
     def answer(self, key: object, question: Callable[[], T], deadline: Deadline) -> T:
-        """The result of `question`, which runs in a thread; or raise what it raises. Raises TimeoutError, and OSError
-        when `most` are asked already.
+        """Run `question` in a thread and return its result, or raise what it raises. `key` is equal for equal
+        questions. Raises TimeoutError at the deadline, and OSError when `most` questions are running.
         """
         with self._lock:
             asked: Future[T] | None = self._asked.get(key)
@@ -162,6 +170,6 @@ lookups = Lookups()
 
 
 def addresses_of(host: str, port: int, deadline: Deadline) -> list[str]:
-    """The addresses of a name, in the order in which the machine would try them. Raises OSError."""
+    """The IP addresses of a host name, in the order in which this machine would try them. Raises OSError."""
     found = lookups.answer(host, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), deadline)
     return [str(entry[4][0]) for entry in found]

@@ -12,30 +12,34 @@ MARK = "whsec_"
 
 
 def secret_make() -> str:
-    """A new signing secret, in the text form that is shown once."""
+    """Make a new key with which a webhook channel signs, as the text that is shown to its owner once."""
     return MARK + secrets.token_urlsafe(SECRET_BYTES)
 
 
 def secret_seal(channel: Channel, plaintext: str) -> None:
-    """Seal a secret and set it on its channel, without saving that. Raises KeysForeign."""
+    """Encrypt a secret and set it on its channel, without saving the channel. Raises KeysForeign where what is stored
+    was encrypted with keys that this process does not have.
+    """
     keys_permit()
     channel.secret = key_ring().seal(plaintext.encode(), _address(channel))
 
 
 def channel_secret(channel: Channel) -> bytes:
-    """The channel's signing secret, opened. Raises SealError, a ValueError, when the keys that sealed it are gone."""
+    """The decrypted key with which a webhook channel signs. Raises SealError, a ValueError, when no configured key
+    decrypts it.
+    """
     return key_ring().open(bytes(channel.secret), _address(channel))
 
 
 def secrets_foreign() -> int:
-    """The number of channels whose secret no configured key opens."""
+    """The number of channels whose secret no configured key decrypts."""
     ring = key_ring()
     sealed = Channel.objects.exclude(secret=b"").values_list("secret", flat=True)
     return sum(not ring.may_open(bytes(each)) for each in sealed)
 
 
 def secrets_reseal() -> Resealed:
-    """Seal anew, under the first key, every channel's secret that is under an older one."""
+    """Encrypt with the first configured key the secret of every channel that is encrypted with an older one."""
     ring = key_ring()
     moved = 0
     lost: list[str] = []

@@ -16,8 +16,8 @@ _LOGGED = 100
 
 @dataclass(frozen=True, slots=True)
 class ChannelView:
-    """A channel; `paused_reason` is empty while it is not paused. Its secret is never read
-    back, and neither is the path of a URL.
+    """A channel as it is shown: without its secret and the path of its URL. `paused_reason`: empty while it is not
+    paused.
     """
 
     id: str
@@ -33,7 +33,9 @@ class ChannelView:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryView:
-    """One delivery in a channel's log."""
+    """The delivery of one notification, as a channel's log shows it. `answer`: that of the other side; `next_at`: when
+    it is tried again, None where it is not.
+    """
 
     id: str
     title: str
@@ -46,7 +48,9 @@ class DeliveryView:
 
 @dataclass(frozen=True, slots=True)
 class NotificationView:
-    """One notification in the inbox."""
+    """One notification in the inbox. `number` orders notifications; `id` is public; `link` is the URL of the page that
+    says more.
+    """
 
     number: int
     id: str
@@ -94,7 +98,9 @@ def delivery_list(*, public_id: UUID) -> tuple[DeliveryView, ...]:
 def notification_list(
     *, environment_keys: Collection[str], before: int | None = None, limit: int = 100
 ) -> tuple[NotificationView, ...]:
-    """The notifications of these environments, newest first, from the one behind `before` on."""
+    """The notifications of these environments, newest first. `before`: only those with a smaller number; None: from the
+    newest.
+    """
     rows = Notification.objects.filter(environment__in=["", *environment_keys])
     if before is not None:
         rows = rows.filter(pk__lt=before)
@@ -116,22 +122,21 @@ def notification_list(
 
 
 def oldest_delivery_due() -> datetime | None:
-    """The time at which the notification that has waited longest should have been tried; None when none waits.
-
-    What waits for a paused channel waits for a person and does not count.
+    """The time at which the delivery that is overdue longest should have been tried; None when none is due. Deliveries
+    to paused channels do not count: they wait for a person.
     """
     due = Delivery.objects.filter(state=DeliveryState.PENDING.value, channel__paused_at=None)
     return due.order_by("next_at").values_list("next_at", flat=True).first()
 
 
 def told_counts() -> Mapping[str, int]:
-    """The number of notifications of each kind that there ever were."""
+    """The number of notifications of each kind that there ever were, also those that are deleted."""
     counted = dict(ToldCount.objects.values_list("kind", "count"))
     return {kind: counted.get(kind, 0) for kind in KINDS}
 
 
 def channels_paused() -> int:
-    """The number of channels that are sent nothing, since too many tries in a row went wrong or a person paused
+    """The number of channels to which nothing is sent, because too many tries in a row failed or a person paused
     them.
     """
     return Channel.objects.exclude(paused_at=None).count()

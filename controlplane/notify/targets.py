@@ -62,11 +62,11 @@ class Target:
 
 
 class TargetRefusedError(ValueError):
-    """Webhooks may not be sent to this target; the text says why."""
+    """Webhooks may not be sent to this URL; the text says why."""
 
 
 def target_of(url: str) -> Target:
-    """The parts of a webhook's URL. Raises TargetRefusedError for what is no http(s) URL, or carries a user and
+    """The parts of a webhook's URL. Raises TargetRefusedError where it is no http(s) URL, or contains a user and
     password.
     """
     try:
@@ -83,8 +83,8 @@ def target_of(url: str) -> Target:
 
 
 def allowed_address(target: Target, addresses: Sequence[str], allow: WebhookAllow) -> str:
-    """The address to connect to, of those that the target's name has. Raises TargetRefusedError when webhooks may not
-    be sent to one of them.
+    """The IP address to connect to, out of `addresses`, which are all that the target's host has. Raises
+    TargetRefusedError when webhooks may not be sent to one of them, even if they may to others.
     """
     if not addresses:
         raise TargetRefusedError(f"The host '{target.host}' has no address.")
@@ -95,7 +95,9 @@ def allowed_address(target: Target, addresses: Sequence[str], allow: WebhookAllo
 
 
 def _judge(target: Target, address: IPv4Address | IPv6Address, allow: WebhookAllow) -> None:
-    """Raise TargetRefusedError unless webhooks may be sent to this address."""
+    """Raise TargetRefusedError unless webhooks may be sent to this address. `allow`: private addresses and hosts that
+    are allowed.
+    """
     behind = _embedded(address)
     if address.is_multicast or behind.is_multicast:
         raise TargetRefusedError(f"The host '{target.host}' is at {address}, which is a multicast address.")
@@ -110,7 +112,7 @@ def _judge(target: Target, address: IPv4Address | IPv6Address, allow: WebhookAll
 
 
 def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """The IPv4 address inside an IPv6 one that is mapped, 6to4, or behind NAT64, by which it is judged; else the
+    """The IPv4 address in an IPv6 address that stands for one (mapped, 6to4, NAT64), since traffic ends there; else the
     address itself.
     """
     if isinstance(address, IPv4Address):
@@ -121,8 +123,8 @@ def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
 
 
 def _is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Whether the address is in no block that IANA keeps for a special purpose. What Python calls global differs from
-    release to release.
+    """Whether the address is in none of the blocks that IANA keeps for special purposes. Python's own `is_global` is
+    not used, because its answer differs between releases.
     """
     if isinstance(address, IPv6Address) and address not in _UNICAST:
         return False
@@ -130,6 +132,6 @@ def _is_public(address: IPv4Address | IPv6Address) -> bool:
 
 
 def shown_target(url: str) -> str:
-    """The URL without its path and query, which may be all that keeps others from using it."""
+    """The URL without path and query, to be shown: these may hold a secret by which anybody could use it."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}/…" if parts.scheme in _PORTS else url

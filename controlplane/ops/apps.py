@@ -14,8 +14,8 @@ class OpsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Put together what every process with these rooms has: Django's checks, which are there once they are
-        imported, and the way of hints to the workers.
+        """Register Parley's checks with Django, and let Celery carry hints to the workers. Django calls it when it has
+        started.
         """
         import controlplane.ops.checks  # noqa: F401, PLC0415
 

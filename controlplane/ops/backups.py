@@ -32,13 +32,14 @@ _SAID_CHARS: Final = 500
 
 
 class BackupError(Exception):
-    """The backup or restore cannot be done; one sentence that says why and what to do. Nothing was changed."""
+    """A backup or a restore cannot be done. The text is one sentence that says why and what to do; nothing was
+    changed.
+    """
 
 
 def backup_write(*, config: Config, file: Path) -> int:
-    """Write the whole database, as of one moment, to a new file that only its owner may read; its size in bytes.
-
-    Everything goes on meanwhile. Raises BackupError.
+    """Write the whole database, as of one moment, to a new file that only its owner may read; returns the file's size
+    in bytes. Everything else goes on meanwhile. Raises BackupError.
     """
     draft = file.with_name(f".{file.name}.part")
     try:
@@ -59,12 +60,12 @@ def backup_write(*, config: Config, file: Path) -> int:
 
 
 def backup_restore(*, config: Config, file: Path, say: Callable[[str], None]) -> tuple[str, ...]:
-    """Replace the database by the one in the file, bring its tables up to date, and begin a new lineage in every
-    environment: replicas take what is served now whatever its epoch is (decisions D5b). The environments whose snapshot
-    no configured key has signed: what is sealed there cannot be opened.
+    """Replace the database by the one in the file, and bring its tables up to date. Every environment gets a new
+    lineage (an unbroken history of epochs), so that ADS processes take what is served now whatever its epoch is
+    (decisions D5b). Returns the keys of the environments whose snapshot no configured key has signed.
 
-    A backup of SQLite may go into an empty PostgreSQL; `say` hears then, line by line, what was compared. Raises
-    BackupError.
+    A backup of SQLite may be restored into an empty PostgreSQL; `say` is then called with a line for each table that
+    was copied. Raises BackupError.
     """
     try:
         there = file.is_file()
@@ -90,8 +91,8 @@ def _begin_anew(file: Path) -> tuple[str, ...]:
 
 
 def _sqlite_transfer(file: Path, say: Callable[[str], None]) -> tuple[str, ...]:
-    """Copy a backup of SQLite into PostgreSQL, whole or not at all. Returns what `backup_restore` does. Raises
-    BackupError.
+    """Copy a backup of SQLite into PostgreSQL, either whole or not at all. Returns and raises what `backup_restore`
+    does.
     """
     try:
         with closing(_read_only(file)) as source:
@@ -124,7 +125,7 @@ def _sqlite_write(database: Path, draft: Path) -> None:
 
 
 def _sqlite_restore(home: Home, file: Path) -> None:
-    """Replace the SQLite database by the backup; the one that was there stays beside it. Raises BackupError."""
+    """Replace the SQLite database by the backup. The file that was replaced is kept beside it. Raises BackupError."""
     try:
         supervisor_absent(home)
     except Held as held:
@@ -177,7 +178,9 @@ def _postgresql_restore(database: Postgres, file: Path) -> None:
 
 
 def _run(program: str, database: Postgres, *arguments: str) -> None:
-    """Run one of PostgreSQL's programs; its password goes by the environment, which others cannot read."""
+    """Run one of PostgreSQL's programs on the database. The password is passed in its environment, which other users
+    cannot read.
+    """
     if shutil.which(program) is None:
         raise BackupError(f"{program} is not installed; it comes with PostgreSQL's client programs.")
     parts: Mapping[str, str] = {

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 @beat_init.connect
 def _begin(**_arguments: object) -> None:
-    """Watch how a beat that is a process of its own fits, and answer its probes; in `manage.py up` it is
-    a worker's child. It may have no database: it asks for work and does none.
+    """When beat is a process of its own: begin to watch whether it fits the other processes, and answer probes. In
+    `manage.py up` nothing is done, because there beat is a child of a worker. Beat may run without a database.
     """
     if current_process().name != "MainProcess":
         return

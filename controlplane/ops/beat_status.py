@@ -11,7 +11,7 @@ SILENT_S: Final = 30.0
 
 
 class Sending:
-    """Remembers when beat last sent a message. Beat tells it, any thread may ask."""
+    """Remembers when beat last sent a message to the broker. Any thread may ask it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -19,11 +19,11 @@ class Sending:
         self._sent_at: float | None = None
 
     def sent(self, **_arguments: object) -> None:
-        """Note that the broker took a message (Celery's signal `after_task_publish`)."""
+        """Note that the broker took a message. Called by Celery's signal `after_task_publish`."""
         self._sent_at = self._clock()
 
     def readiness(self) -> Readiness:
-        """Beat is ready while messages are sent; else the reason says since when none was."""
+        """Whether beat is ready: it is while it sends messages; else the reason says since when it has not."""
         now, sent_at = self._clock(), self._sent_at
         if sent_at is None:
             since = now - self._began_at

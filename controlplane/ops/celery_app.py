@@ -26,10 +26,14 @@ app.conf.beat_schedule = {
 
 
 def build_ask(environment_id: int) -> None:
-    """Ask the workers to build this environment. Raises what the broker's client raises; tried once."""
+    """Ask the workers, over the broker, to build this environment. Tried once; raises what the broker's client
+    raises.
+    """
     app.send_task(BUILD_TASK, args=[environment_id], retry=False)
 
 
 @setup_logging.connect
 def _keep_django_logging(**_arguments: object) -> None:
-    """Celery sets up logging of its own unless somebody listens here; Django's LOGGING is in force already."""
+    """Do nothing. Celery sets up logging of its own unless this signal has a receiver, and Django's LOGGING is to
+    stay.
+    """

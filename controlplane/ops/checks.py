@@ -11,8 +11,8 @@ from django.core.checks import Tags, Warning, register  # noqa: A004 - Django's 
 
 @register(Tags.security, deploy=True)
 def https_is_kept(**_arguments: Any) -> Sequence[Warning]:
-    """Django's check that people reach the console over https; cookies for TLS alone, HSTS and the redirection to https
-    follow from that.
+    """Django's check that people reach the console by https. Secure cookies, HSTS and the redirection to https follow
+    from the same setting.
     """
     config = settings.PARLEY
     if not config.https:

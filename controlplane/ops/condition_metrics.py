@@ -35,7 +35,7 @@ _FRESH_S: Final = 5.0
 
 
 class ConditionCollector(Collector):
-    """Reads figures about the installation's condition from the database when it is scraped; what was read holds for
+    """Reads figures about the whole installation from the database when Prometheus asks. An answer is used again for
     five seconds.
     """
 
@@ -47,7 +47,7 @@ class ConditionCollector(Collector):
         self._figures: Sequence[Metric] = ()
 
     def collect(self) -> Iterable[Metric]:
-        """The figures as metrics; without the database only the one that says it does not answer."""
+        """The figures as metrics; where the database does not answer, only the one that says so."""
         with self._lock:
             if self._clock() - self._read_at >= _FRESH_S:
                 self._figures = _read(self._now())

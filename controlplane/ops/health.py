@@ -29,8 +29,11 @@ _WEB: Final = "web"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The answer of the database to a probe: `worker` is what `builder_state` says, `wrong` and `unfit` as their rooms
-    do.
+    """The answer of the database to a probe.
+
+    `wrong`: what is wrong with the tables.
+    `worker`: the result of `builder_state`.
+    `unfit`: processes that do not fit this installation.
     """
 
     wrong: tuple[Finding, ...]
@@ -40,14 +43,18 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The condition of this process: why it cannot serve, and for each thing it uses `ok`, or what is the matter."""
+    """The condition of this web process.
+
+    `reasons`: why it cannot serve; empty when it can.
+    `parts`: for each thing that it uses, its name and `ok` or what is the matter.
+    """
 
     reasons: tuple[str, ...] = ()
     parts: tuple[tuple[str, str], ...] = ()
 
     @property
     def readiness(self) -> Readiness:
-        """The condition in the form that every role reports."""
+        """The condition as a `Readiness`, the form that is the same for all roles of processes."""
         warnings = (f"{part}: {state}" for part, state in self.parts if state != _WELL)
         return Readiness(self.reasons, tuple(warnings))
 
@@ -62,8 +69,8 @@ def healthz(_request: HttpRequest) -> HttpResponse:
 @require_safe
 @never_cache
 def readyz(_request: HttpRequest) -> HttpResponse:
-    """Answer with `condition` in lines: `ok` and each part, or why nothing can be served; and the version, which is in
-    a header, too.
+    """Answer whether this process can serve: `ok` and a line for each thing it uses, or the reasons why not. The
+    version is in a line and in a header.
     """
     found = condition()
     lines = found.reasons or (_WELL, *(f"{part}: {state}" for part, state in found.parts))
@@ -73,10 +80,11 @@ def readyz(_request: HttpRequest) -> HttpResponse:
 
 
 def condition() -> Condition:
-    """The condition of this process. Without the database, or with another version's tables, nothing can be served.
+    """Find out the condition of this process. It cannot serve without the database, or with tables of another version.
+    A database that does not answer is waited for a second at most.
 
-    What only costs latency is told and does not count: the broker is a hint (law 4), and a worker that does not build
-    keeps nobody from reading and writing. A database that says nothing is waited for no longer than a second.
+    A broker that does not answer (law 4) or a worker that does not build is told but does not count, because reading
+    and writing work without them.
     """
     try:
         seen = _asked().result(_WAIT_S)
@@ -89,8 +97,8 @@ def condition() -> Condition:
 
 
 def _fitness(seen: Seen) -> tuple[tuple[str, str], ...]:
-    """For each thing by which this process must fit the installation, `ok` or a sentence; and the same of other
-    processes that do not fit, without where they are, for anybody may read this.
+    """For each respect in which this process must fit the installation: its name and `ok` or a sentence. Other
+    processes that do not fit are told of without their host, because anybody may read this.
     """
     wrong = {each.check: each.text for each in seen.wrong}
     here = tuple((check.value, wrong.get(check, _WELL)) for check in Check)
@@ -99,7 +107,9 @@ def _fitness(seen: Seen) -> tuple[tuple[str, str], ...]:
 
 
 def _asked() -> "Future[Seen]":
-    """The question to the database that is under way, or a new one: at most one waits, however many probes ask."""
+    """The question to the database that is being answered, or a new one. Only one runs at a time, however many probes
+    come.
+    """
     global _question  # noqa: PLW0603  the one question of the process
     with _lock:
         if _question is None or _question.done():

@@ -19,8 +19,8 @@ _BUCKETS_S: Final = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
 class HttpMetrics:
-    """An ASGI application that counts and times the requests to the one behind it. `none`: the caller left before there
-    was an answer.
+    """An ASGI application that passes requests on to another one, and counts and times them. A request whose caller
+    left before the answer is counted with the status `none`.
     """
 
     def __init__(self, application: Application, registry: CollectorRegistry) -> None:
@@ -37,7 +37,9 @@ class HttpMetrics:
         )
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Pass the request on; count it and its seconds under its surface and the answer's status."""
+        """Pass the request on, and count it, with its seconds, by its surface (such as pages or REST) and the answer's
+        status.
+        """
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return

@@ -28,7 +28,12 @@ _PASSWORD_BYTES: Final = 18  # 24 characters
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The result of one preparation: what it did; what it does not name was done already."""
+    """The result of preparing an installation.
+
+    `migrations`: how many were applied.
+    `administrator`: whether the first administrator was created.
+    `files`: the files that were written.
+    """
 
     migrations: int
     administrator: bool
@@ -36,8 +41,8 @@ class Prepared:
 
 
 def installation_prepare(*, config: Config, home: Home) -> Prepared:
-    """Bring database and files of this home up to date. Raises django.db.DatabaseError when that is impossible, and
-    KeysForeign when the keys of this process open nothing of what is stored.
+    """Bring the database and the files of the home directory up to date. Raises django.db.DatabaseError when that is
+    impossible, and KeysForeign when the configured keys cannot decrypt what is stored.
     """
     migrations = _migrate()
     keys_permit()
@@ -58,7 +63,9 @@ def installation_prepare(*, config: Config, home: Home) -> Prepared:
 
 
 def _token_ensure(file: Path, ensure: Callable[[str], str]) -> bool:
-    """Write a valid token to the file unless it holds one; whether the file was written."""
+    """Make sure that the file holds a valid token. `ensure` is given the text in it and returns a valid one. Returns
+    whether the file was written.
+    """
     known = _content(file)
     token = ensure(known)
     if token == known:
@@ -68,7 +75,7 @@ def _token_ensure(file: Path, ensure: Callable[[str], str]) -> bool:
 
 
 def _migrate() -> int:
-    """Apply the migrations that are missing; how many were applied."""
+    """Apply the migrations that are missing; returns how many there were."""
     # Looking is fast; the command itself takes a while even when there is nothing to do.
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -78,8 +85,8 @@ def _migrate() -> int:
 
 
 def _generated_password(home: Home) -> str:
-    """A new password, in its file before it is anywhere else: an administrator whose password nobody can read would be
-    of no use.
+    """Make a new password and write it to its file in the home. The file comes first, because nobody could use an
+    administrator whose password is written nowhere.
     """
     private_create(home.admin_password, secrets.token_urlsafe(_PASSWORD_BYTES))
     return _content(home.admin_password)

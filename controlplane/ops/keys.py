@@ -6,8 +6,8 @@ from controlplane.snapshots.rotation import snapshots_foreign
 
 
 def foreign_keys_sentence() -> str:
-    """A sentence about what no configured key opens or verifies, and what to do; empty when nothing is. A few grouped
-    reads.
+    """A sentence that says how much of what is stored no configured key decrypts or verifies, and what to do; empty
+    when there is no such thing. A few queries.
     """
     counts = {
         "secret": secrets_foreign(),

@@ -15,9 +15,8 @@ _OPEN_FILES_WHEN_UNLIMITED = 10_240
 
 
 def open_files_raise() -> int:
-    """Raise the soft limit of open files to the hard one; the limit in force. Each stream needs a file.
-
-    Source: dependencies.md fact 8.
+    """Raise this process's soft limit of open files to the hard limit, because each stream needs a file; returns the
+    limit now in force. Source: dependencies.md fact 8.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = hard if hard != resource.RLIM_INFINITY else max(soft, _OPEN_FILES_WHEN_UNLIMITED)
@@ -27,8 +26,8 @@ def open_files_raise() -> int:
 
 
 def unknown_variables_tell() -> None:
-    """Log one warning that names the variables that begin as ours do and that nothing reads: a slip of the pen, as a
-    rule.
+    """Log one warning with the environment variables that begin with PARLEY_ and that nothing reads. Usually they are
+    misspelt.
     """
     sentences = unknown(os.environ, in_force(os.environ, directory=Path.cwd()))
     if sentences:

@@ -15,7 +15,7 @@ EXIT_CANNOT_START: Final = 2
 
 
 def settings_ready() -> Config:
-    """The configuration in the settings. Ends the process when it cannot be used."""
+    """The configuration that Django's settings hold. Ends the process, with a sentence, when it cannot be used."""
     try:
         config: Config = settings.PARLEY
     except (ConfigError, HomeError) as error:
@@ -24,7 +24,7 @@ def settings_ready() -> Config:
 
 
 def config_ready() -> Config:
-    """The configuration, after its home was created. Ends the process when either cannot be had."""
+    """Read the configuration and create its home directory. Ends the process, with a sentence, when either fails."""
     config = settings_ready()
     try:
         home_create(config)
@@ -34,6 +34,6 @@ def config_ready() -> Config:
 
 
 def cannot_start(reason: str) -> NoReturn:
-    """Log the reason and end the process."""
+    """Log the reason why this process cannot start, and end it."""
     say_last(reason)
     raise SystemExit(EXIT_CANNOT_START)

@@ -21,8 +21,8 @@ EXIT_CANNOT_START = 2
 
 
 def status_listen(role: str, address: Address, readiness: Callable[[], Readiness]) -> None:
-    """Answer probes at `address`, in a thread, until the process ends. Where the address cannot be had, end the process
-    now, with one line in the log.
+    """Answer probes at `address`, in a thread, until the process ends. Where the process cannot listen there, it is
+    ended now, with one line in the log. `role`: the role of processes that this one has.
     """
     try:
         StatusThread(role, address, readiness).listen()
@@ -32,11 +32,11 @@ def status_listen(role: str, address: Address, readiness: Callable[[], Readiness
 
 
 class StatusThread(threading.Thread):
-    """A thread with a status server, until the process ends.
+    """A thread that answers probes until the process ends.
 
-    A worker forks. A child would go on listening with nobody to answer, and nobody else could have the port once the
-    parent is gone: so a child closes what it inherits. A fork also waits until no answer is being made, as it waits for
-    the sweepers: a child must not inherit a lock that nobody releases.
+    A worker forks. A child closes the socket that it inherits: otherwise it would keep the port, with nobody to answer,
+    when the parent is gone. A fork waits until no answer is being made, as it waits for the sweeper's jobs, so that the
+    child inherits no lock that nobody releases.
     """
 
     def __init__(self, role: str, address: Address, readiness: Callable[[], Readiness]) -> None:
@@ -53,7 +53,7 @@ class StatusThread(threading.Thread):
         )
 
     def listen(self) -> int:
-        """Start the thread; the port it listens on. Raises StatusAddressError."""
+        """Start the thread, and return the port at which it listens. Raises StatusAddressError."""
         self.start()
         port = self._listening.result()
         os.register_at_fork(
@@ -62,7 +62,7 @@ class StatusThread(threading.Thread):
         return port
 
     def run(self) -> None:
-        """Serve until the process ends."""
+        """Answer probes until the process ends."""
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:

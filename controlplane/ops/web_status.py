@@ -21,8 +21,8 @@ _installation.register(ConditionCollector())
 
 
 class WebStatus:
-    """An ASGI application that passes everything on, and runs a status server for as long as the process serves: it
-    begins and ends with the lifespan that the web server announces (ASGI's lifespan protocol).
+    """An ASGI application that passes requests on to another one, and runs a server for probes and metrics as long as
+    the web server serves (between startup and shutdown of ASGI's lifespan protocol).
     """
 
     def __init__(self, application: Application, address: Address) -> None:
@@ -31,7 +31,9 @@ class WebStatus:
         self._announced = False
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Pass a request on; for the lifespan, run the status server until it ends."""
+        """Pass a request on. Where the web server announces its start (ASGI's lifespan), run the server for probes
+        until it ends.
+        """
         if scope["type"] == "lifespan":
             self._announced = True
             await self._live(receive, send)

@@ -22,10 +22,9 @@ READY_FILE_VARIABLE: Final = "PARLEY_READY_FILE"
 
 
 class SweeperStep(bootsteps.StartStopStep):
-    """Runs the sweeper in the worker's own process, and answers probes about it, from the moment the pool stands and
-    whether or not a broker answers.
+    """Runs the sweeper in the worker's own process, and answers probes about it, whether or not a broker answers.
 
-    It starts after the pool's processes were forked, so that no child inherits a lock it holds.
+    It starts after the processes of the worker's pool were forked, so that none inherits a lock that the sweeper holds.
     """
 
     requires = ("celery.worker.components:Pool",)
@@ -73,13 +72,15 @@ app.steps["worker"].add(SweeperStep)
 
 
 def _end() -> None:
-    """End the process: other keys came into force while it ran, or it started while the database was away."""
+    """End this process. Called when its keys are found not to be those of the installation, at start or while it
+    runs.
+    """
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 @worker_ready.connect
 def _say_ready(**_arguments: object) -> None:
-    """Tell the supervisor that the worker consumes from the broker now."""
+    """Tell the supervisor that the worker takes tasks from the broker now."""
     file = os.environ.get(READY_FILE_VARIABLE)
     if file:
         Path(file).write_text(f"{os.getpid()}\n", encoding="ascii")

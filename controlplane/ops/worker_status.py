@@ -13,9 +13,7 @@ SILENT_S: Final = 120.0
 
 
 class Watched:
-    """Runs the sweeper's job of looking for changes, and remembers how it went. The sweeper calls it, any thread may
-    ask.
-    """
+    """The sweeper's job of looking for changes to build, which remembers how it went. Any thread may ask it."""
 
     def __init__(self, look: Callable[[], object], clock: Callable[[], float] = time.monotonic) -> None:
         update_wrapper(self, look)
@@ -25,7 +23,7 @@ class Watched:
         self._failing_since: float | None = None
 
     def __call__(self) -> None:
-        """Look for changes once. An error is raised again, for the sweeper to log."""
+        """Look for changes to build, once. An error is remembered and raised again, so that the sweeper logs it."""
         try:
             self._look()
         except Exception:
@@ -35,8 +33,8 @@ class Watched:
         self._well_at, self._failing_since = self._clock(), None
 
     def readiness(self) -> Readiness:
-        """The worker is ready while changes are looked for; else the reason says since when they are not. The broker
-        only makes them found sooner (law 4).
+        """Whether the worker is ready: it is while it looks for changes; else the reason says since when it does not.
+        The broker does not count, because changes are found without it, only later (law 4).
         """
         broker = probe.state()
         return Readiness(self._reasons(), () if broker == ANSWERS else (f"broker: {broker}",))

@@ -13,7 +13,9 @@ from xdscore.snapshot import Content, EntryKey, Served, Snapshot, WithheldName
 
 @dataclass(frozen=True, slots=True)
 class PastSnapshot:
-    """The snapshot of an earlier epoch. `withheld`: names of which nothing was served then."""
+    """The snapshot of an earlier epoch. `served`: the content of each name that was served; `withheld`: the names of
+    which nothing was served.
+    """
 
     epoch: int
     lineage: str
@@ -22,12 +24,14 @@ class PastSnapshot:
 
     @property
     def addresses(self) -> dict[EntryKey, str]:
-        """The addresses of the contents that were served, by type and name."""
+        """The content hashes of what was served, by (type, name)."""
         return {key: content.blob.hex() for key, content in self.served.items()}
 
 
 def snapshot_at(*, environment_key: str, epoch: int) -> PastSnapshot:
-    """The snapshot of an epoch. Raises NotFound for one to come, Gone for one that was not kept or is damaged."""
+    """The snapshot of an epoch. Raises NotFound for an epoch that there has not been yet, and Gone for one whose
+    snapshot is not stored any more or is damaged.
+    """
     head = _head(environment_key, epoch)
     try:
         entries = [entry for data in _chunks(head.root) for entry in decode_chunk(data)]
@@ -42,7 +46,9 @@ def snapshot_at(*, environment_key: str, epoch: int) -> PastSnapshot:
 
 
 def generation_at(*, environment_key: str, epoch: int) -> int:
-    """The generation that the snapshot of an epoch covers. Raises NotFound and Gone as `snapshot_at`."""
+    """The generation of the catalogue that the snapshot of an epoch was built from. Raises NotFound and Gone as
+    `snapshot_at` does.
+    """
     found = snapshot_list(environment_key=environment_key).filter(epoch=epoch).values_list("generation", flat=True)
     generation = found.first()
     if generation is None:
@@ -51,7 +57,9 @@ def generation_at(*, environment_key: str, epoch: int) -> int:
 
 
 def addresses_at(*, environment_key: str, epoch: int) -> Mapping[EntryKey, str]:
-    """The addresses of the contents that were served at an epoch, by type and name. Raises as `snapshot_at`."""
+    """The content hashes of what was served at an epoch, by (type, name). Raises NotFound and Gone as `snapshot_at`
+    does.
+    """
     head = _head(environment_key, epoch)
     try:
         return _addresses(_blobs(_chunk_addresses(head.root)))
@@ -62,8 +70,9 @@ def addresses_at(*, environment_key: str, epoch: int) -> Mapping[EntryKey, str]:
 def addresses_between(
     *, environment_key: str, before: int, after: int
 ) -> tuple[Mapping[EntryKey, str], Mapping[EntryKey, str]]:
-    """The addresses that were served at two epochs, but only of the chunks in which they differ: it costs what differs
-    (decisions D9). Raises as `snapshot_at`.
+    """The content hashes of what was served at the epochs `before` and `after`, by (type, name), but only from the
+    chunks in which the two snapshots differ, so that the cost depends on the difference (decisions D9). Raises as
+    `snapshot_at`.
     """
     first, last = _head(environment_key, before), _head(environment_key, after)
     try:
@@ -77,8 +86,8 @@ def addresses_between(
 
 
 def snapshot_of_name_at(*, environment_key: str, epoch: int, kind: ResourceType, name: str) -> Snapshot:
-    """The snapshot of an epoch with only the chunk that holds this name, and with the access rules of then. Raises as
-    `snapshot_at`.
+    """The snapshot of an epoch, reduced to the chunk that holds one name, with the access rules of that epoch. Raises
+    NotFound and Gone as `snapshot_at` does.
     """
     head = _head(environment_key, epoch)
     try:

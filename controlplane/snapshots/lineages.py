@@ -14,9 +14,10 @@ log = structlog.get_logger(__name__)
 
 @transaction.atomic(durable=True)
 def lineage_check(*, held: SnapshotHead) -> bool:
-    """Whether the database lost the snapshot that a replica holds; its environment then gets a new lineage.
+    """Whether the database has lost `held`, a snapshot that an ADS process still has. If so, the environment gets a new
+    lineage (the id of one unbroken history of epochs).
 
-    However many replicas notice it, the first one renews: the others find a lineage that is not theirs any more.
+    However many ADS processes notice the loss, only the first one's call gives a new lineage and returns True.
     """
     try:
         environment = environment_lock(key=held.environment)

@@ -30,11 +30,11 @@ given time.
 
 
 def snapshots_prune(*, still_run: StillRun) -> int:
-    """Delete snapshots that are over both their age and their number; how many. Bounded per call: called often, it
-    keeps up.
+    """Delete snapshots that are both older than the limit and beyond the number to keep; returns how many were deleted.
+    One call deletes a bounded number. `still_run` says when clients were sent what they still run.
 
-    What is deleted and what it alone needed go in one transaction, in which nobody publishes: a snapshot that is
-    published meanwhile may need a chunk again that was about to go.
+    A snapshot and the chunks that only it needs are deleted in one transaction, during which nobody can publish: a new
+    snapshot might need one of those chunks again.
     """
     if not _expired().exists():
         return 0
@@ -53,8 +53,9 @@ def snapshots_prune(*, still_run: StillRun) -> int:
 
 
 def _unused(sent: Mapping[int, Collection[datetime]]) -> Iterator[tuple[int, str, str]]:
-    """The row id, root and access table of each expired snapshot that was not the newest when a client was sent what it
+    """The row id, root hash and access table hash of each snapshot that is due for deletion and that no client still
     runs.
+    `sent`: the times, by environment id, at which clients were sent what they run.
     """
     columns = ("environment_id", "at", "next_at", "pk", "root_id", "access_id")
     for environment, at, next_at, *row in _expired().values_list(*columns):
@@ -78,7 +79,9 @@ def _expired() -> models.QuerySet[SnapshotRow]:
 
 
 def _chunks(roots: Iterable[str]) -> set[str]:
-    """The addresses of the chunks under these roots; an unreadable root, which no replica could load, has none."""
+    """The hashes of the chunks that the snapshots with these root hashes hold. A root that cannot be read counts as
+    having none, because no ADS process could load it either.
+    """
     found: set[str] = set()
     for _, _, data in blobs_read(addresses=roots):
         try:

@@ -28,14 +28,14 @@ def environment_rollback(
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Roll an environment back: make the resources what the snapshot of `to_epoch` served; `hold`: refuse later changes
-    of them until released.
+    """Roll an environment back: write the resources as the snapshot of `to_epoch` served them, as a new change. `hold`:
+    also put the environment on hold, so that later changes of resources are refused until it is released.
 
-    Only resources go back: access rules stay, because an old one could re-open what was revoked since (U4). A name that
-    had nothing to serve then stays as it is. A hold that is there already does not stand in the way.
+    Only resources go back. Access rules stay, because an old one could permit again what was revoked since (U4). A name
+    of which that snapshot had nothing to serve stays as it is now. An environment on hold can be rolled back.
 
-    Raises NotFound, Gone, LossRefused, and InputInvalid with every finding when content of then is refused by the rules
-    of today.
+    Raises NotFound, Gone, LossRefused, and InputInvalid with every finding when today's rules refuse a content of that
+    snapshot.
     """
     past = snapshot_at(environment_key=environment_key, epoch=to_epoch)
     return change_apply(
@@ -54,8 +54,8 @@ def environment_rollback(
 
 
 def rollback_plan(*, environment_key: str, to_epoch: int) -> ChangePlanned:
-    """What `environment_rollback` would do now, and what connected clients would lose by it. Raises what it would
-    raise, but for LossRefused.
+    """What `environment_rollback` would do now, and what connected clients would lose by it. Raises what that raises,
+    except LossRefused.
     """
     past = snapshot_at(environment_key=environment_key, epoch=to_epoch)
     return change_plan(environment_key=environment_key, edits=_edits(environment_key, past), terms=_THROUGH_HOLD)

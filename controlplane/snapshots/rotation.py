@@ -12,14 +12,16 @@ from controlplane.snapshots.services import signed_part
 
 @dataclass(frozen=True, slots=True)
 class Resigned:
-    """How many snapshots were signed anew, and how many no key of the ring vouches for."""
+    """The result of signing snapshots anew. `moved`: how many were signed with the newest key; `lost`: how many could
+    not be, because no configured key verifies their signature.
+    """
 
     moved: int
     lost: int
 
 
 def snapshots_foreign() -> int:
-    """The number of snapshots that were signed by a key which is not configured, as they say themselves. One query."""
+    """The number of snapshots that name, as the key that signed them, one that is not configured here. One query."""
     ring = key_ring()
     marks = SnapshotRow.objects.annotate(mark=Substr("mac", 1, MARK_CHARS)).order_by()
     counts = marks.values_list("mark").annotate(snapshots=Count("pk"))
@@ -27,10 +29,8 @@ def snapshots_foreign() -> int:
 
 
 def snapshots_resign() -> Resigned:
-    """Sign anew, with the first key, every snapshot that an older key signed, so that the older one can be dropped
-    (D19).
-
-    Only what verifies now: a forged row must not become a genuine one.
+    """Sign every snapshot with the first configured key, so that older keys can be removed (D19). A snapshot whose
+    signature does not verify is left as it is: a forged row must not become a genuine one.
     """
     ring = key_ring()
     moved = lost = 0

@@ -28,8 +28,11 @@ _parts_held: Final = Remembered[str, bytes](100)
 
 @dataclass(frozen=True, slots=True)
 class SnapshotHead:
-    """The newest snapshot of an environment, by its addresses. `genuine`: its signature holds, so the addresses can be
-    believed. `generation`: up to which it was built, None where only the disk knows it; for people, not signed.
+    """The newest snapshot of an environment, as hashes of what it holds (`root`, `access`).
+
+    `mac`: its signature; `genuine`: whether that verifies, so that the hashes can be trusted.
+    `generation`: the generation of the catalogue it was built from, for people only, because it is not signed; None
+        where the snapshot was read from an ADS process's disk.
     """
 
     environment: str
@@ -51,14 +54,16 @@ def snapshot_heads() -> tuple[SnapshotHead, ...]:
 
 
 def snapshot_list(*, environment_key: str) -> models.QuerySet[SnapshotRow]:
-    """The snapshots of an environment's lineage, newest first."""
+    """The snapshots of an environment, newest first, without those from before its database was last put back."""
     return SnapshotRow.objects.filter(
         environment__key=environment_key, lineage=models.F("environment__lineage")
     ).order_by("-epoch")
 
 
 def snapshot_head(*, environment: str, lineage: str, epoch: int, root: str, access: str, mac: str) -> SnapshotHead:
-    """The head of a snapshot that was stored elsewhere than in the database, with its signature checked anew."""
+    """A SnapshotHead for a snapshot that was read from elsewhere than the database. Its signature `mac` is verified
+    here, and the result says whether it is genuine.
+    """
     signed = signed_part(environment_key=environment, lineage=lineage, epoch=epoch, root=root, access=access)
     return SnapshotHead(environment, lineage, epoch, root, access, mac, genuine=key_ring().verifies(signed, mac))
 
@@ -76,34 +81,36 @@ def _head(row: SnapshotRow) -> SnapshotHead:
 
 
 def snapshot_of_name(*, environment_key: str, kind: ResourceType, name: str) -> Snapshot | None:
-    """The newest snapshot with only what one name needs: the whole access table, and the chunk that holds the name.
+    """The newest snapshot, reduced to the whole access table and the chunk that holds one name.
 
-    None when nothing was published yet, or what was is not genuine.
+    None when nothing was published yet, or the newest snapshot is not genuine. Raises ChunkError when a part of it is
+    missing or damaged.
     """
     head = next((head for head in snapshot_heads() if head.environment == environment_key), None)
     return None if head is None or not head.genuine else snapshot_part(head=head, kind=kind, name=name)
 
 
 def snapshot_of_names(*, environment_key: str, keys: Collection[EntryKey]) -> Snapshot | None:
-    """The newest snapshot with only what these names need: the whole access table, and the chunks that hold them.
+    """The newest snapshot, reduced to the whole access table and what it holds of these names.
 
-    None when nothing was published yet, or what was is not genuine. Raises ChunkError when a blob is missing or
-    damaged.
+    None when nothing was published yet, or the newest snapshot is not genuine. Raises ChunkError when a part of it is
+    missing or damaged.
     """
     return snapshots_of_names(keys={environment_key: keys}).get(environment_key)
 
 
 def snapshots_of_names(*, keys: Mapping[str, Collection[EntryKey]]) -> Mapping[str, Snapshot]:
-    """The newest snapshots of many environments, by key, each with only what these names need, as `snapshot_of_names`;
-    environments without one are left out. As few queries as for one. Raises ChunkError.
+    """The newest snapshots of many environments, by environment key, each with the whole access table and what it holds
+    of the names given for the environment. An environment without a genuine snapshot is left out. As many queries as
+    for one environment. Raises ChunkError when a part is missing or damaged.
     """
     heads = [head for head in snapshot_heads() if head.environment in keys and head.genuine]
     return snapshots_of_heads(keys={head: keys[head.environment] for head in heads})
 
 
 def snapshots_of_heads(*, keys: Mapping[SnapshotHead, Collection[EntryKey]]) -> Mapping[str, Snapshot]:
-    """The snapshots of these heads, by environment, each with only what these names need, as `snapshot_of_names`. Two
-    queries at most. Raises ChunkError.
+    """The snapshots of these heads, by environment key, each with the whole access table and what it holds of the names
+    given for the head. Two queries at most. Raises ChunkError when a part is missing or damaged.
     """
     blobs = _parts_held.those_of({address for head in keys for address in (head.root, head.access)}, _blobs)
     held = {head: _chunks_of(blobs[head.root], wanted) for head, wanted in keys.items()}
@@ -121,13 +128,17 @@ def snapshots_of_heads(*, keys: Mapping[SnapshotHead, Collection[EntryKey]]) -> 
 
 
 def _chunks_of(root: bytes, keys: Collection[EntryKey]) -> list[_Held]:
-    """Each of these names with the address of the chunk that holds it."""
+    """Each of the names `keys` together with the hash of the chunk that holds it. `root`: the bytes that list the
+    chunks.
+    """
     addresses = [address.hex() for address in decode_root(root)]
     return [(addresses[chunk_number(key)], key) for key in dict.fromkeys(keys)]
 
 
 def _entries_read(held: Collection[_Held]) -> Mapping[_Held, Entry | None]:
-    """The entry of each of these names in its chunk; None where the chunk has none. One query. Raises ChunkError."""
+    """What is published of each name in `held`, which is (hash of the chunk, name); None for a name that its chunk
+    lacks. One query. Raises ChunkError when a chunk is missing or damaged.
+    """
     wanted: dict[str, set[EntryKey]] = defaultdict(set)
     for address, key in held:
         wanted[address].add(key)
@@ -138,7 +149,9 @@ def _entries_read(held: Collection[_Held]) -> Mapping[_Held, Entry | None]:
 
 
 def entries_published(*, environment_key: str) -> Mapping[EntryKey, Entry]:
-    """Every entry of the newest snapshot; nothing when there is none. Raises ChunkError when it is damaged."""
+    """What the newest snapshot of an environment holds of each name; empty when there is no snapshot. Raises ChunkError
+    when it is damaged.
+    """
     head = next((head for head in snapshot_heads() if head.environment == environment_key), None)
     if head is None:
         return {}
@@ -148,7 +161,9 @@ def entries_published(*, environment_key: str) -> Mapping[EntryKey, Entry]:
 
 
 def snapshot_part(*, head: SnapshotHead, kind: ResourceType, name: str) -> Snapshot:
-    """The snapshot of this head with only what one name needs. Raises ChunkError when a blob is missing or damaged."""
+    """The snapshot of `head`, reduced to the whole access table and the chunk that holds one name. Raises ChunkError
+    when a part of it is missing or damaged.
+    """
     addresses = decode_root(_blob(head.root))
     key = (kind.word, name)
     chunk = decode_chunk(_blob(addresses[chunk_number(key)].hex()))
@@ -162,13 +177,13 @@ def snapshot_part(*, head: SnapshotHead, kind: ResourceType, name: str) -> Snaps
 
 
 def _entries(chunks: Collection[str]) -> Iterator[tuple[EntryKey, Entry]]:
-    """The entries of these different chunks. Raises ChunkError."""
+    """What the chunks with these hashes hold of each name. Raises ChunkError when one is missing or damaged."""
     for data in _blobs(chunks).values():
         yield from decode_chunk(data)
 
 
 def _blobs(addresses: Collection[str]) -> dict[str, bytes]:
-    """The bytes of these different blobs, by address. Raises ChunkError when one is missing."""
+    """The stored bytes with these hashes, by hash. Raises ChunkError when one is missing."""
     found = {address: data for address, _, data in blobs_read(addresses=addresses)} if addresses else {}
     if len(found) < len(addresses):
         raise ChunkError(f"{len(addresses) - len(found)} blobs are missing")

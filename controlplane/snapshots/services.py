@@ -21,7 +21,7 @@ from xdscore.snapshot import content_hash
 
 
 class PublishOutcome(Enum):
-    """How an attempt to publish ended."""
+    """How an attempt to publish a snapshot ended."""
 
     PUBLISHED = "published"
     UNCHANGED = "unchanged"  # clients would see no difference: no new epoch
@@ -30,8 +30,8 @@ class PublishOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The outcome of publishing, and the epoch that serves what was built: the new one, or the one that was served
-    already.
+    """The outcome of an attempt to publish, and the epoch that now serves what was built: a new one, or, where nothing
+    had changed, the one served before.
     """
 
     outcome: PublishOutcome
@@ -39,7 +39,9 @@ class Published:
 
 
 def signed_part(*, environment_key: str, lineage: str, epoch: int, root: str, access: str) -> bytes:
-    """The bytes that a snapshot's MAC covers: with the addresses, every byte below them (reliability P10)."""
+    """The bytes over which a snapshot's signature (MAC) is made. They contain the hashes of all that the snapshot
+    holds, so the signature covers that, too (reliability P10).
+    """
     return "\0".join((environment_key, lineage, str(epoch), root, access)).encode()
 
 
@@ -53,11 +55,12 @@ def snapshot_publish(
     counts: Mapping[str, int],
     record: Callable[[Published], None],
 ) -> Published:
-    """Publish these chunks as the environment's snapshot, unless a later generation already is, or the database has
-    lost what they were built from (compare-and-set, decisions D6 and D5b).
+    """Publish the chunks `parts` and the rules `access` as the environment's newest snapshot. Nothing is published, and
+    the outcome is "fenced", when a snapshot of a later generation is published already, or the database was put back
+    behind `built_from` (decisions D6 and D5b).
 
-    `record` is called within the same transaction to store what the build found; it is not called when the build is
-    fenced. Raises KeysForeign when nobody else could verify what this process signs.
+    `record` is called within the same transaction to store what the build found, but not when the build is fenced.
+    Raises KeysForeign when this process has not the keys by which others verify signatures.
     """
     chunks = {content_hash(part).hex(): part for part in parts}
     root = encode_root(content_hash(part) for part in parts)

@@ -12,7 +12,7 @@ from controlplane.status.values import Status
 
 
 class Progress(StrEnum):
-    """How far a change has come (interfaces.md section 4)."""
+    """How far a change has come on its way to clients (interfaces.md section 4)."""
 
     SAVED = "saved"
     BUILT = "built"  # for whoever does not ask what the build made of it
@@ -24,7 +24,7 @@ class Progress(StrEnum):
 
 
 class Outcome(StrEnum):
-    """The reason why a change is not well, or not in force. Of several that are true the first is said."""
+    """The reason why a change is not well, or not in force. Where several apply, the first in this order is given."""
 
     LOST = "lost"  # connected clients lost what they had by it, and nobody has resolved that
     WITHHELD = "withheld"  # the next ones: something that it wrote, and that is still current, stands so (`Status`)
@@ -39,8 +39,10 @@ class Outcome(StrEnum):
 class ChangeFacts:
     """The facts about a change from which its status is derived.
 
-    `statuses`: those of the resources that it wrote and that are still current; `lost`: a loss by it is open;
-    `refused`: clients refuse something of which it is the suspect; `undone`: a later change took it back.
+    `statuses`: the statuses of those resources that it wrote and nobody has written since.
+    `lost`: whether connected clients lost something by it and the incident about that is open.
+    `refused`: whether clients refuse something and the change is the suspect.
+    `undone`: whether a later change took it back.
     """
 
     progress: Progress

@@ -17,10 +17,10 @@ from controlplane.status.values import (
 
 
 def word_of(marks: Marks) -> Status:
-    """The status of a newest revision with these marks.
+    """The status, in one word, that follows from these facts about a newest revision.
 
-    Out of service is out of service, whoever refused it; what clients refuse is refused, also while it is held back for
-    something else (interfaces.md section 8: it stays refused as long as the incident is open).
+    A revision that is quarantined and out of service has that status whether or not an incident is open. One that
+    clients refuse is "refused", even while it is held back for another reason (interfaces.md section 8).
     """
     if marks.quarantined and marks.rejected and not marks.unbuilt:
         return Status.QUARANTINED if marks.served else Status.WITHHELD
@@ -32,7 +32,7 @@ def word_of(marks: Marks) -> Status:
 
 
 def status_of(facts: Facts) -> ResourceStatus:
-    """The status of the newest revision, with its reason and conditions."""
+    """The status that follows from the facts about a newest revision, with its reason and conditions."""
     accepted, published = _accepted(facts), _published(facts)
     status, reason = word_of(_marks(facts)), published.message
     if status is Status.PUBLISHED:
@@ -56,7 +56,9 @@ def _marks(facts: Facts) -> Marks:
 
 
 def _accepted(facts: Facts) -> Condition:
-    """The condition `Accepted`: what clients say of the revision. An open incident outweighs every acknowledgement."""
+    """The condition `Accepted`: what clients say of the revision. While an incident about it is open the condition is
+    not true, however many clients have acknowledged the revision.
+    """
     number, written_at = facts.revision, facts.written_at
     kind = ConditionType.ACCEPTED
     if facts.refusal is not None:
@@ -78,8 +80,8 @@ def _accepted(facts: Facts) -> Condition:
 
 
 def _published(facts: Facts) -> Condition:
-    """The condition `Published`: whether the revision is served, as the newest build says, unless something was written
-    that it has not seen.
+    """The condition `Published`: whether the newest build serves the revision as written. While the revision or its
+    quarantine waits for a build the condition is false, with the reason that it waits.
     """
     number, written_at = facts.revision, facts.written_at
     quarantine, held = facts.quarantine, facts.held

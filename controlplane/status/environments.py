@@ -12,7 +12,7 @@ from controlplane.status.values import Status
 
 
 class Headline(StrEnum):
-    """The status of an environment in one word. Of several that are true the first is said."""
+    """The status of an environment in one word. Where several apply, the first in this order is given."""
 
     LOST = "lost"  # connected clients lost what they had by a change, and nobody has resolved that
     WITHHELD = "withheld"  # the next four: at least one resource stands so (`Status`)
@@ -29,9 +29,12 @@ class Headline(StrEnum):
 class EnvironmentFacts:
     """The facts about an environment from which its status is derived.
 
-    `counts`: how many of its resources have each status; `losses`: how many losses are open; `unnamed`: how many open
-    incidents name no resource; `hold`: why it is on hold, empty where it is not; `unbuilt`: something was written that
-    no build has covered, be it a resource, a deletion, an access rule or a policy.
+    `counts`: how many of its resources have each status.
+    `losses`: how many open incidents are about something that clients lost.
+    `unnamed`: how many open incidents name no resource.
+    `hold`: why it is on hold; empty where it is not.
+    `unbuilt`: whether something was written that no build has covered: a resource, a deletion, an access rule or a
+        policy.
     """
 
     counts: Mapping[Status, int] = field(default_factory=dict)
@@ -43,8 +46,8 @@ class EnvironmentFacts:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentStatus:
-    """The status of an environment: one word, a sentence or several that say why, and how many resources have each
-    status.
+    """The status of an environment in one word, why it is so (one or more sentences), how many resources have each
+    status, and how many open incidents are losses.
     """
 
     status: Headline
@@ -64,7 +67,9 @@ class EnvironmentStatus:
 
 
 def environment_status(facts: EnvironmentFacts) -> EnvironmentStatus:
-    """The status of an environment. `reason` tells of everything that is not as it should be, worst first."""
+    """The status that follows from the facts about an environment. Its `reason` tells everything that is wrong, worst
+    first.
+    """
     counts = {status: facts.counts.get(status, 0) for status in Status}
     total = sum(counts.values())
     true = {

@@ -44,14 +44,18 @@ from controlplane.status.values import Facts, HeldBack, Marks, Quarantine, Refus
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The status of a resource; `held`: why the newest build does not serve it as written, with its findings."""
+    """The status of a resource. `held`: why the newest build does not serve the resource as written, with findings;
+    None where it does.
+    """
 
     status: ResourceStatus
     held: HeldBackName | None
 
 
 def standings_of(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Standing]:
-    """The status of each of these resources that exists, by (type word, name). At most seven queries."""
+    """The status of each of these resources, by (type word, name); those that do not exist are left out. At most seven
+    queries.
+    """
     heads = heads_of(environment_key=environment_key, keys=keys)
     held = held_names(environment_key=environment_key, keys=heads.keys())
     covered = covered_at(environment_key=environment_key, generations={head.generation for head in heads.values()})
@@ -67,17 +71,18 @@ def standings_of(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key,
 
 
 def with_status(rows: QuerySet[Resource], *, environment_key: str, status: Status) -> QuerySet[Resource]:
-    """The rows among these, of an environment's resources, with this status, as `derivation.status_of` says it of each.
+    """The rows among `rows`, which are of one environment, of resources with this status. The rule is that of
+    `derivation.status_of`, as a database condition.
 
-    The database makes sets of what is in trouble, of which there is little, and looks each row up in them: the cost
-    does not grow with the number of sound resources beyond that of reading them.
+    The database collects what is in trouble, which is little, and looks each row up there; so the cost does not grow
+    with the number of sound resources beyond that of reading them.
     """
     return rows.filter(_where(environment_key)[status])
 
 
 def status_counts(*, environment_keys: Collection[str]) -> Mapping[str, Mapping[Status, int]]:
-    """The number of resources with each status, by environment. Two queries: all of them are counted, and of those that
-    may be in trouble it is asked what is known; the rest is published.
+    """The number of resources with each status, by environment key. Two queries: one counts all resources, the other
+    reads those that may be in trouble; the rest counts as published.
     """
     rows = Resource.objects.filter(environment__key__in=list(environment_keys), deleted=False).order_by()
     everything = dict(rows.values_list("environment__key").annotate(count=Count("pk")))
@@ -90,8 +95,8 @@ def status_counts(*, environment_keys: Collection[str]) -> Mapping[str, Mapping[
 
 
 def statuses_named(*, names: Collection[tuple[str, Key]]) -> Mapping[tuple[str, Key], Status]:
-    """The status of each of these resources that exists, by environment and (type word, name). One query, for lists
-    over several environments that show no more than the word.
+    """The status of each of these resources, by (environment key, (type word, name)); those that do not exist are left
+    out. One query, for lists that show only the word.
     """
     rows = Resource.objects.filter(
         environment__key__in={environment for environment, _ in names},
@@ -106,8 +111,8 @@ def statuses_named(*, names: Collection[tuple[str, Key]]) -> Mapping[tuple[str, 
 
 
 def statuses_written(*, environment_key: str, generations: Collection[int]) -> Mapping[int, frozenset[Status]]:
-    """The statuses of the resources that each change wrote and that are still current, by the change's generation. One
-    query.
+    """The statuses of the resources that each change wrote, by the generation of the change. Resources that were
+    written again since are left out. One query.
     """
     rows = Resource.objects.filter(
         environment__key=environment_key, deleted=False, head__change__generation__in=list(generations)
@@ -120,7 +125,7 @@ def statuses_written(*, environment_key: str, generations: Collection[int]) -> M
 
 
 def environment_statuses(*, environments: Collection[EnvironmentState]) -> Mapping[str, EnvironmentStatus]:
-    """The status of each of these environments, by key. Three queries, whatever is in them."""
+    """The status of each of these environments, by key. Three queries, whatever the environments hold."""
     keys = [each.key for each in environments]
     if not keys:
         return {}
@@ -141,7 +146,9 @@ def environment_statuses(*, environments: Collection[EnvironmentState]) -> Mappi
 
 
 def progress_of(progress: ChangeProgress, delivery: Delivery) -> Progress:
-    """How far a change has come with its build and with clients: settled comes after published."""
+    """How far a change has come. `progress`: with its build; `delivery`: with the clients, which matters once it is
+    published.
+    """
     return Progress.SETTLED if delivery.settled else Progress(progress.state.value)
 
 
@@ -152,9 +159,11 @@ def change_statuses(
     refused: Mapping[str, int],
     undone: Collection[int],
 ) -> Mapping[str, Outcome | Progress]:
-    """The status of each of these changes of an environment, given with how far each has come; by public id. `refused`:
-    how many clients refuse something of each (`refused_of_changes`); `undone`: the generations of those that were taken
-    back (`undone_by`). Two queries.
+    """The status of each of these changes of one environment, by the change's public id. Two queries.
+
+    `changes`: the changes, each with how far it has come.
+    `refused`: how many clients refuse something of each change (`refused_of_changes`).
+    `undone`: the generations of the changes that were taken back (`undone_by`).
     """
     written = statuses_written(environment_key=environment_key, generations=[each.generation for each in changes])
     lost = lost_of_changes(change_ids=[str(each.public_id) for each in changes])
@@ -173,7 +182,9 @@ def change_statuses(
 
 
 def _where(environment_key: str) -> Mapping[Status, Q]:
-    """The condition that rows of an environment's resources with each status meet: every row meets exactly one."""
+    """For each status, the database condition that rows of the environment's resources with that status meet. Each row
+    meets exactly one.
+    """
     keys = [environment_key]
     quarantined = Q(head__in=in_quarantine().values("revision"))
     unbuilt = Q(head__in=revisions_unbuilt(environment_keys=keys).values("pk"))
@@ -195,8 +206,8 @@ def _held(environment_keys: Collection[str], *, rejected: bool | None = None, se
 
 
 def _troubled(environment_keys: Collection[str]) -> QuerySet[Any]:
-    """The rows of the resources that may have another status than published, and few others: with them the database
-    begins, and not with every resource.
+    """The ids of all resources whose status may be another than "published", and of few others. Queries begin with
+    these, so that they need not look at every resource.
     """
     keys = environment_keys
     return (
@@ -215,7 +226,7 @@ _MARKS: Final = tuple(field.name for field in fields(Marks))
 
 
 def _marked(rows: QuerySet[Resource]) -> QuerySet[Resource]:
-    """The rows of these resources with their `Marks`, as columns."""
+    """The rows of these resources with each field of `Marks` as a column more."""
     same = {"environment": OuterRef("environment"), "type": OuterRef("type"), "name": OuterRef("name")}
     refusing = incidents_open_named().filter(**same, version=OuterRef("head__version"))
     held, rejected = held_rows().filter(**same), held_rows(rejected=True).filter(**same)
@@ -231,8 +242,8 @@ def _marked(rows: QuerySet[Resource]) -> QuerySet[Resource]:
 
 
 def _facts(head: HeadRow, covered: datetime | None, held: HeldBackName | None, refusals: Refusals) -> Facts:
-    """The facts about a newest revision. `covered`: when its build ended; one whose record is forgotten followed the
-    writing within seconds.
+    """The facts about a newest revision. `covered`: when the first build that covered it ended; None where that record
+    is deleted, and then the time when the revision was written is taken, which was seconds earlier.
     """
     quarantine = head.quarantine
     return Facts(
@@ -251,8 +262,8 @@ def _facts(head: HeadRow, covered: datetime | None, held: HeldBackName | None, r
 
 
 def _quarantine(row: QuarantineRow, held: HeldBackName | None) -> Quarantine:
-    """The quarantine of a newest revision. What is withheld from some kinds of clients only is `withheld`;
-    `with_status` finds it by its row among the names held back, which says that nothing is served in its place.
+    """The quarantine of a newest revision. `held`: why the name is held back, which tells the kinds of clients from
+    which alone it is withheld; None where it is not held back.
     """
     return Quarantine(row.reason, row.opened_at, withheld_from=held.kinds if held is not None else ())
 

@@ -17,14 +17,14 @@ class Status(StrEnum):
 
 
 class ConditionType(StrEnum):
-    """The subject of a condition: what clients say, or what Parley serves."""
+    """The subject of a condition: `Accepted` is what clients say, `Published` whether Parley serves the revision."""
 
     ACCEPTED = "Accepted"
     PUBLISHED = "Published"
 
 
 class Truth(StrEnum):
-    """The status of a condition, as Kubernetes writes it."""
+    """Whether a condition holds, in the words of Kubernetes."""
 
     TRUE = "True"
     FALSE = "False"
@@ -32,7 +32,7 @@ class Truth(StrEnum):
 
 
 class Reason(StrEnum):
-    """The reason for the status of a condition, as a word for programs."""
+    """Why a condition has its status, in one word for programs."""
 
     ACKNOWLEDGED = "Acknowledged"
     UNACKNOWLEDGED = "Unacknowledged"
@@ -47,7 +47,9 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An open incident about the resource: `clients` of the `sent` that were sent revision `revision` refuse it."""
+    """An open incident about a resource: of the `sent` clients that were sent revision `revision`, `clients` refuse
+    it.
+    """
 
     incident: str
     clients: int
@@ -58,10 +60,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """A quarantine of the newest revision, because of `reason`.
+    """A quarantine of the newest revision of a resource.
 
-    `withheld_from`: the kinds of clients, such as `grpc-core 1.85`, that it is withheld from while the others are
-    served; empty: it is out of service for everybody.
+    `reason`: why it is quarantined.
+    `withheld_from`: the only kinds of clients from which it is withheld, such as `grpc-core 1.85`; empty: all.
     """
 
     reason: str
@@ -71,9 +73,8 @@ class Quarantine:
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """A newest revision that the newest build does not serve: an older one is (`served`), or nothing.
-
-    `rejected`: because of its quarantine.
+    """The newest revision of a resource, where the newest build does not serve it. `served`: whether an older revision
+    is served instead; `rejected`: whether a quarantine is the reason.
     """
 
     reason: str
@@ -84,12 +85,15 @@ class HeldBack:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The facts about the newest revision, with the number `revision`, from which its status is derived.
+    """The facts about the newest revision of a resource from which its status is derived.
 
-    `covered_at` is when the build that first covered it ended, None where none did. `acknowledged_at` is when a client
-    first acknowledged it, `fallback` the newest revision before it that one did, 0 where there is none. Of open
-    incidents, `refusal` is about this content, `earlier` about that of another revision, and `suspicion` about a
-    response in which it was one of several that may be at fault.
+    `revision`: its number.
+    `covered_at`: when the first build that covered it ended; None where none did.
+    `acknowledged_at`: when a client first acknowledged it; None where none did.
+    `fallback`: the number of the newest earlier revision that a client acknowledged; 0 where there is none.
+    `quarantine`: set while it is quarantined; `released_at`: when its quarantine ended.
+    `refusal`: the open incident about this content; `earlier`: that about the content of an earlier revision.
+    `suspicion`: the open incident about a response in which it was one of several suspects.
     """
 
     revision: int
@@ -107,11 +111,14 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The facts on which the one word for the status of a newest revision depends, and no others.
+    """The few facts about a newest revision on which its status in one word depends.
 
-    `unbuilt`: no build has covered it; `quarantined`: it is to be out of service; `held`: the newest build does not
-    serve it as written, `rejected` because of its quarantine and with an older revision in its place (`served`), for
-    all clients; `refused`: an open incident is about this content.
+    `unbuilt`: no build has covered it.
+    `quarantined`: it is quarantined.
+    `held`: the newest build does not serve it as written.
+    `rejected`: it is held back for its quarantine.
+    `served`: it is held back for its quarantine from all clients, and an older revision is served instead.
+    `refused`: an open incident is about its content.
     """
 
     unbuilt: bool = False
@@ -124,9 +131,8 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition of revision `revision`, in the shape of Kubernetes' conditions.
-
-    `since` is from when on, as far as it is kept; `message` a sentence or two for people.
+    """One condition of a revision, in the form of Kubernetes' conditions. `message`: a sentence or two for people;
+    `since`: from when the condition has had this status, or the earliest time that is still known.
     """
 
     type: ConditionType
@@ -139,8 +145,8 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ResourceStatus:
-    """The status of a resource: one word, a sentence that says why (empty where it is published), who refuses it, and
-    the conditions.
+    """The status of a resource in one word. `reason`: a sentence that says why, empty where it is published; `refusal`:
+    the open incident, None where there is none.
     """
 
     status: Status
@@ -149,5 +155,5 @@ class ResourceStatus:
     conditions: tuple[Condition, ...]
 
     def condition(self, kind: ConditionType) -> Condition:
-        """The condition of this type; each resource has one of every type."""
+        """The resource's condition of this type. There is always one."""
         return next(each for each in self.conditions if each.type is kind)

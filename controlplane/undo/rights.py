@@ -16,7 +16,9 @@ _BY_KIND = {
 
 
 def undo_roles(change: Change) -> tuple[tuple[Role, ...], ...]:
-    """The roles that undoing the change needs: one of each of these groups."""
+    """The roles that undoing the change needs: the principal needs at least one role out of each of the returned
+    tuples.
+    """
     columns = columns_of(change.undo)
     settings = tuple(dict.fromkeys((column_role(column),) for column in columns.before)) if columns is not None else ()
     kind = _BY_KIND.get(change.kind)
@@ -26,12 +28,12 @@ def undo_roles(change: Change) -> tuple[tuple[Role, ...], ...]:
 
 
 def may_undo(principal: Principal, change: Change) -> bool:
-    """Whether the principal may undo the change, if it can be undone."""
+    """Whether the principal's roles allow undoing the change. Says nothing about whether the change can be undone."""
     return _lacking(principal, change) is None
 
 
 def undo_require(principal: Principal, change: Change) -> None:
-    """Raise Forbidden unless the principal may undo the change."""
+    """Raise Forbidden unless the principal's roles allow undoing the change."""
     lacking = _lacking(principal, change)
     if lacking is not None:
         roles = " or ".join(role.value for role in lacking)

@@ -26,7 +26,9 @@ from xdscore.findings import Finding
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """The change that undid another one. `already`: somebody had made it before, and nothing was changed now."""
+    """The result of an undo. `change`: the public id of the change that took the other one back; `already`: whether
+    that was made before, so that nothing was changed now.
+    """
 
     change: str
     already: bool = False
@@ -36,11 +38,11 @@ class Undone:
 def change_undo(
     *, public_id: str, reason: str, actor: Principal, request_id: str = "", consent: Consent = NO_CONSENT
 ) -> Undone:
-    """Undo a change. One that is undone already is left so, and the result is that undo.
+    """Take the change with this id back, by a new change. Where that was done before, the earlier undo is returned.
 
-    Raises NotFound, Forbidden, Conflict (what it wrote was written again since, with every such thing, by whom and in
-    which change; or it cannot be taken back), LossRefused, and InputInvalid when what was there is refused by the rules
-    of today.
+    Raises NotFound; Forbidden; Conflict when something that the change wrote was written again since (with every such
+    thing, by whom and in which change) or the change is of a sort that cannot be undone; LossRefused; and InputInvalid
+    when today's rules refuse what was there before.
     """
     change = change_get(public_id=public_id)
     undo_require(actor, change)
@@ -62,8 +64,8 @@ def change_undo(
 
 
 def undo_way(*, change: Change) -> Way:
-    """What undoing a change would do now, or every reason why it cannot be undone. Raises Conflict where it never
-    can.
+    """What undoing the change would do now, or every reason why it cannot be undone now. Raises Conflict for a change
+    of a sort that can never be undone.
     """
     if change.kind == ChangeKind.RESOURCES.value:
         return resources_undo_way(change=change)
@@ -109,7 +111,7 @@ def _take_back(change: Change, undoes: Undoes, actor: Principal, request_id: str
 
 
 def _undo_of(change: Change) -> Undone | None:
-    """The undo because of which the change is not in force; None where there is none."""
+    """The undo that took the change back and is still in force; None where the change is in force."""
     by = undone_by(environment_key=change.environment.key, changes=[change]).get(change.generation)
     return Undone(str(by.public_id), already=True) if by is not None and by.undoes == str(change.public_id) else None
 

@@ -55,7 +55,7 @@ _PREFIX: Final = "type.googleapis.com/"
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A resource that Envoy may be shown; `clusters` are the names of the clusters it mentions."""
+    """A resource that Envoy may be shown: its `message`, and the names of the clusters that it mentions."""
 
     message: Message
     clusters: frozenset[str]
@@ -63,7 +63,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class NotShown:
-    """A resource that Envoy is not shown, with the reason."""
+    """A resource that Envoy is not shown; `why` is the reason."""
 
     why: str
 
@@ -73,8 +73,8 @@ SECRET = NotShown("it holds a secret")
 
 
 def shown(word: str, any_bytes: bytes) -> Shown | NotShown:
-    """Whether and how Envoy may be shown a resource of a type in SHOWN, read from its bytes. One that is stored sealed
-    is of the type `SECRET`, and need not be opened.
+    """Read a resource of the type `word`, one of SHOWN, from the bytes of its Any, and decide whether Envoy may be
+    shown it. Resources that are stored encrypted are not read: the constant `SECRET` stands for them.
     """
     if holds_secrets(any_bytes):
         return SECRET
@@ -91,7 +91,7 @@ def shown(word: str, any_bytes: bytes) -> Shown | NotShown:
 
 
 def bootstrap(resources: Iterable[Shown]) -> bytes:
-    """The serialised Envoy bootstrap that holds these resources as static ones."""
+    """The serialised Envoy bootstrap with `resources` as its static resources."""
     found = Bootstrap()
     found.node.id = found.node.cluster = "deep-validation"
     static = found.static_resources
@@ -117,7 +117,9 @@ def _stand_in(name: str) -> Cluster:
 
 
 def _listener_of(routes: RouteConfiguration, number: int) -> Listener:
-    """A listener that has only these routes, on an address of its own. Envoy binds nothing in this mode."""
+    """A listener that has only the routes of `routes`. `number` makes its name and address differ from those of other
+    listeners; Envoy binds no address while it validates.
+    """
     inline = RouteConfiguration()
     inline.CopyFrom(routes)
     inline.ClearField("vhds")  # of use over RDS only
@@ -133,7 +135,9 @@ def _listener_of(routes: RouteConfiguration, number: int) -> Listener:
 
 
 def _subscribe(found: Bootstrap) -> None:
-    """Give the bootstrap the `ads` source that resources refer to; Envoy connects to nobody in this mode."""
+    """Give the bootstrap the ADS source from which its resources say they get others. Envoy connects nowhere while it
+    validates.
+    """
     server = _stand_in(f"{_OWN}ads")
     protocol = HttpProtocolOptions()
     protocol.explicit_http_config.http2_protocol_options.SetInParent()

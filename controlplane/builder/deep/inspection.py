@@ -36,8 +36,8 @@ def inspect(
     accepted: frozenset[bytes],
     clock: Callable[[], float] = time.monotonic,
 ) -> Inspection:
-    """Let Envoy judge the contents that `resolution` would serve and that neither a client nor Envoy (`accepted`) has
-    taken before.
+    """Let Envoy judge the contents that `resolution` would serve and that neither a client acknowledged nor Envoy
+    accepted before (`accepted`: their hashes). `clock` is monotonic, in seconds.
     """
     asking = _Asking(environment_id, heads, accepted, clock)
     for _ in range(_MAX_ROUNDS):
@@ -52,7 +52,7 @@ def inspect(
 
 
 class _Asking:
-    """The questions that one build has for Envoy, and what came of them."""
+    """What one build asks Envoy, and the answers so far."""
 
     def __init__(
         self,
@@ -90,7 +90,9 @@ class _Asking:
                     self._refusals[before.content] = before
 
     def suspects(self, resolution: Resolution) -> list[EntryKey]:
-        """The keys of the heads that would be served and that neither a client nor Envoy has judged, oldest first."""
+        """The keys of the names whose head would be served though neither a client nor Envoy has judged it, oldest
+        first.
+        """
         found = [
             key
             for key, head in self._heads.items()
@@ -105,7 +107,7 @@ class _Asking:
         return sorted(found, key=lambda key: (self._heads[key].revision, key))
 
     def ask(self, suspects: Sequence[EntryKey], resolution: Resolution) -> None:
-        """Let Envoy judge these resources and keep which of them it refuses, accepts, or left undecided."""
+        """Let Envoy judge the resources `suspects`, and keep which of them it refuses, accepts or leaves undecided."""
         if self._judge is None:
             self._left_out, self.undecided = len(suspects), self._nobody
             return
@@ -122,7 +124,7 @@ class _Asking:
             self.undecided = f"at most {self._limit:,} are shown to it at once, the rest with a later build"
 
     def inspection(self, resolution: Resolution) -> Inspection:
-        """The result of the questions: the resolution, what Envoy accepts and refuses, and the findings."""
+        """The result of everything that was asked. `resolution` is the one to be served without what Envoy refuses."""
         current = {head.content.blob for head in self._heads.values() if head.content is not None}
         return Inspection(
             resolution, frozenset(self._accepted & current), tuple(self._refusals.values()), tuple(self._findings())
@@ -158,8 +160,8 @@ class _Asking:
         self._accepted |= {self._address(key) for key in chosen if key not in settled}
 
     def _context(self, resolution: Resolution, chosen: set[EntryKey]) -> list[EntryKey]:
-        """The keys of the resources that Envoy is shown beside the chosen: all that are served as they were written,
-        where that is not too much, else the clusters that the chosen name.
+        """The keys of the resources that Envoy is shown together with the `chosen` ones: all whose head is served;
+        where those are too many, only the clusters that the chosen ones name.
         """
         others = [
             key
@@ -178,8 +180,8 @@ class _Asking:
         return sorted((key for key in others if key in self._shown), key=lambda key: (self._heads[key].revision, key))
 
     def _read(self, keys: Sequence[EntryKey]) -> None:
-        """Read the resources that Envoy is to be shown. One of the context that may not be shown is left out and not
-        reported.
+        """Read the resources with these keys, so that Envoy can be shown them. Why one may not be shown is kept only
+        where no client has acknowledged it.
         """
         by_address = {self._address(key).hex(): key for key in keys if key not in self._shown}
         for address, kind, data in blobs_read(addresses=by_address):
@@ -198,6 +200,6 @@ class _Asking:
 
 
 def _serves(resolution: Resolution, key: EntryKey, head: Head) -> bool:
-    """Whether the head itself, and not an older revision, would be served."""
+    """Whether the resolution serves the content of this head, not that of an older revision."""
     entry = resolution.entries.get(key)
     return isinstance(entry, Served) and entry.content == head.content

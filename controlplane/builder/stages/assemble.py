@@ -9,9 +9,12 @@ from xdscore.snapshot import Entry, EntryKey, Served
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """An environment's chunks: their bytes, the names of each in order, and the entries they were made of.
+    """The bytes of the chunks in which an environment's names are stored, with what they were made of. Equal entries
+    make equal bytes, whatever came before (reliability P6).
 
-    Equal entries make equal bytes, whatever came before (reliability P6).
+    `parts`: the bytes of each chunk.
+    `names`: the keys in each chunk, in order.
+    `entries`: what is served of each key.
     """
 
     parts: tuple[bytes, ...]
@@ -32,7 +35,7 @@ EMPTY = Assembly((encode_chunk(()),) * CHUNKS, ((),) * CHUNKS, {})
 
 
 def assemble(entries: Mapping[EntryKey, Entry], before: Assembly = EMPTY) -> Assembly:
-    """The assembly of these entries; only chunks that differ from `before` are packed again."""
+    """Pack `entries` into chunks of bytes. A chunk that has not changed is taken from `before`, an earlier result."""
     added: dict[int, list[EntryKey]] = {}
     stale: set[int] = set()
     known = before.entries

@@ -11,7 +11,12 @@ from xdscore.snapshot import EntryKey
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """A resource as it would be served. `since` numbers revisions in the order of their writing."""
+    """A resource as it would be served, with what it claims for itself alone.
+
+    `claims`: texts for what only one may have, such as the address of a listener.
+    `proven`: whether a client has acknowledged this content.
+    `since`: a number that is higher for revisions written later.
+    """
 
     key: EntryKey
     claims: tuple[str, ...]
@@ -20,7 +25,9 @@ class Claimant:
 
     @property
     def rank(self) -> tuple[bool, int, EntryKey]:
-        """The place in the order of precedence; of two claimants, the lower rank keeps the claim."""
+        """The place of the resource in the order of precedence: of two that claim the same, the one that sorts first
+        keeps it.
+        """
         return (not self.proven, self.since, self.key)
 
 
@@ -29,9 +36,8 @@ Conflicts = Mapping[EntryKey, tuple[tuple[str, EntryKey], ...]]
 
 
 def who_yields(claimants: Iterable[Claimant]) -> Conflicts:
-    """The resources that certainly cannot have what they claim, with who has it: whoever stands in their way stays.
-
-    Empty when nobody has to yield. Who yields may, as an older revision, want something else: ask again then.
+    """The resources that certainly cannot have what they claim, each with the resource that has it; empty when nobody
+    has to yield. Once the older revisions of those are known, which may claim something else, ask again.
     """
     contested = _contested(claimants)
     losing = {key: conflicts for key, conflicts in _losers(contested).items() if conflicts}
@@ -43,7 +49,9 @@ def who_yields(claimants: Iterable[Claimant]) -> Conflicts:
 
 
 def shared_by_proven(claimants: Iterable[Claimant]) -> Conflicts:
-    """The claims that several proven resources share: clients took each, so maybe no client has both, and both stay."""
+    """The claims that several resources with acknowledged content share. All of them stay, because perhaps no client is
+    sent two of them.
+    """
     found: dict[EntryKey, list[tuple[str, EntryKey]]] = {}
     for claim, holders in _contested(claimants).items():
         proven = [each for each in holders if each.proven]
@@ -62,7 +70,7 @@ def _losers(contested: Mapping[str, list[Claimant]]) -> dict[EntryKey, list[tupl
 
 
 def _contested(claimants: Iterable[Claimant]) -> dict[str, list[Claimant]]:
-    """The claimants of each claim that more than one makes, in order of rank."""
+    """The resources that make the same claim, for each claim that more than one makes; those with precedence first."""
     wanted: dict[str, list[Claimant]] = {}
     for each in claimants:
         for claim in each.claims:

@@ -32,11 +32,11 @@ class Cause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """A name whose head is not served: it runs an older revision (`served`), or nothing.
+    """A name whose head is not served. `served`: whether an older revision is served instead; else nothing is.
 
     `reason` ends the sentence clients read: "Cluster 'pay' is withheld: rejected by clients." (texts.md section 8,
-    XDS2106). It names no other resource, because the client may not know of it. `kinds`: its head is served after all,
-    but to clients of these kinds.
+    XDS2106). It names no other resource, because the client may not know of it. `kinds`: the only kinds of clients from
+    which the head is withheld; empty: it is served to none.
     """
 
     key: EntryKey
@@ -48,8 +48,13 @@ class HeldBack:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The decision of a build about every name: its entry, which names do not serve their head, and the findings.
-    `broken`: the types that could not be built, with the name of the error (`isolation`).
+    """The decision of a build about every name of an environment.
+
+    `entries`: what is served of each name.
+    `held`: the names whose head is not served.
+    `references`, `conflicts`, `shared`: what was found about references and about claims of several resources.
+    `refused`: heads that Envoy refuses, with its words.
+    `broken`: the types that could not be built, with the name of the error of each.
     """
 
     entries: Mapping[EntryKey, Entry]
@@ -68,7 +73,7 @@ NOTHING_REFUSED: Mapping[EntryKey, str] = {}
 
 def resolve(heads: Mapping[EntryKey, Head], refused: Mapping[EntryKey, str] = NOTHING_REFUSED) -> Resolution:
     """Decide for every name of an environment what is served: its head, an older revision, or nothing with a reason.
-    `refused` are heads that Envoy does not take, with its words.
+    `refused`: the heads that Envoy refuses, each with its complaint.
     """
     references = judge_references(heads)
     yielding: dict[EntryKey, tuple[Cause, str]] = {}
@@ -94,7 +99,9 @@ def resolve(heads: Mapping[EntryKey, Head], refused: Mapping[EntryKey, str] = NO
 
 
 def _withheld(head: Head, cause: Cause, reason: str) -> WithheldName:
-    """The entry of a withheld name: what is published where no older revision stands in for its head."""
+    """What is published of a name whose head is not served and that has no older revision to serve instead: that it is
+    withheld, with the reason.
+    """
     if cause is Cause.REJECTED and head.withholding is not None and head.content is not None:
         return head.withholding.entry(head.content, reason)
     return WithheldName(reason)
@@ -105,8 +112,8 @@ def _kinds(entry: Entry) -> tuple[str, ...]:
 
 
 def _settle_claims(claiming: Sequence[Head], yielding: dict[EntryKey, tuple[Cause, str]]) -> Conflicts:
-    """Let resources yield until no claim is contested, adding them to `yielding`; the claims that each yielded, and to
-    whom.
+    """Let resources yield until no two claim the same, and add those that yield to `yielding`. Returns which claims
+    each gave up, and to which resource.
     """
     conflicts: dict[EntryKey, tuple[tuple[str, EntryKey], ...]] = {}
     while moved := who_yields(_claimants(claiming, yielding)):
@@ -117,7 +124,9 @@ def _settle_claims(claiming: Sequence[Head], yielding: dict[EntryKey, tuple[Caus
 
 
 def _claimants(claiming: Iterable[Head], yielding: Container[EntryKey]) -> Iterator[Claimant]:
-    """Every resource that claims something for itself, with the claims of the revision that would be served now."""
+    """Every resource that claims something for itself alone, with the claims of the revision that would be served now:
+    the older one for those in `yielding`.
+    """
     for head in claiming:
         if head.key not in yielding:
             yield Claimant(head.key, head.claims, proven=head.acknowledged, since=head.revision)

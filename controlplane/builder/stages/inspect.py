@@ -13,7 +13,7 @@ from xdscore.snapshot import EntryKey
 
 
 class EnvoyVerdict(Enum):
-    """How a question to Envoy ended."""
+    """How a question to Envoy ended: accepted, refused, or without a verdict."""
 
     ACCEPTED = "accepted"
     REFUSED = "refused"
@@ -22,7 +22,9 @@ class EnvoyVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of Envoy about a configuration: `text` is its complaint, or why there is no verdict."""
+    """The answer of Envoy about a configuration. `text`: its complaint, or why there is no verdict; empty where it
+    accepts.
+    """
 
     verdict: EnvoyVerdict
     text: str = ""
@@ -37,9 +39,9 @@ Judge = Callable[[Sequence[EntryKey]], Answer]
 class Search:
     """The result of a search for the resources that Envoy refuses.
 
-    `refused`: suspects that are at fault, with Envoy's words. `doubted`: resources that Envoy complains of and that are
-    served all the same. `undecided`: why the search did not come to its end, or empty; without it, all that is in
-    neither mapping is accepted.
+    `refused`: the culprits, with Envoy's words.
+    `doubted`: resources that Envoy complains of and that are served all the same, with its words.
+    `undecided`: why the search did not come to its end. Empty: it did, and what is in neither mapping is accepted.
     """
 
     refused: Mapping[EntryKey, str]
@@ -48,8 +50,9 @@ class Search:
 
 
 def find_refused(context: Sequence[EntryKey], suspects: Sequence[EntryKey], judge: Judge) -> Search:
-    """Search for the suspects that Envoy refuses, until it accepts what is left. `context` are the resources beside the
-    suspects; they are never at fault: clients have acknowledged them, or Envoy has accepted them before.
+    """Search for the `suspects` that Envoy refuses, until it accepts those that are left. `context`: resources that are
+    shown with them and never at fault, because a client acknowledged them or Envoy accepted them before. `judge` asks
+    Envoy.
     """
     row = [*context, *suspects]
     blamable = frozenset(suspects)
@@ -82,8 +85,8 @@ _CLUSTER_IS_ELSEWHERE = ("unknown", "not found", "no such", "does not exist", "n
 
 
 def about_unknown_cluster(text: str) -> bool:
-    """Whether Envoy complains of an unknown cluster. A proxy has clusters of its own in its bootstrap that nobody here
-    knows of, and what is missing here is told by the references of the catalogue (XDS2002).
+    """Whether Envoy's complaint `text` is about an unknown cluster. That says little: a proxy has clusters of its own
+    in its bootstrap, and a cluster that the catalogue lacks is found without Envoy (XDS2002).
     """
     said = text.casefold()
     return "cluster" in said and any(words in said for words in _CLUSTER_IS_ELSEWHERE)

@@ -20,7 +20,12 @@ Entries = Mapping[EntryKey, Entry]
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """A build without the types that fail. `failed`: the name of the error of each; empty: nothing is isolated."""
+    """The types that cannot be built, to be kept as they are published while the others are built.
+
+    `failed`: those types, each with the name of its error; empty: all can be built.
+    `written`: the heads of all names.
+    `published`: what is served of each name now.
+    """
 
     failed: Mapping[str, str]
     written: Heads
@@ -28,8 +33,8 @@ class Isolation:
 
     @property
     def heads(self) -> Heads:
-        """The heads to build from. Of a type that fails, each name keeps the content that is published, without its
-        references and claims.
+        """The heads to build from. For a type that fails, each name has the content that is published now, without
+        references and without claims.
         """
         heads = {key: head for key, head in self.written.items() if key[0] not in self.failed}
         for key in self._keys():
@@ -39,8 +44,8 @@ class Isolation:
         return heads
 
     def keep(self, resolution: Resolution) -> Resolution:
-        """The resolution of `heads`, with what is published of the failing types kept as it is; a name that is not
-        served as it was written is held back.
+        """The resolution with every name of a failing type as it is published now. Of those, each whose head is not
+        served is held back.
         """
         if not self.failed:
             return resolution
@@ -82,9 +87,9 @@ NOTHING_ISOLATED = Isolation({}, {}, {})
 
 
 def failing_types(heads: Heads) -> Mapping[str, str]:
-    """The types that cannot be judged even by themselves, with the name of the error of each.
+    """The types that fail even when they are built alone, each with the name of its error.
 
-    Empty where no type is at fault, and where every type is: then there is nothing to go on with.
+    Empty where none fails alone, and also where all do: then nothing would be left to build.
     """
     apart: dict[str, dict[EntryKey, Head]] = {}
     for key, head in heads.items():

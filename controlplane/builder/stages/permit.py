@@ -12,8 +12,11 @@ from xdscore.snapshot import Entry, EntryKey, Served
 
 @dataclass(frozen=True, slots=True)
 class Permitted:
-    """Entries with their rows of the access table, the entries as they came in, and the table whose rules the rows
-    name.
+    """What is served of each name, with the access rules that match the name.
+
+    `table`: the access rules.
+    `entries`: what is served, with the numbers of the rules that match.
+    `plain`: what is served, without them, as it was given.
     """
 
     table: AccessTable
@@ -25,9 +28,8 @@ NOTHING = Permitted(AccessTable(Effect.DENY))
 
 
 def permit(entries: Mapping[EntryKey, Entry], table: AccessTable, before: Permitted = NOTHING) -> Permitted:
-    """The entries with their rows of this table; an entry that did not change since `before` is the same object.
-
-    Without rules there is nothing to note, and the entries are those that came in.
+    """Note with each of `entries` which rules of `table` match its name. What has not changed since `before`, an
+    earlier result, is taken from there. Without any rules the entries are returned as they are.
     """
     if not table.rules:
         return Permitted(table, entries, entries)

@@ -18,8 +18,11 @@ MAX_UNUSED = 100
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The references between resources. `missing`: what each resource needs and nobody has; `foreign`: what another
-    control plane has, by its authority (xdstp); `unused`: the first names that no resource names, of `unused_count`.
+    """The references between resources.
+
+    `missing`: for each resource, the resources that it needs and that do not exist.
+    `foreign`: for each resource, those it needs that another control plane has, by the authority in their xdstp name.
+    `unused`: the first resources that no other names; `unused_count` is the number of all of them.
     """
 
     missing: Mapping[EntryKey, tuple[EntryKey, ...]]

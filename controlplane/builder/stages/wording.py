@@ -29,12 +29,16 @@ Pointers = Mapping[tuple[EntryKey, EntryKey], str]
 def findings_of_held(
     held: HeldBack, resolution: Resolution, environment: str, pointers: Pointers
 ) -> tuple[Finding, ...]:
-    """The findings that say why this name is held back: one for each missing reference, or each claim it lost."""
+    """The findings that say why a name is held back: one for each missing reference or lost claim. `pointers`: the
+    places of references in manifests.
+    """
     return tuple(each.about(*held.key) for each in _found_of_held(held, resolution, environment, pointers))
 
 
 def other_findings(resolution: Resolution, environment: str, pointers: Pointers) -> Iterator[Finding]:
-    """The findings about resources that are served as written; errors first, notes last."""
+    """The findings about resources that are served as written: errors first, notes last. `pointers`: the places of
+    references in manifests.
+    """
     held = {each.key for each in resolution.held}
     for key in sorted(resolution.references.missing.keys() - held):
         for each in _missing(key, resolution, environment, pointers):
@@ -50,12 +54,16 @@ def other_findings(resolution: Resolution, environment: str, pointers: Pointers)
 
 
 def refused_finding(text: str) -> Finding:
-    """The finding with Envoy's complaint about a resource, which may be longer than values in findings usually are."""
+    """The finding that contains Envoy's complaint about a resource. The complaint may be longer than other values in
+    findings.
+    """
     return replace(ENVOY.finding("", problem=""), detail=ENVOY.detail.format(problem=shown(text, _COMPLAINT_CHARS)))
 
 
 def finding_counts(resolution: Resolution) -> Counter[str]:
-    """The number of resources with findings of each code, also where `other_findings` and its reader stop early."""
+    """The number of resources with a finding of each code. All are counted, also those for which `other_findings`,
+    which stops early, gives no finding.
+    """
     held = {each.key for each in resolution.held}
     counts = Counter(map(code_of, resolution.held))
     counts[MISSING.code] += len(resolution.references.missing.keys() - held)
@@ -66,7 +74,7 @@ def finding_counts(resolution: Resolution) -> Counter[str]:
 
 
 def code_of(held: HeldBack) -> str:
-    """The code of the finding that says why this name is held back."""
+    """The code of the findings that say why this name is held back."""
     return FROM_KINDS.code if held.kinds else held.cause.value
 
 

@@ -15,10 +15,10 @@ _DROP_PROOF = (
 
 @transaction.atomic
 def nacks_mark_digested(*, ids: Iterable[int]) -> frozenset[int]:
-    """Mark these NACKs as digested; the ids of those that were not digested before.
+    """Mark these NACKs as counted in incidents, and return the ids of those that were not marked before.
 
-    Called inside the transaction that writes what became of them, so that none counts twice and none is lost. Rows that
-    another worker holds at this moment are left to it (decisions D28).
+    Called inside the transaction that writes the incidents, so that no NACK counts twice and none is lost. Rows that
+    another worker has locked at this moment are left to it (decisions D28).
     """
     waiting = Nack.objects.select_for_update(skip_locked=True).filter(pk__in=list(ids), digested_at=None)
     taken = frozenset(waiting.values_list("pk", flat=True))
@@ -27,14 +27,13 @@ def nacks_mark_digested(*, ids: Iterable[int]) -> frozenset[int]:
 
 
 def probes_drop(*, ids: Iterable[int]) -> None:
-    """Delete the probes that the catalogue was told."""
+    """Delete the probes with these ids, because the catalogue has been told of them."""
     ContentProbe.objects.filter(pk__in=list(ids)).delete()
 
 
 def proofs_drop(*, proofs: Iterable[PendingProof]) -> None:
-    """Delete the proofs that the catalogue was told.
-
-    One that came in again meanwhile stays, for a later revision may need it.
+    """Delete these proofs, because the catalogue has been told of them. One that was reported again meanwhile stays,
+    for a later revision may need it.
     """
     rows = [
         (

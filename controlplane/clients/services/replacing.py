@@ -24,13 +24,13 @@ _BACK: Final = "UPDATE clients_replica SET replaced_at = NULL WHERE id = %s"
 
 
 def predecessors_replace(cursor: CursorWrapper, *, place: str, successor: str, now: datetime | str | None) -> None:
-    """Close the streams of the ADS processes that were at this place before, and note that they were replaced. Runs
-    within the caller's transaction.
+    """Close the streams of the ADS processes that ran at this place (`facts.replica_place`) before `successor`, and
+    note that they were replaced. Runs within the caller's transaction. `now`: by the database's clock.
     """
     cursor.execute(_REPLICAS, [now, now, place, successor])
     cursor.execute(_STREAMS, [now, DIED, place, successor])
 
 
 def replica_back(cursor: CursorWrapper, *, replica: str) -> None:
-    """Note that an ADS process which was taken for dead and replaced is alive."""
+    """Note that an ADS process that was taken for dead and replaced is alive after all."""
     cursor.execute(_BACK, [replica])

@@ -38,9 +38,11 @@ def report_keep(
     revisions: Revisions,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Store a comparison in place of the client's previous one. A name that still differs keeps the time since when;
-    what was not compared this time stays as it was. Raises NotFound for a client that was forgotten meanwhile. `clock`
-    is monotonic.
+    """Store the result of comparing a client's report, in place of the previous one. A name that still differs keeps
+    the time when it first did; one that was not compared this time stays as it was.
+
+    `by`: the name of who handed the report in. `clock`: monotonic, in seconds. Raises NotFound for a client that is not
+        stored any more.
     """
     environment = Client.objects.filter(pk=client).values_list("environment__key", flat=True).first()
     # Before anything is locked: others write meanwhile.
@@ -96,8 +98,8 @@ def _any_of(keys: set[EntryKey]) -> Q:
 def _errors(
     environment: str, differences: Iterable[Difference], clock: Callable[[], float]
 ) -> Mapping[EntryKey, KeptText]:
-    """The error texts that the client reports, redacted for storing, by type and name. Texts about secrets are read for
-    a bounded time, one by one; what is left then is withheld.
+    """The error texts in a client's report, without secrets, by type and name. For texts about resources with secrets
+    there is limited time, by `clock` (monotonic, in seconds); those left when it is over are not shown.
     """
     said = {(each.type, each.name): each.said.error for each in differences if each.said and each.said.error}
     sealed = sealed_lately(environment_key=environment, keys=said.keys())

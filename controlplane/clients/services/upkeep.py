@@ -42,8 +42,8 @@ log = structlog.get_logger(__name__)
 
 
 def streams_reap() -> int:
-    """Close the streams of replicas that went silent; how many were closed. A replica that comes back reports its
-    streams again.
+    """Close the streams of ADS processes that no longer report; returns how many were closed. A process that reports
+    again reports its streams again.
     """
     now = database_now()
     orphans = Stream.objects.filter(closed_at=None, replica__seen_at__lt=now - timedelta(seconds=SILENT_S))
@@ -55,7 +55,9 @@ def streams_reap() -> int:
 
 
 def facts_prune() -> int:
-    """Delete facts that are over their age or number; how many rows. Bounded per call: called often, it keeps up."""
+    """Delete facts that are too old or too many; returns how many rows were deleted. One call deletes a bounded
+    number.
+    """
     now = database_now()
     retained = now - timedelta(days=settings.PARLEY.limits.nack_retention_days)
     return (
@@ -87,7 +89,9 @@ def _old_nacks(before: models.Expression | object) -> models.QuerySet[Nack]:
 
 
 def _crowded_nacks() -> models.QuerySet[Nack]:
-    """The digested NACKs beyond the newest few of each client and type (reliability (e), N8)."""
+    """The NACKs, counted in incidents already, that are not among the newest few of their client and type (reliability
+    (e), N8).
+    """
     of_type = models.Window(RowNumber(), partition_by=["client_id", "type"], order_by=models.F("id").desc())
     return Nack.objects.annotate(of_type=of_type).filter(
         of_type__gt=settings.PARLEY.limits.nacks_per_type, digested_at__isnull=False
@@ -95,7 +99,9 @@ def _crowded_nacks() -> models.QuerySet[Nack]:
 
 
 def _forgotten_clients(before: object) -> models.QuerySet[Client]:
-    """The clients that have no stream and no NACK any more, and were not seen since `before`."""
+    """The clients without a stored stream or NACK that were last seen before `before`, which is a time or a database
+    expression.
+    """
     return Client.objects.filter(last_seen__lt=before).exclude(
         Exists(Stream.objects.filter(client=OuterRef("pk"))) | Exists(Nack.objects.filter(client=OuterRef("pk")))
     )
@@ -106,8 +112,11 @@ def _dead_replicas(before: object) -> models.QuerySet[Replica]:
 
 
 class _Crowd(NamedTuple):
-    """A table whose rows are bounded for each environment, with who is accountable for a row and which rows are deleted
-    last.
+    """A table whose rows are limited for each environment.
+
+    `rows`: the rows that count.
+    `environment`, `accountable`: the columns with a row's environment and with who is accountable for it.
+    `newest_first`: the order; the last rows are deleted first.
     """
 
     rows: models.QuerySet[Any]
@@ -141,8 +150,8 @@ _LEFT = _Crowd(
 
 
 def nacks_shed() -> int:
-    """Delete NACKs that wait beyond what an environment may have, of whoever sent most; how many were deleted. Called
-    before each look at what waits, so that a flood that outruns the digest is its sender's loss alone.
+    """Delete NACKs that wait for an incident beyond the limit of an environment, from those who sent most; returns how
+    many. Called before incidents look at what waits, so that a flood costs only whoever sent it.
     """
     room = settings.PARLEY.limits.nacks_per_environment
     shed = _shed(_WAITING, room)
@@ -152,7 +161,7 @@ def nacks_shed() -> int:
 
 
 def _shed(crowd: _Crowd, room: int) -> int:
-    """Delete the rows beyond `room` in each environment, of those who have most and of these the oldest; how many were
+    """Delete the rows beyond `room` in each environment: the oldest rows of those who have most. Returns how many were
     deleted.
     """
     totals = crowd.rows.order_by().values_list(crowd.environment).annotate(held=models.Count("pk"))

@@ -25,13 +25,17 @@ Row = tuple[Value, ...]
 
 
 class _Field:
-    """A column of a statement's rows, for `str.format`: `{3}`, or `{3:moment}` with its type."""
+    """A value of each row, for use in a statement with `str.format`: `{3}` is the fourth, `{3:moment}` gives its type,
+    too.
+    """
 
     def __init__(self, expression: str) -> None:
         self._expression = expression
 
     def __format__(self, kind: str) -> str:
-        """The column's SQL expression, with a cast to the type. SQLite needs no cast."""
+        """The SQL expression for the value, cast to the type `kind` (empty: no cast). For SQLite, which needs none,
+        never cast.
+        """
         return self._expression + (_TYPES[kind] if connection.vendor == "postgresql" else "")
 
 
@@ -126,11 +130,12 @@ STOPPED = "the ADS process stopped"
 
 
 def facts_write(*, batch: FactBatch) -> bool:
-    """Store a batch, all of it or nothing; whether this process was taken for dead by one that started in its place, so
-    that its streams are to be reported again. Written twice, a batch leaves the same rows, but for NACKs, which count.
+    """Store a batch in one transaction. Returns whether the reporting ADS process had been taken for dead and replaced;
+    then it must report its streams again. A batch that is stored twice leaves the same rows, except that NACKs count
+    twice.
 
-    Runs on the calling thread's own connection. Raises ValueError for a batch above MAX_BATCH_KEYS, and whatever the
-    database raises: the caller keeps the batch and tries again.
+    Uses the connection of the calling thread. Raises ValueError for a batch above MAX_BATCH_KEYS, and whatever the
+    database raises; the caller keeps the batch and tries again.
     """
     if batch.keys > MAX_BATCH_KEYS:
         raise ValueError(f"a batch of {batch.keys} keys; at most {MAX_BATCH_KEYS} are written at once")
@@ -149,8 +154,8 @@ _STEPS_PER_S: Final = 500
 
 
 class _Moments:
-    """Turns ages in seconds into times by the database's clock, in its own form: to 2 ms, and never earlier than they
-    were, for what was sent right after a publication must not look as if it had been sent before
+    """Turns ages in seconds into times by the database's clock, in the form that the database takes: exact to 2 ms, and
+    never too early, for what was sent right after a publication must not look as if it had been sent before
     (controlplane.clients.delivery).
     """
 
@@ -174,14 +179,16 @@ class _Moments:
 
 
 def _serves(serves: Mapping[str, Serving] | None) -> str | None:
-    """The JSON text of the column `serves` (`selectors.replicas_behind` reads it)."""
+    """What an ADS process serves, as JSON text for the column `serves`; None where it does not say."""
     if serves is None:
         return None
     return json.dumps({key: asdict(each) for key, each in serves.items()})
 
 
 def _write_replica(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -> bool:
-    """Store the row of the ADS process, which is not replaced any more; whether it was."""
+    """Store the row of the ADS process that reports, as one that is not replaced. Returns whether it was marked as
+    replaced before.
+    """
     replica = batch.replica
     stopped_at = moments.now if replica.stopping else None
     cursor.execute(
@@ -297,9 +304,11 @@ def _interned_rows(interned: Sequence[Interned]) -> Iterable[Row]:
 
 
 def _at_once(cursor: CursorWrapper, statement: str, rows: Sequence[Row]) -> int:
-    """Execute a statement about all of these rows, which are a JSON parameter; the number of rows that it changed.
+    """Execute a statement once for all of `rows`, which are passed as one JSON parameter. Returns how many rows it
+    changed.
 
-    A field that is the same in all of them is a parameter of its own: it is then not read out of JSON for each.
+    A value that is equal in all rows is passed as a parameter of its own, so that it is not read out of JSON for each
+    row.
     """
     if not rows:
         return 0

@@ -18,10 +18,10 @@ from controlplane.journal.services import audit_record
 def incident_quarantine(
     *, public_id: str, reason: str, actor: Principal, request_id: str, consent: Consent = NO_CONSENT
 ) -> ChangeMade:
-    """Put the refused revision into quarantine: the builder publishes the last acknowledged one instead.
+    """Quarantine the refused revision, so that the builder publishes the last acknowledged one instead. Does nothing
+    where it is quarantined already.
 
-    A second call changes nothing. Raises NotFound, Conflict when nobody is named or a newer revision took its place,
-    and LossRefused.
+    Raises NotFound; Conflict when no culprit is known or there is a newer revision; and LossRefused.
     """
     incident = _with_revision(public_id)
     made = quarantine_open(
@@ -42,10 +42,10 @@ def incident_quarantine(
 
 
 def incident_release(*, public_id: str, reason: str, actor: Principal, request_id: str) -> ChangeMade:
-    """Release the refused revision from quarantine, against what clients say. It is not quarantined automatically again
-    (U21).
+    """Release the refused revision from quarantine although clients refuse it. It is not quarantined automatically
+    again (U21). Does nothing where it is not quarantined.
 
-    A second call changes nothing. Raises NotFound, and Conflict when nobody is named.
+    Raises NotFound, and Conflict when no culprit is known.
     """
     incident = _with_revision(public_id)
     # First, so that no digest can come between the release and the mark.
@@ -63,9 +63,10 @@ def incident_release(*, public_id: str, reason: str, actor: Principal, request_i
 
 @transaction.atomic(durable=True)
 def incident_set_state(*, public_id: str, state: IncidentState, actor: Principal, request_id: str) -> None:
-    """Set the state of an incident; the state it has already changes nothing. Raises NotFound and Conflict.
+    """Set the state of an incident; does nothing where it has that state. Raises NotFound, and Conflict for a state
+    that cannot follow the present one.
 
-    Whoever acknowledges it looks after it from then on, also where somebody else did; who opens it again gives it back.
+    Whoever acknowledges an incident becomes its assignee; opening it again leaves it without one.
     """
     incident = Incident.objects.select_for_update().filter(public_id=public_key(public_id)).first()
     if incident is None:

@@ -14,11 +14,13 @@ from xdscore.resource_types import by_word
 
 
 def answers_to(incident: Incident, *, served: Mapping[str, ClientKey], now: datetime) -> Answers:
-    """The ACKs and refusals of the revision that an incident is about. `served`: who was sent it or is about to be;
-    `now`: as the database has it.
+    """The ACKs and refusals of the revision that an incident is about. `served`: the clients that were sent it or will
+    be;
+    `now`: the time by the database's clock.
 
-    Clients refuse in the words of their kind, so that one revision may have several incidents: the refusals of all of
-    them weigh against the ACKs, and a client that refused it in any of them acknowledged only what stands in for it.
+    One revision may have several incidents, because clients refuse it in different words. The refusals of all of them
+    count, and a client in any of them counts as refusing even if it has acknowledged something since, which was an
+    older revision.
     """
     refused = _clients(refusers(incident))
     proven = _is_proven(incident)
@@ -36,8 +38,8 @@ def answers_to(incident: Incident, *, served: Mapping[str, ClientKey], now: date
 
 
 def refusers(incident: Incident) -> models.QuerySet[IncidentClient]:
-    """The rows of the clients that refuse the revision, be it over another incident about it; where nobody is named, of
-    those that refuse over this incident.
+    """The rows of the clients that refuse the incident's revision, also by other incidents about that revision. Where
+    no culprit is known: only by this incident.
     """
     if not _is_named(incident):
         return IncidentClient.objects.filter(incident=incident, revision=incident.revision)
@@ -50,12 +52,16 @@ def refusers(incident: Incident) -> models.QuerySet[IncidentClient]:
 
 
 def refused_by(incident: Incident) -> Mapping[str, frozenset[str]]:
-    """The marks of the clients that refuse the revision, by kind of client."""
+    """The marks (hashes that stand for clients) of the clients that refuse the incident's revision, by kind of
+    client.
+    """
     return marks_by_kind(_clients(refusers(incident)))
 
 
 def kinds_refusing(incident: Incident) -> frozenset[str]:
-    """The kinds of clients of which enough verified identities refuse the revision to decide for others (N4)."""
+    """The kinds of clients of which so many verified identities refuse the revision that it is withheld from the whole
+    kind (N4).
+    """
     marks = marks_by_kind(_clients(refusers(incident).exclude(identity="")))
     return frozenset(kind for kind, each in marks.items() if len(each) >= MIN_IDENTITIES)
 
@@ -70,7 +76,7 @@ def _is_named(incident: Incident) -> bool:
 
 
 def _is_proven(incident: Incident) -> bool:
-    """Whether some client acknowledged the refused revision; False where nobody is named."""
+    """Whether any client has acknowledged the refused revision. False where no culprit is known."""
     if not _is_named(incident):
         return False
     history = revision_list(environment_key=incident.environment.key, kind=by_word[incident.type], name=incident.name)

@@ -40,7 +40,11 @@ Taken = Sequence[tuple[NackView, int]]
 
 @dataclass(slots=True)
 class Crowd:
-    """The NACKs that a shared incident is to take in, when they came, and the resources they are about, newest last."""
+    """The NACKs that are to be counted in a shared incident, because no further incident may be opened for them.
+
+    `taken`: the NACKs, each with the number of the refused revision; `moments`: when they came.
+    `contents`: the resources that they are about, newest last.
+    """
 
     environment: EnvironmentState
     word: str
@@ -51,20 +55,22 @@ class Crowd:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of the shared incident."""
+        """The fingerprint by which the shared incident is found."""
         return fingerprint(word=self.word, name="", family=self.family, normalised=CROWDED)
 
     def suspects(self, before: Iterable[Sequence[str]]) -> list[list[str]]:
-        """The suspects of the shared incident from now on, the newest first, after those it named before."""
+        """The suspects of the shared incident: those of this crowd, newest first, and then those that it had
+        `before`.
+        """
         newest = dict.fromkeys((*reversed(self.contents), *((name, version) for name, version in before)))
         return [list(content) for content in newest][:MAX_CROWDED_NAMES]
 
 
 class Crowds:
-    """The shares of incidents in the environments of one batch, and the NACKs that did not fit. Lives as long as a
-    transaction.
+    """Keeps count, during one transaction, of how many incidents each party may still open in the environments of a
+    batch of NACKs, and collects the NACKs for which none may be opened.
 
-    `made_room`: the incidents that were resolved for others.
+    `made_room`: the incidents that were resolved so that others could be opened.
     """
 
     def __init__(self) -> None:
@@ -75,12 +81,12 @@ class Crowds:
 
     @property
     def crowds(self) -> tuple[Crowd, ...]:
-        """The NACKs that did not fit, one crowd for each shared incident."""
+        """The collected NACKs, in one crowd for each shared incident."""
         return tuple(self._crowds.values())
 
     def admit(self, environment: EnvironmentState, refusal: Refusal, taken: Taken) -> str | None:
-        """The key of who is accountable for opening one more incident; None where the refusal belongs to the shared
-        one.
+        """Whether one more incident may be opened for this refusal: the key of whoever is accountable for it; None
+        where it may not and the refusal is to be added to the shared incident. `taken`: its NACKs.
         """
         limits = settings.PARLEY.limits
         held = self._of(environment)
@@ -100,11 +106,11 @@ class Crowds:
         return None
 
     def closed(self, environment: EnvironmentState, incident: Incident) -> None:
-        """Take a resolved incident off the share of whoever opened it."""
+        """Count a resolved incident no longer against whoever is accountable for opening it."""
         self._of(environment)[incident.opened_by] -= 1
 
     def add(self, environment: EnvironmentState, refusal: Refusal, taken: Taken) -> None:
-        """Keep a refusal that did not fit, for the shared incident."""
+        """Collect a refusal, with its NACKs, for the shared incident."""
         crowd = self._crowd(environment, refusal.word, refusal.family)
         crowd.taken.extend(taken)
         crowd.moments.extend(nack.at for nack, _ in taken)
@@ -154,6 +160,6 @@ class Crowds:
 
 
 def _refusals(environment: EnvironmentState) -> QuerySet[Incident]:
-    """The rows of an environment's refusals, but for shared incidents."""
+    """The rows of an environment's incidents about refusals, without shared incidents."""
     rows = Incident.objects.filter(environment=environment.id, cause=IncidentCause.NACK.value)
     return rows.exclude(normalised=CROWDED)

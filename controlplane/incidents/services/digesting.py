@@ -29,7 +29,9 @@ _PRUNE_EVERY_S = 60.0
 
 
 def digest() -> int:
-    """Digest the proofs, probes and NACKs that wait; how many. Does nothing while another process digests."""
+    """Turn what ADS reported into incidents: take in proofs (ACKs of new contents), probes and NACKs, and judge
+    incidents. Returns how many were taken in. Does nothing while another process does it.
+    """
     with claim("digest") as claimed:
         if not claimed:
             return 0
@@ -51,8 +53,8 @@ def digest() -> int:
 
 
 def _proofs_digest() -> int:
-    """Tell the catalogue which contents clients have acknowledged; how many. Before NACKs, so that a quarantine knows
-    what to fall back to.
+    """Tell the catalogue which contents clients have acknowledged; returns how many. This comes before NACKs, because a
+    quarantine needs the last acknowledged content.
     """
     proofs = proofs_pending(limit=_PROOFS)
     if proofs:
@@ -64,8 +66,8 @@ def _proofs_digest() -> int:
 
 
 def _probes_digest() -> int:
-    """Tell the catalogue which clients acknowledged what others refused; how many. After proofs, so that it is known to
-    be good at all.
+    """Tell the catalogue which clients acknowledged a content that others refused; returns how many. This comes after
+    `_proofs_digest`, by which the catalogue learns that a client acknowledged it at all.
     """
     probes = probes_pending(limit=_PROOFS)
     for probe in probes:
@@ -94,7 +96,7 @@ def _nacks_digest() -> int:
 
 
 class _Pruning:
-    """Deletes old facts at intervals, and remembers when this process did last."""
+    """Deletes old facts and incidents at intervals, and remembers when this process last did."""
 
     def __init__(self) -> None:
         self._due_at = time.monotonic() + _PRUNE_EVERY_S

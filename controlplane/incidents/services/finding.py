@@ -15,9 +15,8 @@ _AT_ONCE = 1_000
 
 
 class Finder:
-    """Looks incidents up for one batch of refusals, within its transaction.
-
-    All existing fingerprints are read at once: of a flood of words most are new, and none of them is asked for alone.
+    """Finds the incidents to which the refusals of one batch belong, within its transaction. All existing fingerprints
+    are read at once, because in a flood of NACKs most are new.
     """
 
     def __init__(self, refusals: Iterable[Refusal]) -> None:
@@ -28,12 +27,12 @@ class Finder:
             self._known.update(rows.values_list("fingerprint", flat=True))
 
     def incident_of(self, environment: EnvironmentState, refusal: Refusal) -> Incident | None:
-        """The incident that a refusal continues; None where a new one is to be opened. Locked until the transaction
-        ends.
+        """The incident to which a refusal belongs, locked until the transaction ends; None where a new one is to be
+        opened.
 
-        The revision that is refused comes first: what is proven goes on in whatever unresolved incident is about it,
-        and what only words tell, in one where it is proven. Then the same words about another revision of the resource:
-        who mends it in vain is at the same fault (texts.md 9.5 and 9.8).
+        First an incident about the same revision is looked for: for a proven refusal any, for one known by its words a
+        proven one. Then one with the same words about another revision: a new revision with the old fault (texts.md 9.5
+        and 9.8).
         """
         rows = incidents_locked(environment)
         found = None
@@ -54,7 +53,7 @@ class Finder:
 
 
 def same_fault(environment: EnvironmentState, incident: Incident) -> QuerySet[Incident]:
-    """The other unresolved incidents about the same revision, which only the words of clients told apart."""
+    """The other unresolved incidents about the same revision, which exist only because clients' words differ."""
     rows = incidents_locked(environment).filter(state__in=UNRESOLVED).exclude(pk=incident.pk)
     return rows.filter(type=incident.type, name=incident.name, revision=incident.revision).exclude(
         confidence__in=PROVEN
@@ -62,6 +61,6 @@ def same_fault(environment: EnvironmentState, incident: Incident) -> QuerySet[In
 
 
 def incidents_locked(environment: EnvironmentState) -> QuerySet[Incident]:
-    """The rows of an environment's refusals, each locked when it is read."""
+    """The rows of an environment's incidents about refusals, each locked when it is read."""
     rows = Incident.objects.select_for_update(of=("self",)).select_related("environment")
     return rows.filter(environment=environment.id, cause=IncidentCause.NACK.value)

@@ -42,10 +42,10 @@ _AT_MOST_S = 5.0
 
 
 def incidents_judge(*, clock: Callable[[], float] = time.monotonic) -> None:
-    """Count again how many clients refuse and were sent, for incidents that are not settled, and judge them; act where
-    the policy says so.
+    """For every incident that is not settled, count again how many clients refuse and how many were sent the revision,
+    judge it, and quarantine the revision where the policy says so.
 
-    Those of whoever opened many wait behind those of others. `clock`: seconds, only forward.
+    Where one party opened many, its incidents come after those of others. `clock`: monotonic, in seconds.
     """
     unsettled = models.Q(judged_at=None) | models.Q(judged_at__lt=models.F("settles_at"))
     watched = Incident.objects.filter(unsettled, state__in=UNRESOLVED)
@@ -61,15 +61,15 @@ def incidents_judge(*, clock: Callable[[], float] = time.monotonic) -> None:
 
 
 def impact_count(incident: Incident, reach: Reach) -> None:
-    """Count the clients that refuse, and those that were sent what they refuse, and set both on `incident`, without
-    saving it.
+    """Count the clients that refuse, and those that were sent what they refuse, and set both numbers on `incident`,
+    without saving it. `reach`: who was sent what, read once for many incidents.
     """
     nacked, sent = _impact(incident, reach)
     incident.nacked, incident.sent = len(nacked), len(sent)
 
 
 def _impact(incident: Incident, reach: Reach) -> tuple[dict[str, ClientKey], dict[str, ClientKey]]:
-    """The clients that refuse, and those that were sent what they refuse, which include the first."""
+    """Two mappings by client id: the clients that refuse, and all clients that were sent what those refuse."""
     nacked = _nacked(incident)
     return nacked, {**reach.sent(incident), **nacked}
 
@@ -115,9 +115,8 @@ def _nacked(incident: Incident) -> dict[str, ClientKey]:
 
 
 def _may_act(incident: Incident) -> bool:
-    """Whether the environment's policy lets clients' answers quarantine the revision.
-
-    Never for endpoints, for what was released, or while nobody is named.
+    """Whether the environment's policy lets clients' answers quarantine the incident's revision. Always False for
+    endpoints, for a revision that was released from quarantine, and where no culprit is known.
     """
     return (
         incident.environment.quarantine == QuarantinePolicy.AUTOMATIC.value
@@ -128,9 +127,9 @@ def _may_act(incident: Incident) -> bool:
 
 
 def _is_released(incident: Incident) -> bool:
-    """Whether this revision was released from quarantine, be it over another incident about it: by an operator
-    (decisions U21), or because a client that was let try it took it. Who says that it is of another kind, and refuses
-    in other words, does not bring it back.
+    """Whether the refused revision was released from quarantine, also by another incident about it: by an operator
+    (decisions U21), or because a client that was sent it as a trial acknowledged it. Such a release holds whatever
+    others refuse later.
     """
     same = Incident.objects.filter(environment=incident.environment, type=incident.type, name=incident.name)
     if same.filter(forced_revision=incident.revision).exists():
@@ -148,7 +147,7 @@ def _is_quarantined(incident: Incident) -> bool:
 
 
 def _refuse_more(incident: Incident) -> None:
-    """Withhold the quarantined revision also from the clients that refuse it since."""
+    """Withhold the quarantined revision also from the clients that have refused it since it was quarantined."""
     quarantine_refused(
         environment_key=incident.environment.key,
         word=incident.type,
@@ -181,11 +180,11 @@ def _quarantine(incident: Incident, reason: str) -> None:
 
 
 def incidents_resolve(*, proven: Collection[ProvenContent]) -> int:
-    """Resolve incidents whose resource moved on; how many. `proven` is what clients have just been seen to accept.
+    """Resolve the incidents that are over; returns how many. `proven`: contents that clients have just acknowledged.
 
-    A new revision resolves an incident once a client acknowledged it, a deletion once it is published; where nobody is
-    named, once none of the suspects is current any more; a loss as `loss_over` says. Looked at only after a build or a
-    proof.
+    An incident is over once a client has acknowledged a newer revision, or a deletion is published; where no culprit is
+    known, once every suspect has another content; a loss, when `loss_over` says so. Called after builds and proofs
+    only.
     """
     candidates = Incident.objects.filter(state__in=UNRESOLVED).select_related("environment")
     published = candidates.exclude(checked_generation=models.F("environment__built_generation")).order_by("id")[
@@ -222,7 +221,7 @@ def _resolve(incident: Incident) -> bool:
 
 
 def _resolution(incident: Incident, built_generation: int) -> Resolution | None:
-    """What resolves an incident, as things are now; None while nothing does."""
+    """The reason why an incident is over now; None while it is not."""
     if incident.cause == IncidentCause.LOSS:
         return loss_over(change=change_get(public_id=incident.change), built_generation=built_generation)
     return _moved_on(incident, built_generation) if incident.name else _none_current(incident)
@@ -242,9 +241,8 @@ def _moved_on(incident: Incident, built_generation: int) -> Resolution | None:
 
 
 def _none_current(incident: Incident) -> Resolution | None:
-    """What resolves an incident of which every suspect has another content by now; None while one is current.
-
-    Nobody knows where there are no suspects: an operator resolves those.
+    """The reason why an incident without a culprit is over, which it is once every suspect has another content; None
+    before. Where there are no suspects either, only an operator can resolve it.
     """
     if not incident.suspects:
         return None

@@ -32,28 +32,26 @@ _MESSAGE_CHARS = 600
 
 
 def losses_open() -> int:
-    """Open an incident for each change by which clients lost something, once it is published; how many were opened.
+    """Open an incident for each published change by which connected clients lost something; returns how many were
+    opened. None is opened where the loss is over already.
 
-    None is opened where the loss is over by then. A change is looked at once: its incident and the mark that it was
-    looked at are one transaction, and an environment's changes come in the order they were written.
+    Each change is looked at once, in the order of writing: its incident and the note that it was looked at are stored
+    in one transaction.
     """
     due = _due()
     return sum(_look(environment, change) for environment, mark in due for change in _waiting(environment, mark))
 
 
 def loss_over(*, change: Change, built_generation: int) -> Resolution | None:
-    """What ends the loss by this change, with what is published now; None while it goes on.
-
-    The only place that decides it, for incidents that would open and for those that are open.
+    """The reason why the loss by this change is over, with what is published now; None while it is not. Both opening
+    and resolving incidents ask this.
     """
     return _taken_back(change, built_generation)
 
 
 def _due() -> tuple[tuple[Environment, int], ...]:
-    """The environments with a published change that was not looked at, and up to which generation they were looked
-    through.
-
-    A step into an index for each environment, however many changes there are.
+    """The environments with published changes that were not searched for losses, each with the generation up to which
+    that was done. One step into an index for each environment, however many changes there are.
     """
     marks = LossMark.objects.filter(environment=OuterRef("pk")).values("generation")
     environments = Environment.objects.annotate(looked_at=Coalesce(Subquery(marks), 0))
@@ -74,7 +72,9 @@ def _waiting(environment: Environment, looked_at: int) -> tuple[Change, ...]:
 
 
 def _look(environment: Environment, change: Change) -> bool:
-    """Open the incident of a change, unless its loss is over; whether it was opened."""
+    """Open an incident for what clients lost by this change, and note that the change was looked at. Returns False, and
+    opens none, where the loss is over already.
+    """
     over = loss_over(change=change, built_generation=environment.built_generation)
     with transaction.atomic(durable=True):
         LossMark.objects.update_or_create(environment=environment, defaults={"generation": change.generation})

@@ -13,8 +13,8 @@ _BATCH = 500
 
 
 def incidents_prune() -> int:
-    """Delete incidents that are old and resolved; how many. What a quarantine or its release refers to stays, and what
-    people said they ignore.
+    """Delete incidents that are resolved and old; returns how many. Those that a quarantine or its release refers to
+    are kept, and those that people chose to ignore.
     """
     room = settings.PARLEY.limits.resolved_incidents_per_environment
     over = _over().order_by().values_list("environment").annotate(held=Count("pk")).filter(held__gt=room)

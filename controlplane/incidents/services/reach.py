@@ -11,19 +11,23 @@ _Key = tuple[str, str, tuple[str, ...]]
 
 
 def names_of(incident: Incident) -> tuple[str, ...]:
-    """The name that an incident is about, or the names of its suspects."""
+    """The name of the incident's culprit or, where none is known, the names of its suspects."""
     return (incident.name,) if incident.name else tuple(str(name) for name, _ in incident.suspects)
 
 
 class Reach:
-    """The clients that were sent, or ask for, what incidents are about; each is read once in a run."""
+    """The clients that were sent, or ask for, what incidents are about. Each answer is read once and kept, because many
+    incidents may be about one resource.
+    """
 
     def __init__(self) -> None:
         self._sent: dict[tuple[_Key, datetime], Mapping[str, ClientKey]] = {}
         self._asking: dict[_Key, Mapping[str, ClientKey]] = {}
 
     def sent(self, incident: Incident) -> Mapping[str, ClientKey]:
-        """The clients, by id, that were sent what the incident is about since the refused revision was written."""
+        """The clients, by id, that were sent the incident's resource (or suspects) since the refused revision was
+        written.
+        """
         environment, word, names = _key(incident)
         key = ((environment, word, names), incident.since)
         if key not in self._sent:
@@ -31,7 +35,7 @@ class Reach:
         return self._sent[key]
 
     def asking(self, incident: Incident) -> Mapping[str, ClientKey]:
-        """The connected clients, by id, that ask for what the incident is about."""
+        """The connected clients, by id, that ask for the incident's resource, or one of its suspects."""
         environment, word, names = key = _key(incident)
         if key not in self._asking:
             self._asking[key] = clients_asking(environment_key=environment, word=word, names=names)

@@ -31,10 +31,12 @@ MAX_SUSPECTS = 100
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The refusal of one resource by one NACK; with an empty `name`, a NACK that blames nobody in particular.
+    """The refusal of one resource by NACKs with one text. An empty `name`: no culprit is known.
 
-    `current`: what was refused is still what the catalogue says. Revisions that the catalogue does not know have number
-    0. `crowded`: it is not told apart from others. `request_id`: of the request that made the change, for logs.
+    `revision`: its number; 0 where the catalogue does not know the content.
+    `current`: whether the refused content is still the newest of the name.
+    `crowded`: whether there are too many refusals to tell this one apart from others.
+    `request_id`: that of the request which made the change, for logs.
     """
 
     environment: str
@@ -55,7 +57,7 @@ class Refusal:
 
     @property
     def algorithm(self) -> str:
-        """The name of the algorithm that makes the fingerprint."""
+        """The name of the algorithm that makes the fingerprint of this refusal."""
         return PROVEN_ALGORITHM if self.confidence.proven else ALGORITHM
 
     @property
@@ -68,14 +70,16 @@ class Refusal:
 
 @dataclass(slots=True)
 class RefusalGroup:
-    """The refusals of a batch that belong to one incident; `newest` is about the latest revision among them."""
+    """The refusals of a batch of NACKs that belong to one incident. `newest`: the one about the latest revision;
+    `nacks`: the NACKs, each with the number of the refused revision.
+    """
 
     newest: Refusal
     nacks: list[tuple[NackView, int]] = field(default_factory=list)  # with the number of the refused revision
 
 
 class Reader:
-    """Reads a batch of NACKs and finds which resources each blames."""
+    """Finds, for a batch of NACKs, the resources that each refuses."""
 
     def __init__(self) -> None:
         self._blames: dict[tuple[str, str, tuple[NamedVersion, ...], tuple[NamedVersion, ...], Evidence], Blame] = {}
@@ -83,7 +87,7 @@ class Reader:
         self._origins: dict[tuple[str, str, str, str], RevisionOrigin | None] = {}
 
     def groups(self, nacks: Iterable[NackView]) -> list[RefusalGroup]:
-        """The refusals of these NACKs, grouped by incident."""
+        """The refusals in these NACKs, in one group for each incident."""
         groups: dict[tuple[str, str], RefusalGroup] = {}
         for nack in nacks:
             for refusal in self.refusals(nack):
@@ -95,8 +99,8 @@ class Reader:
         return list(groups.values())
 
     def refusals(self, nack: NackView) -> tuple[Refusal, ...]:
-        """One refusal for each resource this NACK blames, or a single one against nobody in particular. Of those
-        that are too many to be told apart, one that names them all.
+        """One refusal for each culprit of this NACK; a single one without a name where no culprit is known; and a
+        single one that names all of them where there are too many.
         """
         found = self._blame(nack)
         if not found.culprits:

@@ -41,10 +41,10 @@ _LOGGED_CHARS = 300
 
 
 def nacks_record(nacks: Sequence[NackView]) -> int:
-    """Open or continue the incidents of these NACKs and mark them digested; how many were new. Safe to call twice with
-    the same.
+    """Count these NACKs in incidents, which are opened where there is none, and mark the NACKs as digested. Returns how
+    many had not been digested before; a second call with the same changes nothing.
 
-    A NACK counts for every resource it blames; one that blames nobody counts for an incident without a name.
+    A NACK counts for each of its culprits; without any, for an incident without a name.
     """
     # What is proven first: what only words tell then finds the incident that is about it.
     groups = sorted(Reader().groups(nacks), key=lambda group: not group.newest.confidence.proven)
@@ -90,8 +90,8 @@ class _Batch:
 
 
 def _write(environment: EnvironmentState, refusal: Refusal, taken: Taken, batch: _Batch) -> list[tuple[str, Incident]]:
-    """Open or continue one incident; the events that people should hear of. What has no share left is kept in the batch
-    for later.
+    """Open an incident for a refusal, or add it to the one there is. Returns the events that people should hear of. A
+    refusal for which none may be opened is collected in `batch` for the shared incident.
     """
     crowds = batch.crowds
     incident = None if refusal.crowded else batch.finder.incident_of(environment, refusal)
@@ -121,7 +121,7 @@ def _write(environment: EnvironmentState, refusal: Refusal, taken: Taken, batch:
 
 
 def _write_crowd(crowd: Crowd) -> list[tuple[str, Incident]]:
-    """Open or continue the shared incident of a crowd; the events that people should hear of."""
+    """Open the shared incident for these NACKs, or add them to it. Returns the events that people should hear of."""
     incident = incidents_locked(crowd.environment).filter(algorithm=ALGORITHM, fingerprint=crowd.fingerprint).first()
     first_at, last_at = min(crowd.moments), max(crowd.moments)
     event = ""
@@ -193,10 +193,11 @@ def _open(environment: EnvironmentState, refusal: Refusal, taken: Taken, opened_
 def _continue(
     incident: Incident, environment: EnvironmentState, refusal: Refusal, taken: Taken, opened_by: str | None
 ) -> bool:
-    """Add NACKs to an incident; whether that opened a resolved one again, which counts on the share of `opened_by`.
+    """Add NACKs to an incident. Returns whether a resolved incident was opened again by that; `opened_by`: the key of
+    whoever is accountable for it then.
 
-    Only a refusal of what is current brings a resolved incident back: a client that still runs, and refuses, an older
-    revision says nothing new (texts.md 9.8).
+    Only a refusal of the newest content opens it again: a client that still refuses an older revision says nothing new
+    (texts.md 9.8).
     """
     incident.last_at = max(incident.last_at, *(nack.at for nack, _ in taken))
     incident.settles_at = incident.last_at + SETTLE
@@ -218,15 +219,17 @@ def _continue(
 
 
 def _others(incident: Incident, taken: Taken) -> bool:
-    """Whether one of those accountable for these NACKs is not accountable for any client of the incident yet."""
+    """Whether somebody is accountable for one of these NACKs who is not yet accountable for any client of the
+    incident.
+    """
     saying = {nack.accountable for nack, _ in taken}
     known = IncidentClient.objects.filter(incident=incident, accountable__in=saying).values_list("accountable")
     return known.distinct().count() < len(saying)
 
 
 def _tell_again(incident: Incident) -> None:
-    """Tell people of an incident again, on the share of others who say it as well: whoever opened it may have had no
-    message left.
+    """Tell people of an incident again, because others now refuse the same: it may not have been told before, when
+    whoever opened it had no message left.
     """
     if incident.state in UNRESOLVED:
         # Who was sent it is counted when it is judged, each time for the whole fleet.
@@ -284,7 +287,7 @@ def _count_clients(incident: Incident, taken: Taken) -> None:
 
 
 def _clients_of(incident: Incident, whose: Collection[str]) -> Counter[str]:
-    """The number of the incident's clients for which each of these is accountable."""
+    """For each of the keys `whose`, the number of the incident's clients for which its holder is accountable."""
     if not whose:
         return Counter()
     rows = IncidentClient.objects.filter(incident=incident, accountable__in=whose).order_by().values_list("accountable")
@@ -304,8 +307,9 @@ def _keep_samples(incident: Incident, taken: Taken) -> None:
 
 
 def _explained(environment: EnvironmentState, refusal: Refusal, taken: Taken, named: Incident) -> Iterable[Incident]:
-    """Resolve the incidents that this one explains: those without a name whose clients now say which of the suspects it
-    is, for the engine sent them apart, and, once it is proven, those that words told apart of the same revision.
+    """Resolve the incidents that `named`, which has a culprit, explains, and return them. These are incidents without a
+    name whose clients have now refused one of the suspects alone and, once the culprit is proven, other incidents about
+    the same revision.
     """
     clients = {nack.client for nack, _ in taken}
     unnamed = incidents_locked(environment).filter(

@@ -17,8 +17,8 @@ _LINES_MAX: Final = 20
 
 
 def refusals_told(groups: Sequence[RefusalGroup], fresh: Collection[int]) -> None:
-    """Log one line for each content that these NACKs are about, of which the ids in `fresh` are new; beyond that,
-    count.
+    """Log one line for each content that these NACKs refuse; where there are too many contents, only how many. `fresh`:
+    the ids of the NACKs that are new; others are left out.
     """
     new = [
         (group.newest, found) for group in groups if (found := [nack for nack, _ in group.nacks if nack.id in fresh])

@@ -9,8 +9,8 @@ from controlplane.journal.services import audit_record
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The reason why an incident was resolved, as its timeline tells it. `change` made it so; `incident` says more than
-    this one.
+    """The reason why an incident was resolved, for its timeline. `change`, `author`: of the change that resolved it;
+    `incident`: another one in which there is more to read.
     """
 
     because: str
@@ -20,7 +20,7 @@ class Resolution:
 
 
 def resolution_record(incident: Incident, resolution: Resolution) -> None:
-    """Record what resolved an incident, in the transaction in which it is resolved."""
+    """Store why an incident was resolved, in the transaction that resolves it."""
     audit_record(
         actor=SYSTEM,
         verb="incident.resolved",

@@ -30,7 +30,9 @@ _LATER_EVERY_S: Final = 8
 
 
 def settled_told() -> int:
-    """Log how changes ended that are settled now and were not logged yet; how many."""
+    """Log how changes ended: one line for each change to which no more answers are to come and that was not logged yet.
+    Returns how many lines.
+    """
     due = Q(settled_mark=None, built_generation__gt=0)
     due |= Q(built_generation__gt=F("settled_mark__generation")) | Q(settled_mark__open__gt="")
     environments = Environment.objects.filter(due).select_related("settled_mark").order_by("pk")
@@ -57,8 +59,8 @@ def _tell(environment: Environment) -> int:
 
 
 def _ended(change: Change, age: timedelta, *, first: bool) -> bool:
-    """Whether nothing more will be learnt of this change, so that its line can be logged. A change that is open for
-    longer is asked about less often; `first`: nobody has asked.
+    """Log how the change ended if no more answers to it are to come, and return whether that is so. For an old change
+    this is found out less often. `age`: since it was written; `first`: whether this is the first time it is looked at.
     """
     age_s = int(age.total_seconds())
     if not first and age_s >= _AT_FIRST_S and (age_s + change.generation) % _LATER_EVERY_S:

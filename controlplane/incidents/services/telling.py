@@ -15,9 +15,11 @@ _MOST_ACCOUNTABLE = 20
 
 
 def incident_told(kind: str, incident: Incident, *, again: bool = False) -> None:
-    """Append an event about an incident. The client's own words are cut and made harmless for a line of any channel.
+    """Append an event about an incident, of which notifications are made. The client's words in it are cut, and
+    harmless in any channel.
 
-    `again`: it was told before, and others say it by now; people hear of it if they did not the first time.
+    `again`: whether the incident was told before and others now refuse the same; people hear of it only if they did not
+        then.
     """
     event_append(
         kind=kind,
@@ -49,8 +51,8 @@ def incident_told(kind: str, incident: Incident, *, again: bool = False) -> None
 
 
 def _caused_by(incident: Incident) -> list[str]:
-    """The keys of those on whose shares of messages the incident may count: of those who refuse it, and on nobody's own
-    where they are many or not known; none for a loss, which no data plane causes.
+    """The keys of those who caused the incident, for the limits on messages: whoever is accountable for its clients. A
+    common key where these are many or not known; empty for a loss, which no data plane causes.
     """
     if incident.cause == IncidentCause.LOSS:
         return []
@@ -60,9 +62,7 @@ def _caused_by(incident: Incident) -> list[str]:
 
 
 def _lost(incident: Incident) -> dict[str, str]:
-    """The facts about a loss for an event's payload: how many names, which, who lost them, and of which kinds they
-    are.
-    """
+    """What the event about a loss tells: how many names were lost, which, which clients lost them, and their kinds."""
     if incident.loss is None:
         return {}
     loss = loss_from_json(incident.loss)

@@ -13,7 +13,7 @@ from controlplane.incidents.selectors import public_key
 
 
 def quarantine_undo_way(*, environment_key: str, moved: QuarantineMoved) -> Way:
-    """What undoing a change that moved this quarantine would do now, and what stands in the way."""
+    """What undoing a change that quarantined or released a revision would do now, or what prevents it."""
     last = quarantine_last(environment_key=environment_key, word=moved.type, name=moved.name, revision=moved.revision)
     head = last.revision.resource.head
     if moved.opened:
@@ -42,8 +42,8 @@ def quarantine_undo(
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Undo a change that moved a quarantine: release what it opened, or quarantine again what it released. Raises
-    NotFound, and Conflict where that was done since, or a newer revision took its place.
+    """Undo a change that quarantined or released a revision: release the one, quarantine the other again. Raises
+    NotFound, and Conflict where that was done already or there is a newer revision.
     """
     quarantine_undo_way(environment_key=environment_key, moved=moved).go(undoes.change)
     last = quarantine_last(environment_key=environment_key, word=moved.type, name=moved.name, revision=moved.revision)

@@ -25,15 +25,15 @@ _watch = Watch()
 
 
 def notifications_make() -> None:
-    """Make notifications of the events that wait, and of what only time brings about. Safe to run at any time, any
-    number of times; waits for nobody outside.
+    """Make notifications of events that wait, and of what happens merely because time passes, such as a token's end.
+    May be called at any time and again; never waits for another system.
     """
     notifications_expand()
     _watch.look()
 
 
 def notify() -> None:
-    """Make notifications as `notifications_make` does, and send those that are due."""
+    """Make notifications as `notifications_make` does, and send to channels what is due."""
     notifications_expand()
     deliveries_send()
     _watch.look()

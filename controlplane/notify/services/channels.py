@@ -33,7 +33,7 @@ _MINUTE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class NewChannel:
-    """A channel to create. `environments` and `kinds` empty: all of them."""
+    """A channel to create. `environments` and `kinds`: the only ones of which it is told; empty: all."""
 
     name: str
     kind: ChannelKind
@@ -43,8 +43,8 @@ class NewChannel:
 
 
 class _Samples:
-    """Limits the samples that this process sends in a minute. As each ends at its deadline, this bounds how many are
-    under way, too. Threads may share it.
+    """Limits how many sample notifications this process sends in a minute, and so how many it sends at once. Threads
+    may share it.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,9 @@ class _Samples:
         self._sent: deque[float] = deque()
 
     def take(self, most: int) -> None:
-        """Count a sample that is about to be sent. Raises Busy when `most` were sent in the last minute."""
+        """Count a sample notification that is about to be sent. Raises Busy when `most` were sent in the last
+        minute.
+        """
         now = time.monotonic()
         with self._lock:
             while self._sent and self._sent[0] <= now - _MINUTE_S:
@@ -71,9 +73,12 @@ _samples = _Samples()
 
 @transaction.atomic(durable=True)
 def channel_create(*, wanted: NewChannel, actor: Principal, request_id: str = "") -> tuple[Channel, str]:
-    """Create a channel; its row and, where its kind signs, the secret it signs with, which is shown only now.
+    """Create a channel. Returns its row and, where its kind signs, the key with which it signs, which is shown only this
+    once; for others an empty text.
 
-    Raises InputInvalid for a target nobody may send to, and Conflict for a name that is taken.
+
+    Raises InputInvalid for a target to which nothing may be sent, and Conflict for a name that another channel has or
+    where there are too many channels.
     """
     _check(wanted)
     if Channel.objects.filter(name=wanted.name).exists():
@@ -105,7 +110,9 @@ def channel_delete(*, public_id: UUID, actor: Principal, request_id: str = "") -
 
 @transaction.atomic(durable=True)
 def channel_resume(*, public_id: UUID, actor: Principal, request_id: str = "") -> None:
-    """End a channel's pause, so that also what waited is sent. A second call changes nothing. Raises NotFound."""
+    """End a channel's pause; what waited for it is sent, too. Does nothing to a channel that is not paused. Raises
+    NotFound.
+    """
     channel = _get(public_id)
     if channel.paused_at is None:
         return
@@ -115,9 +122,11 @@ def channel_resume(*, public_id: UUID, actor: Principal, request_id: str = "") -
 
 
 def channel_test(*, public_id: UUID) -> Sent:
-    """Send a sample to a channel now; whether it was taken, and the answer. Stores nothing. Raises NotFound, and Busy
-    for more samples in a minute than PARLEY_LIMIT_CHANNEL_TESTS_PER_MIN, of whoever and to whatever channel: nobody
-    counts open ports so.
+    """Send a sample notification to a channel now. Returns whether the other side took it, and its answer; nothing is
+    stored.
+
+    Raises NotFound, and Busy when more samples than PARLEY_LIMIT_CHANNEL_TESTS_PER_MIN were sent within a minute, by
+    anybody to any channel, so that nobody can use this to look for open ports.
     """
     channel = _get(public_id)
     _samples.take(settings.PARLEY.limits.channel_tests_per_min)
@@ -151,8 +160,8 @@ def _check(wanted: NewChannel) -> None:
 
 
 def _check_literal(target: Target) -> None:
-    """Raise InputInvalid for a target that is written as an address nobody may send to. A name is judged each time
-    something is sent to it.
+    """Raise InputInvalid where the target's host is an IP address to which nothing may be sent. A host name passes
+    here; its addresses are judged each time something is sent.
     """
     try:
         ip_address(target.host)

@@ -34,17 +34,18 @@ PAUSE_AFTER = 10
 
 
 def deliveries_send() -> int:
-    """Send the notifications that are due, and that become due meanwhile; how many were tried. Does nothing while
-    another process sends.
+    """Send every notification that is due, or becomes due meanwhile, to its channel. Returns how many were tried. Does
+    nothing while another process sends.
 
-    Returns when nothing is due nor under way, or, where the process wants to fork, when nothing is under way.
+    Returns when nothing is due or being sent any more; earlier, when this process wants to fork, once nothing is being
+    sent.
     """
     with claim("notify") as claimed:
         return _Round().run() if claimed else 0
 
 
 class _Round:
-    """The deliveries that are under way at the moment, at most one of each channel."""
+    """The deliveries that are being tried at the moment, at most one for each channel."""
 
     def __init__(self) -> None:
         # There are no more threads than channels (`channels.MAX_CHANNELS`).
@@ -73,8 +74,8 @@ class _Round:
         return sum(self._start_next(channel_id) for channel_id in list(waiting))
 
     def _start_next(self, channel_id: int) -> bool:
-        """Start the channel's delivery that is due first; whether there was one. However many are due, one channel's
-        backlog never comes before another channel.
+        """Start that delivery of the channel which has been due longest. Returns False where none is due. Each channel
+        has its turn, so that one with many deliveries keeps no other waiting.
         """
         ordered = _due().filter(channel_id=channel_id).order_by("next_at", "id")
         delivery = ordered.select_related("channel", "notification").first()
@@ -87,7 +88,7 @@ class _Round:
         return True
 
     def _try(self, delivery: Delivery, timestamp: int) -> None:
-        """Send one delivery and hand its result back. Runs in a thread of its own, which ends at the deadline of
+        """Try one delivery and hand its result back. Runs in a thread of its own, which ends at the deadline of
         `send`.
         """
         try:
@@ -98,7 +99,7 @@ class _Round:
         self._results.put((delivery, sent))
 
     def _settle(self) -> None:
-        """Wait a moment for a delivery to end, and store its result."""
+        """Wait a short time for a running delivery to end, and store its result."""
         try:
             delivery, sent = self._results.get(timeout=_LOOK_S)
         except Empty:

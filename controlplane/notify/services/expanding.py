@@ -37,7 +37,7 @@ _KEEP_NOTIFICATIONS = timedelta(days=30)
 
 
 def notifications_expand() -> int:
-    """Make notifications of the events that wait; how many were made."""
+    """Make notifications of the events that wait; returns how many were made."""
     # Looking first keeps a worker with nothing to do from taking SQLite's writer lock each second.
     if not events_waiting():
         return 0
@@ -50,8 +50,8 @@ def notifications_expand() -> int:
 
 
 def _count(kinds: Sequence[str]) -> None:
-    """Add these notifications to the counts of their kinds, in one order, so that two processes never wait for each
-    other.
+    """Add one for each of `kinds` to the count of notifications of its kind. The rows are written in one order, so that
+    two processes cannot block each other.
     """
     for kind, times in sorted(Counter(kinds).items()):
         ToldCount.objects.get_or_create(kind=kind)
@@ -93,8 +93,8 @@ def _tell(event: Event) -> bool:
 
 
 def _told_lately(event: Event, kind: Kind, severity: Severity, *, beyond: bool) -> bool:
-    """Whether people were told of this lately. A notification that was not sent to channels is in the way of none that
-    may be.
+    """Whether people were told about the event's subject within the cooldown, so that this event is not told. `beyond`:
+    channels have had as many messages as they may; else notifications that channels were not sent do not count as told.
     """
     about = Notification.objects.filter(environment=event.environment, subject=event.subject)
     if event.payload.get("again"):
@@ -111,8 +111,8 @@ def _told_lately(event: Event, kind: Kind, severity: Severity, *, beyond: bool) 
 
 
 def _share(event: Event) -> tuple[str, bool]:
-    """The key on whose share the event counts, of those who caused it whoever has most left; and whether channels were
-    sent as many within an hour as they may be.
+    """Who the event's message is counted for, of those who caused it the one with the fewest messages so far; and
+    whether channels have had as many messages within an hour as that party may cause.
     """
     said = event.payload.get("caused_by") or ()
     # One key alone is what a version before wrote.

@@ -38,8 +38,10 @@ class Sent:
 
 
 def send(delivery: Delivery, *, timestamp: int) -> Sent:
-    """Send a delivery once, within PARLEY_LIMIT_DELIVERY_TIMEOUT_MS in all; whether it was taken, and the answer. Never
-    raises for what the other side does; never follows a redirect. Raises RuntimeError within a transaction.
+    """Send a delivery once, within PARLEY_LIMIT_DELIVERY_TIMEOUT_MS for everything. Returns whether the other side took
+    it, and its answer. A failure of the other side is such an answer, not an exception; redirects are not followed.
+
+    Raises RuntimeError within a transaction.
     """
     before_waiting_outside()
     milliseconds = settings.PARLEY.limits.delivery_timeout_ms
@@ -56,13 +58,15 @@ def send(delivery: Delivery, *, timestamp: int) -> Sent:
 
 
 def signature(secret: bytes, timestamp: int, body: bytes) -> str:
-    """The signature of a webhook, which proves that this installation sent this body at this time."""
+    """The signature of a webhook's body, by which its receiver knows that this installation sent it at this time.
+    `timestamp`: seconds since 1970.
+    """
     mac = hmac.new(secret, f"{timestamp}.".encode() + body, hashlib.sha256)
     return f"v1={mac.hexdigest()}"
 
 
 def webhook_body(notification: Notification, delivery: str) -> Mapping[str, object]:
-    """The JSON object that a webhook sends."""
+    """The JSON object that is sent to a webhook for this notification. `delivery`: the id of the delivery."""
     return {
         "id": str(notification.public_id),
         "delivery": delivery,
@@ -78,8 +82,8 @@ def webhook_body(notification: Notification, delivery: str) -> Mapping[str, obje
 
 
 def slack_body(notification: Notification) -> Mapping[str, object]:
-    """The JSON object that Slack takes, and others read too. Its three control characters are escaped, so that no
-    client's text makes a link or calls a channel.
+    """The JSON object in the form of Slack, which other services read, too. The three characters that Slack interprets
+    are escaped, so that no text of a client makes a link or mentions a channel.
     """
     said = f"*{_escaped(notification.title)}*\n{_escaped(notification.text)}\n{_escaped(notification.link)}"
     return {"text": said, "unfurl_links": False}
@@ -154,8 +158,8 @@ def _post(url: str, body: bytes, headers: Mapping[str, str], deadline: Deadline)
 
 
 def _said(answer: http.client.HTTPResponse) -> bytes:
-    """The beginning of the answer's body. The status says whether it was taken; a rest that does not come changes
-    nothing.
+    """The first part of the answer's body, for the log. If reading fails, what there is until then; the answer's status
+    alone says whether the delivery was taken.
     """
     said = b""
     try:
@@ -167,7 +171,9 @@ def _said(answer: http.client.HTTPResponse) -> bytes:
 
 
 class _Pinned(http.client.HTTPConnection):
-    """An HTTP connection to the address that was judged, under the name of the host."""
+    """An HTTP connection to the one IP address that was judged to be allowed; the host's name is used for TLS and in
+    the header only.
+    """
 
     def __init__(self, host: str, port: int, address: str, deadline: Deadline, *, tls: bool) -> None:
         super().__init__(host, port)

@@ -27,14 +27,18 @@ _NAME_CHARS = 200
 
 
 class Watch:
-    """Looks at intervals for what only time brings about. `clock` is monotonic, in seconds."""
+    """Looks, each at its own interval, for what happens merely because time passes, such as a token's end. `clock` is
+    monotonic, in seconds.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._due = dict.fromkeys((silence_notice, drop_notice, ends_notice, held_notice), 0.0)
 
     def look(self) -> None:
-        """Append the events that are due by their intervals, mostly none. Every sweep calls it."""
+        """Look for everything whose interval has passed, and append events about it; usually none has. Called at every
+        sweep.
+        """
         for notice, due in self._due.items():
             if self._clock() >= due:
                 notice()
@@ -42,9 +46,8 @@ class Watch:
 
 
 def silence_notice() -> None:
-    """Append an event for each environment in which clients fell silent of late.
-
-    A silence is news for as long as the cooldown: later it was told, and whoever is stuck stays on the clients' page.
+    """Append an event for each environment in which clients became silent within the time of the notification's
+    cooldown. A client that is silent for longer was told of, and stays on the page of clients.
     """
     longer_than = timedelta(seconds=settings.PARLEY.limits.unacknowledged_alarm_s)
     news = KINDS["client.silent"].cooldown
@@ -85,7 +88,9 @@ def _listed(node_ids: Sequence[str], clients: int) -> str:
 
 
 def ends_notice() -> None:
-    """Append an event for each token that expires within the longest time of notice."""
+    """Append an event for each token that expires soon: within the longest time before the end at which people are
+    told.
+    """
     now = database_now()
     for token in tokens_ending(before=now + timedelta(days=max(DAYS_LEFT))):
         at = token.expires_at

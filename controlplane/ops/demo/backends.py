@@ -30,14 +30,16 @@ class _Echo(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the
 
 
 def http_backend() -> int:
-    """Start a server that answers GET; its port."""
+    """Start a server that answers GET; returns its port."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Hello)
     threading.Thread(target=server.serve_forever, name="http-backend", daemon=True).start()
     return server.server_port
 
 
 def grpc_backend() -> tuple[grpc.Server, int]:
-    """Start a server that echoes unary calls; the server, which runs while it is referenced, and its port."""
+    """Start a server that answers a unary gRPC call with its own request. Returns the server, which runs as long as the
+    object is referenced, and its port.
+    """
     server = grpc.server(ThreadPoolExecutor(2), handlers=[_Echo()])
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()

@@ -12,7 +12,7 @@ from controlplane.ops.demo.calling import outcome
 
 
 def main(target: str) -> None:
-    """Make one call, print its outcome, and wait to be ended."""
+    """Make one gRPC call to `xds:///TARGET`, print what came back, and stay connected until the process is ended."""
     with grpc.insecure_channel(f"xds:///{target}") as channel:
         sys.stdout.write(f"{outcome(channel)}\n")
         sys.stdout.flush()

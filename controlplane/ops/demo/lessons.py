@@ -21,7 +21,9 @@ _ASK_S: Final = 0.2
 
 
 def guest_denied(rest: Rest, bootstrap: Path) -> str:
-    """Write a rule against the guests; what one of them is told. It stays connected, as a client in trouble does."""
+    """Write an access rule that denies the demo's guests something, start one guest, and return what it is told. The
+    guest stays connected, so that the console shows a client in trouble.
+    """
     if not any(group["key"] == _GROUP for group in _listed(rest, f"{_HERE}/client-groups")):
         matchers = [{"node_id": "demo-guest*"}]
         rest.post(f"{_HERE}/client-groups", {"key": _GROUP, "matchers": matchers, "trust": "declared"})
@@ -43,8 +45,8 @@ def guest_denied(rest: Rest, bootstrap: Path) -> str:
 
 
 def change_refused(rest: Rest, within_s: float) -> str:
-    """Change a sound cluster, as a pipeline would, so that clients refuse it; a text about the incident, or about what
-    is missing for one.
+    """Change a cluster so that Envoy refuses it. Returns a text about the incident that Parley opens, or says what is
+    missing when none is open after `within_s` seconds.
     """
     for token in _listed(rest, "/tokens"):
         if token["name"] == PIPELINE and not token["revoked_at"]:

@@ -14,7 +14,7 @@ _ADS: Tree = {"ads": {}, "resource_api_version": "V3"}
 
 
 def manifests(*, http_backend: int, grpc_backend: int, listener: int) -> list[Tree]:
-    """The manifests for one request through Envoy and one call through `xds:///`; the arguments are ports on
+    """The manifests for one request through Envoy and one call through `xds:///`. The arguments are ports on
     loopback.
     """
     return [
@@ -40,8 +40,8 @@ def manifests(*, http_backend: int, grpc_backend: int, listener: int) -> list[Tr
 
 
 def billing(*, checked: bool) -> Tree:
-    """The manifest of a cluster that nothing uses. `checked` by a health checker that Envoy does not have: sound by
-    every rule of the field, so only the proxy can refuse it.
+    """The manifest of a cluster that nothing uses. `checked`: with a health checker that Envoy does not have, so that
+    Envoy refuses the cluster though every check of Parley accepts it.
     """
     checker: Tree = {
         "timeout": "1s",

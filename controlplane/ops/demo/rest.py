@@ -12,13 +12,16 @@ Body = dict[str, object]
 
 
 class RestError(Exception):
-    """The API answered with a problem document, which is the text."""
+    """The API answered with an error; the text is its problem document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Calls the REST API. `base` is the console's URL; the administrator's token is read anew for each call, since the
-    supervisor may replace it. `token` is somebody else's.
+    """Calls the REST API.
+
+    `base`: the console's URL.
+    `token_file`: the file with the administrator's token, read for each call, because the supervisor may replace it.
+    `token`: the token to use instead; empty: the administrator's.
     """
 
     base: str
@@ -26,27 +29,27 @@ class Rest:
     token: str = ""
 
     def as_token(self, token: str) -> "Rest":
-        """A caller of the same API with this token."""
+        """A caller of the same API that uses this token instead of the administrator's."""
         return replace(self, token=token)
 
     def get(self, path: str, **query: str) -> Body:
-        """GET this path below /api/v1; the body of the answer."""
+        """Send GET to this path below /api/v1, and return the body of the answer."""
         return self._call("GET", f"{path}?{urllib.parse.urlencode(query)}" if query else path, None)
 
     def post(self, path: str, body: Body) -> Body:
-        """POST this body to the path below /api/v1; the body of the answer."""
+        """Send POST with this body to the path below /api/v1, and return the body of the answer."""
         return self._call("POST", path, json.dumps(body).encode())
 
     def delete(self, path: str) -> None:
-        """DELETE this path below /api/v1."""
+        """Send DELETE to this path below /api/v1."""
         self._call("DELETE", path, None)
 
     def published(self, change: str) -> None:
-        """Wait until the change is published, for at most 20 s."""
+        """Wait until the change with this id is published, for at most 20 s."""
         self.get(f"/changes/{change}", wait="20s", **{"for": "published"})
 
     def await_ready(self, within_s: float) -> None:
-        """Wait until the web process serves. Raises TimeoutError after so many seconds."""
+        """Wait until the web process answers. Raises TimeoutError when that takes longer than `within_s` seconds."""
         deadline = time.monotonic() + within_s
         while time.monotonic() < deadline:
             try:

@@ -19,7 +19,7 @@ _WORKER_PROCESSES: Final = 2
 
 
 def main(arguments: list[str], *, with_demo: bool = False) -> int:
-    """Run `manage.py up`, or `manage.py demo`; the exit status."""
+    """Run `manage.py up`, or `manage.py demo` where `with_demo` is set. Returns the exit status."""
     options = _parser().parse_args(arguments)
     try:
         config = load(os.environ, directory=Path.cwd())
@@ -50,7 +50,7 @@ def main(arguments: list[str], *, with_demo: bool = False) -> int:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """The environment variables of the child processes: ours, with paths that do not depend on where they start."""
+    """The environment variables for child processes: those of this process, with paths made absolute."""
     return {
         **os.environ,
         "PARLEY_HOME": str(home),

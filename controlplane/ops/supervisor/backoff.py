@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Backoff:
-    """How long to wait between starts of a process: doubles from `first_s` to `last_s`; a process that ran for
-    `healthy_s` starts over.
+    """How long to wait before a process is started again. The time doubles, from `first_s` up to `last_s` seconds;
+    after a run of at least `healthy_s` seconds it is `first_s` again.
     """
 
     first_s: float = 1.0
@@ -15,7 +15,7 @@ class Backoff:
     _next_s: float = 0.0
 
     def after(self, uptime_s: float) -> float:
-        """The seconds to wait after a run that lasted `uptime_s`."""
+        """The seconds to wait before the next start, after a run that lasted `uptime_s` seconds."""
         if uptime_s >= self.healthy_s or not self._next_s:
             self._next_s = self.first_s
         wait_s = self._next_s

@@ -24,7 +24,7 @@ _KILL_WAIT_S: Final = 5.0  # a killed process is gone at once unless the kernel 
 
 
 class Child:
-    """Keeps one program running until it is stopped."""
+    """Runs one program, and starts it again whenever it ends, until it is stopped."""
 
     def __init__(
         self, program: Program, *, environment: Mapping[str, str], lock: Path, screen: Screen, file: LogFile
@@ -42,7 +42,7 @@ class Child:
         self._control: socket.socket | None = None
 
     async def run(self) -> None:
-        """Start the program again and again; return once it was stopped and has ended."""
+        """Start the program, again each time it ends; return once it was stopped and has ended."""
         try:
             while not self._stopping.is_set():
                 started = time.monotonic()
@@ -57,16 +57,16 @@ class Child:
             self._ended.set()
 
     async def run_once(self) -> int:
-        """Run the program to its end; its exit status."""
+        """Run the program once, to its end, and return its exit status."""
         return await self._once()
 
     def terminate(self) -> None:
-        """Ask the program to end; do not wait for it."""
+        """Ask the program to end, without waiting for it."""
         self._stopping.set()
         self._order(guard.ORDER_TERMINATE)
 
     async def stop(self, grace_s: float) -> None:
-        """Ask the program to end, end it after the grace time, and return when it is gone."""
+        """Ask the program to end, kill it after `grace_s` seconds, and return when it is gone."""
         self.terminate()
         try:
             await asyncio.wait_for(self._ended.wait(), grace_s)
@@ -77,12 +77,12 @@ class Child:
                 await asyncio.wait_for(self._ended.wait(), _KILL_WAIT_S)
 
     def kill(self) -> None:
-        """End the program now; do not wait for it."""
+        """Kill the program, without waiting for it."""
         self._stopping.set()
         self._order(guard.ORDER_KILL)
 
     async def _once(self) -> int:
-        """One run of the program, from start to end; the guard's exit status."""
+        """Run the program once, from start to end, and return the exit status of its guard (`supervisor.guard`)."""
         for path in self.program.clears:
             path.unlink(missing_ok=True)
         ours, theirs = socket.socketpair()
@@ -156,7 +156,9 @@ async def _reader(pipe: BinaryIO) -> asyncio.StreamReader:
 
 
 async def _program_of(control: socket.socket) -> int:
-    """The id of the guarded program's process group, as its guard reports it; 0 when the guard ended before."""
+    """The id of the program's process group, as its guard (`supervisor.guard`) reports it; 0 when the guard ended
+    before that.
+    """
     control.setblocking(False)
     line = await asyncio.get_running_loop().sock_recv(control, 32)
     return int(line or b"0")

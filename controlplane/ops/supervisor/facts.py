@@ -9,7 +9,9 @@ from controlplane.config.loading import Config
 
 
 def facts(config: Config, home: Home) -> str:
-    """The lines that tell a person the console, password, API token, ADS address, and how to stop."""
+    """The lines that tell a person the console's URL, the password, the API token, the ADS address, and how to stop
+    Parley.
+    """
     token = shlex.quote(_short(home.admin_token))
     lines = (
         ("Console", f"{config.public_url}  (user: admin)"),
@@ -35,6 +37,8 @@ def _transport(config: Config) -> str:
 
 
 def _short(file: Path) -> str:
-    """The file's path, relative where that is shorter: what is printed is typed again in this directory."""
+    """The path of the file, relative to the current directory where that is shorter, because people type it again
+    there.
+    """
     relative = os.path.relpath(file)
     return relative if len(relative) < len(str(file)) else str(file)

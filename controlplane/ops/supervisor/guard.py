@@ -25,7 +25,7 @@ _POLL_S: Final = 1.0  # how late a lost wake-up may be noticed
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command until it ends; its exit status, 128 + signal when a signal ended it."""
+    """Run the command until it ends. Returns its exit status, or 128 + the signal's number when a signal ended it."""
     control, lock, grace_s = int(arguments[1]), arguments[2], float(arguments[3])
     command = arguments[arguments.index("--") + 1 :]
     os.set_inheritable(control, False)
@@ -47,8 +47,9 @@ def main(arguments: list[str]) -> int:
 
 
 def _start(command: list[str]) -> tuple[int, int]:
-    """Fork a process for the program; its id, and a descriptor that starts the program by a byte: not before the
-    supervisor knows the id, or nobody could end the program of a guard that was killed at that moment.
+    """Fork a process that will run the program. Returns its id, and a descriptor: the program starts when a byte is
+    written to it. That is done after the supervisor knows the id, so that it can end the program even if this process
+    is killed.
     """
     told, go = os.pipe()
     program = os.fork()
@@ -75,7 +76,11 @@ def _start(command: list[str]) -> tuple[int, int]:
 
 
 def _watch(program: int, control: int, wake: int, grace_s: float) -> int:
-    """Carry out the supervisor's orders until the program has ended; its wait status."""
+    """Carry out the supervisor's orders until the program has ended; returns its wait status.
+
+    `program`: its process id. `control`: the descriptor of the supervisor's orders; `wake`: that of arriving signals.
+    `grace_s`: the seconds between asking it to end and killing it.
+    """
     kill_at = float("inf")
     while True:
         ended, status = os.waitpid(program, os.WNOHANG)
@@ -102,7 +107,7 @@ def _watch(program: int, control: int, wake: int, grace_s: float) -> int:
 
 
 def _order(control: int) -> bytes:
-    """Read one order of the supervisor; empty when the supervisor is gone."""
+    """Read one order of the supervisor from the descriptor `control`; empty when the supervisor is gone."""
     try:
         return os.read(control, 1)
     except ConnectionResetError:  # it went before it had read what this process told it
@@ -110,7 +115,9 @@ def _order(control: int) -> bytes:
 
 
 def _wake_on_signals() -> int:
-    """A descriptor on which the number of each signal appears; SIGTERM is passed on, the terminal's are ignored."""
+    """A descriptor from which the number of each arriving signal can be read. SIGTERM is handled so; signals that a
+    terminal sends, such as SIGINT, are ignored.
+    """
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)

@@ -18,11 +18,13 @@ _POLL_S: Final = 0.05
 
 
 class Held(Exception):
-    """Another supervisor runs in this home; the sentence names both."""
+    """Another supervisor runs in this home directory; the text names its process and the directory."""
 
 
 def supervisor_lock(home: Home) -> int:
-    """Lock this home for its only supervisor; the descriptor that holds the lock. Raises Held."""
+    """Lock the home directory for its only supervisor. Returns the descriptor that holds the lock. Raises Held when
+    another supervisor has it.
+    """
     descriptor = os.open(_supervisor(home), os.O_RDWR | os.O_CREAT, FILE_MODE)
     _claim(descriptor, home)
     os.ftruncate(descriptor, 0)
@@ -31,7 +33,7 @@ def supervisor_lock(home: Home) -> int:
 
 
 def supervisor_absent(home: Home) -> None:
-    """Raise Held when this home has a supervisor. Creates nothing."""
+    """Raise Held when a supervisor runs in this home directory. Creates no file."""
     try:
         descriptor = os.open(_supervisor(home), os.O_RDWR)
     except (FileNotFoundError, NotADirectoryError):
@@ -43,7 +45,9 @@ def supervisor_absent(home: Home) -> None:
 
 
 def children_gone(home: Home, wait_s: float = CHILDREN_WAIT_S) -> bool:
-    """Wait until no process of an earlier supervisor is left; whether that came true in time. Creates nothing."""
+    """Wait until no process that an earlier supervisor started is left. Returns False when one still is after `wait_s`
+    seconds. Creates no file.
+    """
     try:
         descriptor = os.open(children_lock(home), os.O_RDWR)
     except (FileNotFoundError, NotADirectoryError):
@@ -64,7 +68,7 @@ def children_gone(home: Home, wait_s: float = CHILDREN_WAIT_S) -> bool:
 
 
 def children_lock(home: Home) -> Path:
-    """The file whose lock is shared by the guards of all child processes."""
+    """The path of the file that the guards (`supervisor.guard`) of all child processes lock together."""
     return home.run / "children.lock"
 
 

@@ -29,7 +29,7 @@ _RESET: Final = "\x1b[0m"
 
 
 class Screen:
-    """Writes lines to a stream from a thread of its own."""
+    """Writes lines of several processes to one stream, from a thread of its own."""
 
     def __init__(
         self, stream: TextIO, names: tuple[str, ...], environment: Mapping[str, str], *, as_json: bool = False
@@ -48,22 +48,24 @@ class Screen:
         self._thread.start()
 
     def line(self, name: str, text: str) -> None:
-        """Write a line of one process, with its name in front or, as JSON, among its fields."""
+        """Write a line of the process `name`, with the name in front or, where the log is JSON, in a field."""
         self._put(self.stored(text, program=name) if self._as_json else self._prefixes[name] + text)
 
     def plain(self, text: str) -> None:
-        """Write a line of the supervisor for the person in front, without a name."""
+        """Write a line of the supervisor itself for the person at the terminal, without a name in front."""
         self._put(self.stored(text))
 
     def stored(self, text: str, **fields: str) -> str:
-        """The line in the form in which a file keeps it, which has no names in front."""
+        """The line as a log file keeps it: without a process name in front; where the log is JSON, with `fields`."""
         if not self._as_json or is_event(text.encode("utf-8", "replace")):
             return text
         event = contained(text.strip(), FIELD_CHARS_MAX)
         return event_line({"level": "info", "logger": __name__, "event": event, **fields}, origin())
 
     def close(self, wait_s: float = 2.0) -> None:
-        """Write what is left, unless nobody reads, and end the thread; waits for at most so many seconds."""
+        """Write the lines that wait and end the thread. Gives up after `wait_s` seconds, in case nobody reads the
+        stream.
+        """
         with suppress(queue.Full):
             self._lines.put(_END, timeout=wait_s)
             self._thread.join(wait_s)
@@ -88,7 +90,7 @@ class Screen:
 
 
 class LogFile:
-    """The log file of one process, which is rotated."""
+    """The log file of one process. A file that has become too large is put aside and a new one begun."""
 
     def __init__(self, file: Path) -> None:
         self._handler = _Quiet(file, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8", delay=True)
@@ -104,11 +106,11 @@ class LogFile:
 
 class _Quiet(RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's name
-        """Ignore an error of writing: a full disk costs this line and nothing else (reliability F27)."""
+        """Ignore an error of writing: when the disk is full only this line is lost (reliability F27)."""
 
 
 async def pump(pipe: asyncio.StreamReader, *takers: Callable[[str], None]) -> None:
-    """Hand each line that a process writes to every taker, until the process closes its end."""
+    """Call each of `takers` with every line that a process writes to the pipe, until the process closes it."""
     rest = b""
     while chunk := await pipe.read(_LINE_BYTES_MAX):
         *lines, rest = (rest + chunk).split(b"\n")

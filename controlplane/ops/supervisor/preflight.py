@@ -16,7 +16,7 @@ from controlplane.ops.supervisor.valkey import valkey_binary
 
 
 class CannotStart(Exception):
-    """Reasons why Parley cannot start here, one sentence each."""
+    """Parley cannot start on this machine; the reasons are one sentence each."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(problems))
@@ -77,7 +77,9 @@ def _port(name: str, address: Address) -> list[str]:
 
 
 def _home(path: Path) -> list[str]:
-    """The reasons why the home neither is a directory we may write to, nor can become one; empty when it can."""
+    """Why the home directory cannot be used: it is no directory we may write to, and none can be created. Empty when it
+    can.
+    """
     nearest = next(each for each in (path, *path.parents) if _there(each))
     if not nearest.is_dir():
         return [f"PARLEY_HOME {path} cannot be used: {nearest} is not a directory."]

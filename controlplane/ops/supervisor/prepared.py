@@ -14,7 +14,9 @@ from controlplane.ops.supervisor.programs import ROOT
 
 
 def prepared(config: Config, home: Home) -> bool:
-    """Whether this home was prepared by this code."""
+    """Whether `manage.py prepare` has nothing to do, because it was done in this home directory by this version of the
+    code.
+    """
     wanted = [home.admin_token, *([home.client_token] if config.ads_auth.facts.tokens else [])]
     if config.database is not None or not all(file.exists() for file in wanted):
         return False
@@ -25,7 +27,9 @@ def prepared(config: Config, home: Home) -> bool:
 
 
 def prepared_note(config: Config, home: Home) -> None:
-    """Store the mark by which `prepared` sees that this home is prepared."""
+    """Note in the home directory that `manage.py prepare` was done, for `prepared` to read. Does nothing with
+    PostgreSQL.
+    """
     if config.database is None:
         private_replace(_mark(home), _state(home))
 
@@ -35,8 +39,8 @@ def _mark(home: Home) -> Path:
 
 
 def _state(home: Home) -> str:
-    """A hash that changes when the database file or the migrations do. Raises OSError when there is no database
-    file.
+    """A hash that changes when the database is another file, or migrations or Django's version are others. Raises
+    OSError when there is no database file.
     """
     database = home.database.stat()
     migrations = sorted(str(file.relative_to(ROOT)) for file in ROOT.glob("controlplane/*/migrations/*.py"))

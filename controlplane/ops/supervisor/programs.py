@@ -27,10 +27,12 @@ STOP_GRACE_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program that the supervisor runs. `environment` is added to the supervisor's own; `clears` is removed before
-    each start.
+    """A program that the supervisor runs.
 
-    The output of a program that is not `shown` goes to its file only.
+    `ready`: a function that says whether it serves.
+    `environment`: environment variables beside the supervisor's own.
+    `clears`: files to remove before each start.
+    `shown`: whether its output goes to the screen, too, not only to its log file.
     """
 
     name: str
@@ -42,7 +44,7 @@ class Program:
 
 
 def programs(config: Config, home: Home, *, worker_processes: int) -> tuple[Program, ...]:
-    """The programs that run beside the broker: web, workers and ADS."""
+    """The programs that run besides the broker: web, worker with beat, and ADS."""
     web = config.web_address
     worker_file = home.run / "worker.ready"
     return (
@@ -85,9 +87,7 @@ def programs(config: Config, home: Home, *, worker_processes: int) -> tuple[Prog
 
 
 def demo(home: Home) -> Program:
-    """The program that shows resources, data planes and calls (`make demo`); ready once it has printed how the calls
-    ended.
-    """
+    """The program of the demo (`make demo`). It is ready once it has printed the results of its calls."""
     ready = home.run / "demo.ready"
     return Program(
         name=DEMO,
@@ -100,15 +100,15 @@ def demo(home: Home) -> Program:
 
 
 def preparation() -> Program:
-    """The program that must have ended well before the others start. Quiet: the supervisor itself says where things
-    are.
+    """The program that prepares home and database. It must have succeeded before the others start. Its output is not
+    shown, because the supervisor itself prints where things are.
     """
     command = (sys.executable, str(ROOT / "manage.py"), "prepare", "--verbosity", "0")
     return Program(name=PREPARE, command=command, ready=_never)
 
 
 def broker(binary: Path, socket: Path) -> Program:
-    """The program of the embedded Valkey."""
+    """The program that runs the embedded Valkey. `socket`: the path at which it listens."""
     return Program(
         name=VALKEY,
         command=valkey_command(binary, socket),

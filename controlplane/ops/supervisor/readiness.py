@@ -14,7 +14,7 @@ _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  what lis
 
 
 def http_ready(address: Address, path: str) -> Probe:
-    """A probe that succeeds when GET of this path is answered with 200."""
+    """A function that says whether GET of this path is answered with 200."""
     host = _LOOPBACK.get(address.host, address.host)
 
     async def probe() -> bool:
@@ -30,7 +30,7 @@ def http_ready(address: Address, path: str) -> Probe:
 
 
 def valkey_ready(socket: Path) -> Probe:
-    """A probe that succeeds when PING is answered with PONG."""
+    """A function that says whether the Valkey at this socket answers PING."""
 
     async def probe() -> bool:
         reader, writer = await asyncio.open_unix_connection(str(socket))
@@ -45,7 +45,9 @@ def valkey_ready(socket: Path) -> Probe:
 
 
 def file_ready(file: Path) -> Probe:
-    """A probe that succeeds when the process has written this file; who starts the process removes it first."""
+    """A function that says whether the file exists, which the process writes when it is ready. It must be removed
+    before the process is started.
+    """
 
     async def probe() -> bool:
         return file.exists()  # noqa: ASYNC240  one look at a local directory

@@ -41,7 +41,7 @@ _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(slots=True)
 class Supervisor:
-    """Starts, watches and stops the processes of one home."""
+    """Starts, watches and stops the processes that run in one home directory."""
 
     config: Config
     home: Home
@@ -54,7 +54,7 @@ class Supervisor:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> int:
-        """Start everything, print how to use it, and wait for a signal; the exit status."""
+        """Start all processes, print how to use Parley, and run until a signal comes. Returns the exit status."""
         loop = asyncio.get_running_loop()
         for number in _STOP_SIGNALS:
             loop.add_signal_handler(number, self._signalled)
@@ -73,7 +73,9 @@ class Supervisor:
         return status
 
     async def _start(self) -> str:
-        """Start the broker, then the rest at once, and wait until all are ready; empty, or why that will not be."""
+        """Start the broker, then all other processes at once, and wait until each is ready. Returns an empty text, or
+        why they will not be ready.
+        """
         if self.config.embedded_valkey:
             binary = valkey_binary()
             assert binary is not None  # noqa: S101  preflight looked
@@ -88,7 +90,9 @@ class Supervisor:
         return await self._all_ready()
 
     async def _prepare(self) -> str:
-        """Bring home and database up to date unless they are known to be; empty, or why that failed."""
+        """Prepare the home directory and the database, unless that was done. Returns an empty text, or why it
+        failed.
+        """
         if prepared(self.config, self.home):
             return ""
         child = self._child(preparation())

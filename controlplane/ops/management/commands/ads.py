@@ -18,7 +18,7 @@ from controlplane.ops.process import unknown_variables_tell
 
 
 class Command(BaseCommand):
-    """Serves ADS, with the product's configuration mapped to the server's."""
+    """Runs an ADS server."""
 
     help = "Serve xDS to data planes until SIGTERM or Ctrl-C."
     requires_system_checks = []  # they belong to `make check`; a start must be quick
@@ -30,7 +30,7 @@ class Command(BaseCommand):
 
 
 def ads_config(config: Config) -> AdsConfig:
-    """The part of the configuration that the ADS server needs, in the server's own form."""
+    """The part of Parley's configuration that the ADS server needs, in the server's own form."""
     tls = config.ads_tls
     return AdsConfig(
         address=str(config.ads_address),
@@ -47,8 +47,8 @@ def ads_config(config: Config) -> AdsConfig:
 
 
 def open_store(on_directory: Callable[[Directory], None]) -> Store:
-    """Open the store in the process that uses it; each of several workers is a new interpreter, without Django so
-    far.
+    """Open the store of the ADS server within the process that uses it. Each worker process is a new interpreter in
+    which Django was not set up yet. `on_directory` is called with each new directory of environments.
     """
     django.setup()
     # Not at the top: it needs models, and this module is how a worker's interpreter gets here.

@@ -10,7 +10,7 @@ from controlplane.ops.backups import BackupError, backup_write
 
 
 class Command(BaseCommand):
-    """Writes a backup."""
+    """Writes the whole database to one file."""
 
     help = (
         "Write the whole database to FILE, as of one moment, while everything goes on. The keys "

@@ -14,7 +14,7 @@ from xdscore.limits import LIMITS
 
 
 class Command(BaseCommand):
-    """Prints what this process was configured with."""
+    """Prints every environment variable with the value in force, without secrets."""
 
     help = "Print every variable: the value in force (secrets are hidden), whether it is the default, what it is for."
     requires_system_checks = []

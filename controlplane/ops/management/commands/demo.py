@@ -8,7 +8,7 @@ from controlplane.ops.supervisor.__main__ import main
 
 
 class Command(BaseCommand):
-    """Runs the supervisor with the demo beside the product."""
+    """Runs the supervisor, which starts the whole of Parley and the demo."""
 
     help = "Start everything that `up` starts, with demo resources, a real Envoy and a gRPC client; stop with Ctrl-C."
     requires_system_checks = []

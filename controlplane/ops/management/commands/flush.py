@@ -10,7 +10,7 @@ class Command(flush.Command):
     """Empties every table."""
 
     def handle(self, **options: object) -> None:
-        """Empty the tables in one transaction, which alone may change append-only rows."""
+        """Empty all tables, append-only ones included, in one transaction."""
         using = str(options["database"])
         with transaction.atomic(using=using), maintenance(using=using):
             super().handle(**options)

@@ -25,12 +25,16 @@ _SECRET_RULES: Final = ("access", "0002_secret_rules")
 
 
 class Command(migrate.Command):
-    """Applies migrations, with a home, with longer time limits, and with the triggers of append-only tables."""
+    """Applies migrations, as Django's command does: it creates the home directory first, allows more time, and
+    afterwards creates the triggers of append-only tables.
+    """
 
     _wrote_rules = False
 
     def execute(self, *args: object, **options: object) -> str | None:
-        """Migrate; the home is made before Django's checks, which open the database."""
+        """Create the home directory, then run the command. Django's checks, which come before the migrations, open the
+        database.
+        """
         home_create(settings.PARLEY)
         with _patient(connections[str(options["database"])]):
             output: str | None = super().execute(*args, **options)
@@ -46,7 +50,9 @@ class Command(migrate.Command):
         return output
 
     def migration_progress_callback(self, action: str, migration: Migration | None = None, fake: bool = False) -> None:
-        """Print how far the migration is, and remember whether it wrote access rules now."""
+        """Print how far the migration is, and remember whether the one that writes access rules for secrets was applied
+        now.
+        """
         super().migration_progress_callback(action, migration, fake)
         if action == "apply_success" and migration is not None:
             self._wrote_rules |= (migration.app_label, migration.name) == _SECRET_RULES
@@ -54,7 +60,9 @@ class Command(migrate.Command):
 
 @contextmanager
 def _patient(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """Open the connection anew with longer time limits, and with the usual ones again afterwards."""
+    """Give the connection longer time limits until the end of the block, and the usual ones again after it. It is
+    opened anew for that both times.
+    """
     usual = connection.settings_dict["OPTIONS"]
     patient = dict(usual)
     if connection.vendor == "sqlite":

@@ -13,7 +13,7 @@ EXIT_CANNOT_START = 2
 
 
 class Command(BaseCommand):
-    """Prepares home and database."""
+    """Prepares the home directory and the database, so that Parley can run."""
 
     help = "Make home and database ready: migrate, first administrator, token files, default environment."
     requires_system_checks = []  # they belong to `make check`; a start must be quick
@@ -37,7 +37,9 @@ class Command(BaseCommand):
 
 
 def report(done: Prepared, home: Home) -> list[str]:
-    """The lines that tell what was done, and where a person finds what they need next; never a secret itself."""
+    """The lines that tell what was done and in which files a person finds password and tokens, never a secret
+    itself.
+    """
     lines = [f"Database: {done.migrations} migrations applied." if done.migrations else "Database: up to date."]
     if done.administrator:
         given = str(home.admin_password) if home.admin_password in done.files else "that of PARLEY_ADMIN_PASSWORD"

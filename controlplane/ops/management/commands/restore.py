@@ -16,7 +16,7 @@ from controlplane.ops.keys import foreign_keys_sentence
 
 
 class Command(BaseCommand):
-    """Restores a backup."""
+    """Replaces the database by a backup."""
 
     help = (
         "Make the database what FILE, a backup, says: its tables are brought up to date and everything is published "
@@ -48,6 +48,6 @@ class Command(BaseCommand):
             raise CommandError(f"But keys{where} are missing; start nothing before they are there. {sentence}".rstrip())
 
     def _say(self, line: str) -> None:
-        """Print a line at once: a large installation takes minutes."""
+        """Print a line at once, without buffering, because a large installation takes minutes."""
         self.stdout.write(line)
         self.stdout.flush()

@@ -20,8 +20,8 @@ _ADD = "Add the key they were made with and run this again; if it is lost for go
 
 
 class Command(BaseCommand):
-    """Seals and signs everything that is stored under the newest key. Everything serves on, and it may be run again at
-    any time.
+    """Encrypts and signs everything that is stored with the newest key. Parley goes on serving, and the command may be
+    run again at any time.
     """
 
     help = (

@@ -8,7 +8,7 @@ from controlplane.ops.supervisor.__main__ import main
 
 
 class Command(BaseCommand):
-    """Runs the supervisor."""
+    """Runs the supervisor, which starts the whole of Parley on this machine."""
 
     help = "Start web, worker, ads and, when REDIS_URL is unset, an embedded Valkey; stop with Ctrl-C."
     requires_system_checks = []
