@@ -52,7 +52,7 @@ class SotwByName(ByName):
     def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
         """See the base."""
         current = self.subscription
-        left = (current.names - subscription.names) | self._standing.members_of(current.globs - subscription.globs)
+        left = (current.names - subscription.names) | self._memory.members_of(current.globs - subscription.globs)
         stay = current.names & subscription.names
         if len(left) > len(stay) and not (current.globs or subscription.globs):
             # Of 10,000 names it is counted what stays, where that is less.
@@ -63,20 +63,20 @@ class SotwByName(ByName):
         super().subscribe(subscription, asked)
         self._total += sum(mark(name, self._told(name)) - mark(name, told) for name, told in before.items())
 
-    def says_gone(self, name: str, before: Told) -> bool:  # noqa: ARG002  of no name
+    def says_gone(self, name: str, has_copy: bool) -> bool:  # noqa: ARG002  of no name
         """Never: absence means nothing (D1)."""
         return False
 
-    def _void(self, name: str, before: Told) -> None:
+    def count_over(self, name: str, before: Told) -> None:
+        """What was told of a name, `before`, is over without a word: it is not part of the state any more (B8)."""
         self._total -= mark(name, before)
-        super()._void(name, before)
 
     def _arrive(self, view: ClientView) -> set[str]:
         """See the base. What is over without a word is so at once: no response says it, but each has its version (I8).
 
         Of collections that have members now, that is, and of members of which there is nothing to say any more.
         """
-        new = self._standing.view is not view
+        new = self._memory.view is not view
         names = super()._arrive(view)
         subscription = self.subscription
         if not new or not subscription.globs:
@@ -87,7 +87,7 @@ class SotwByName(ByName):
     def ask_again(self, now: float) -> None:
         """The client repeats a request that it had acknowledged: it waits for the resources again (B7)."""
         # A collection that has members is answered by them.
-        members = frozenset(self._standing.members_of(self.subscription.globs))
+        members = frozenset(self._memory.members_of(self.subscription.globs))
         self._repeated = self._unsaid(self.subscription.names, members) | members
         self._repeat_due_s = min(self._repeat_due_s, max(now, self._last_repeat_s + REPEAT_PAUSE_S))
 
@@ -114,7 +114,7 @@ class SotwByName(ByName):
     def _unsaid(self, names: frozenset[str], said: Collection[str]) -> frozenset[str]:
         """What is left of `names`, names of collections included, once these were `said`."""
         globs = self.subscription.globs
-        answered = {glob.name for glob in globs if not self._standing.members_of((glob,)).isdisjoint(said)}
+        answered = {glob.name for glob in globs if not self._memory.members_of((glob,)).isdisjoint(said)}
         return names.difference(said, answered)
 
 
