@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 from adsserver.engine.change import Change
 from adsserver.engine.client_view import ClientView
-from adsserver.engine.name_state import SAYS, Event, Found, NameState, Say, after
+from adsserver.engine.name_state import SAYS, Due, Event, Found, NameState, Say, after
 from adsserver.engine.refusals import stand_in
 from adsserver.engine.subscription import Subscription
 from adsserver.engine.told import ABSENT, Absent, Told, same
 from xdscore.errors import ResourceError
 from xdscore.snapshot import Content
+
+_SAME, _OTHER, _NOTHING = Found.SAME, Found.OTHER, Due.NOTHING
 
 
 class Look(NamedTuple):
@@ -45,20 +47,21 @@ def look(view: ClientView, viewer: Viewer, name: str, state: NameState, before: 
     now = view.shown(name, viewer.subscription, viewer.public_url)
     farewell = False
     if isinstance(now, Absent):
-        found = _look_at_nothing(view, viewer, name, state, before)
-        if isinstance(found, Look):
-            return found
-        before, now, farewell = found
+        instead = _look_at_nothing(view, viewer, name, state, before)
+        if isinstance(instead, Look):
+            return instead
+        before, now, farewell = instead
     if state.refused:
         if isinstance(now, Content) and now.version in state.refused:
             return _look_at_refused(view, name, state, before, now)
         state = after(state, Event.FIXED)
-    found_same = same(before, now)
-    if found_same and state.told is not None:
-        state = after(state, Event.SETTLED)
-    if SAYS[Found.SAME if found_same else Found.OTHER][state.due] is Say.SILENCE:
+    found = _OTHER
+    if same(before, now):
+        found = _SAME
+        state = after(state, Event.SETTLED) if state.told is not None else state
+    if SAYS[found][state.due] is Say.SILENCE:
         return Look(state)
-    return Look(state, Change(name, before, now, forced=state.is_due, farewell=farewell))
+    return Look(state, Change(name, before, now, state.due is not _NOTHING, farewell))
 
 
 def _look_at_nothing(

@@ -13,7 +13,7 @@ from adsserver.engine.told import ABSENT, UNKNOWN_COPY, Absent, Told, reported
 from xdscore.snapshot import Content
 from xdscore.xdstp import Glob
 
-_NOTHING, _AGAIN, _ASKED = Due.NOTHING, Due.AGAIN, Due.ASKED
+_NOTHING, _ASKED = Due.NOTHING, Due.ASKED
 
 
 class Memory:
@@ -39,15 +39,29 @@ class Memory:
         """The state of this name."""
         return self._names.get(name, REST)
 
-    def __setitem__(self, name: str, state: NameState) -> None:
-        """Remember this state of a name; of one at rest there is nothing to remember."""
-        before = self._names.get(name, REST)
-        self._moving += _is_moving(state) - _is_moving(before)
-        self._answers_due += _is_answer_due(state) - _is_answer_due(before)
+    def put(self, name: str, before: NameState, state: NameState) -> None:
+        """Remember this state of a name, which was in the state `before`; at rest there is nothing to remember."""
+        self._moving += state.moves - before.moves
+        self._answers_due += state.asks - before.asks
         if state is not REST:
             self._names[name] = state
         elif before is not REST:
             del self._names[name]
+
+    def happens(
+        self,
+        name: str,
+        event: Event,
+        *,
+        told: Told | None = None,
+        copy: Content | None = None,
+        version: str = "",
+        acknowledged: Told | None = None,
+    ) -> None:
+        """Take in what happens to a name; what an event brings along is said at `name_state.after`."""
+        before = self._names.get(name, REST)
+        state = after(before, event, told=told, copy=copy, version=version, acknowledged=acknowledged)
+        self.put(name, before, state)
 
     def told(self, name: str, subscription: Subscription) -> Told:
         """What the client was told of this name last."""
@@ -86,9 +100,9 @@ class Memory:
         return any(state.acceptance in DOUBTFUL for state in self._names.values())
 
     @property
-    def refusals(self) -> Iterator[tuple[str, NameState]]:
+    def refusals(self) -> dict[str, NameState]:
         """The names of which the client refused something, and their states."""
-        return ((name, state) for name, state in self._names.items() if state.refused)
+        return {name: state for name, state in self._names.items() if state.refused}
 
     @property
     def doubted(self) -> list[str]:
@@ -97,7 +111,7 @@ class Memory:
 
     def moving_names(self) -> set[str]:
         """The names of which a look may find something to tell."""
-        return {name for name, state in self._names.items() if _is_moving(state)}
+        return {name for name, state in self._names.items() if state.moves}
 
     def members_of(self, globs: Iterable[Glob]) -> set[str]:
         """Members of these collections in the view that the client stands on."""
@@ -122,17 +136,22 @@ class Memory:
         for name in names:
             state = self[name]
             if state is not before or not known:
-                # Most of 10,000 names are in one state, and stay so.
+                # Most of 10,000 names are in one and the same state.
                 before, result, known = state, after(state, event), True
-            self[name] = result
+            self.put(name, state, result)
 
     def pin(self, names: Iterable[str], subscription: Subscription) -> None:
         """Note what the client was told of these names, for the view or the subscription is about to say otherwise."""
+        untold = []
         for name in names:
             state = self[name]
             if state.told is None:
                 told = self.told(name, subscription)
-                self[name] = after(state, Event.UNSEEN if told is ABSENT else Event.OVERTAKEN, told=told)
+                if told is ABSENT:
+                    untold.append(name)
+                else:
+                    self.put(name, state, after(state, Event.OVERTAKEN, told=told))
+        self.each(untold, Event.UNSEEN)
 
     def forget_unless(self, covers: Callable[[str], bool]) -> None:
         """Of names no longer asked for there is nothing to remember."""
@@ -161,7 +180,7 @@ class Memory:
     def report(self, versions: Mapping[str, str]) -> None:
         """The client says that it holds these versions (E5)."""
         for name, version in versions.items():
-            self[name] = after(self[name], Event.REPORTED, told=reported(version))
+            self.happens(name, Event.REPORTED, told=reported(version))
 
     def acknowledge(self, contents: Mapping[str, Content]) -> bool:
         """The client acknowledged a response with these contents; whether anything is known better since."""
@@ -169,9 +188,9 @@ class Memory:
         for name in contents.keys() & self._names.keys():
             state = self._names[name]
             if state.told is UNKNOWN_COPY:
-                self[name] = after(state, Event.TRACED, acknowledged=contents[name])
+                self.happens(name, Event.TRACED, acknowledged=contents[name])
             elif state.acceptance in DOUBTFUL:
-                self[name] = after(state, Event.ACKNOWLEDGED)
+                self.happens(name, Event.ACKNOWLEDGED)
             else:
                 continue
             better = True
@@ -186,7 +205,11 @@ class Memory:
         if self.view is view:
             return self.moving_names()
         differing = self._differing(view, subscription)
-        self.pin(differing, subscription)
+        # Most of them are new, or wait already.
+        self.pin(differing.difference(self._names), subscription)
+        self.pin(
+            [name for name, state in self._names.items() if state.told is None and name in differing], subscription
+        )
         self.view = view
         return self.moving_names() | differing
 
@@ -198,7 +221,7 @@ class Memory:
             self.each([name for name in self._names if name in view.named], Event.SENT)
             return
         for name in step.losses:
-            self[name] = after(self[name], Event.OVERTAKEN, told=earlier.named[name].content)
+            self.happens(name, Event.OVERTAKEN, told=earlier.named[name].content)
         self.view = view
 
     def _differing(self, view: ClientView, subscription: Subscription) -> set[str]:
@@ -213,11 +236,3 @@ class Memory:
         members = {name for name in step.names if subscription.in_collection(name)} if globs else set()
         # The first and the last member decide what is told of a collection itself.
         return names | (step.names & explicit) | members | {glob.name for glob in globs if members}
-
-
-def _is_moving(state: NameState) -> bool:
-    return state.told is not None or state.due is not _NOTHING
-
-
-def _is_answer_due(state: NameState) -> bool:
-    return state.due is _ASKED or state.due is _AGAIN

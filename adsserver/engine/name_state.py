@@ -106,6 +106,8 @@ class Found(Enum):
     WITHHELD = "the view shows nothing of it, for it is withheld, and the client has a copy"
     REFUSED = "the view shows what the client refused"
 
+    __hash__ = object.__hash__
+
 
 class Say(Enum):
     """What is sent of a name."""
@@ -224,7 +226,8 @@ class NameState(NamedTuple):
 
     `told`: what the client was told last, where the view does not say it. `copy`: what it goes on with after an error
     that takes nothing away (F2, F18a). `refused`: versions it refused. `acknowledged`: where nobody knows what it
-    holds, what it acknowledged last, which may be nothing.
+    holds, what it acknowledged last, which may be nothing. `moves`: 1 if a look at the name may find something to tell,
+    else 0. `asks`: 1 if the client waits for an answer about it, or needs it once more, else 0.
     """
 
     standing: Standing = _AT_REST
@@ -234,11 +237,8 @@ class NameState(NamedTuple):
     copy: Content | None = None
     refused: frozenset[str] = _NONE
     acknowledged: Told | None = None
-
-    @property
-    def is_due(self) -> bool:
-        """Whether something is said of the name although nothing changed."""
-        return self.due is not _NOTHING
+    moves: int = 0
+    asks: int = 0
 
 
 REST = NameState()
@@ -248,7 +248,9 @@ DOUBTFUL = frozenset({_DOUBTED, _REFUSED})
 """Nobody knows what the client holds of the name, for it was in a response that it refused."""
 
 _IMPLIED: Mapping[Standing, Told] = {_UNTOLD: ABSENT, _UNKNOWN: UNKNOWN_COPY}
-_WITHOUT_REFUSED = {_ACCEPTED: _ACCEPTED, _DOUBTED: _DOUBTED, _REFUSED: _DOUBTED, _PARKED: _ACCEPTED}
+_REFUSING = frozenset({_REFUSED, _PARKED})
+# What a named tuple does by itself, but for two calls.
+_new = tuple.__new__
 
 
 def after(
@@ -270,31 +272,36 @@ def after(
         standing, acceptance, due = row.standing[state.standing], row.acceptance[state.acceptance], row.due[state.due]
     except KeyError:
         raise IllegalStepError(state, event) from None
-    refused = state.refused
-    if version:
-        refused = refused - {version} if event is Event.CLEARED else refused | {version}
-    if not refused:
-        acceptance = _WITHOUT_REFUSED[acceptance]
     if copy is None and not row.ends_copy:
         copy = state.copy
-    if standing is _AT_REST and copy is not None:
-        standing = _EXCUSED
-    if standing is _AT_REST and acceptance is _ACCEPTED and due is _NOTHING:
-        return REST
+    refused, known = _NONE, None
+    if acceptance is not _ACCEPTED:
+        acceptance, refused, known = _answered(state, event, acceptance, version, acknowledged)
+    if standing is _AT_REST:
+        if copy is not None:
+            standing = _EXCUSED
+        elif acceptance is _ACCEPTED and due is _NOTHING:
+            return REST
     if standing is _AT_REST or standing is _EXCUSED:
         told = None
     elif standing in _IMPLIED:
         told = _IMPLIED[standing]
     elif told is None:
         told = state.told
-    return NameState(
-        standing,
-        acceptance,
-        due,
-        told,
-        copy,
-        refused if acceptance is _REFUSED or acceptance is _PARKED else _NONE,
-        (state.acknowledged if acknowledged is None else acknowledged)
-        if acceptance is _DOUBTED or acceptance is _REFUSED
-        else None,
-    )
+    moves = 0 if told is None and due is _NOTHING else 1
+    asks = 1 if due is _ASKED or due is _AGAIN else 0
+    return _new(NameState, (standing, acceptance, due, told, copy, refused, known, moves, asks))
+
+
+def _answered(
+    state: NameState, event: Event, acceptance: Acceptance, version: str, acknowledged: Told | None
+) -> tuple[Acceptance, frozenset[str], Told | None]:
+    """What was refused of a name, and what its client is known to have acknowledged, where it refused any of it."""
+    refused = state.refused if acceptance in _REFUSING else _NONE
+    if version:
+        refused = refused - {version} if event is Event.CLEARED else refused | {version}
+    if not refused:
+        acceptance = _NO_LONGER_REFUSED[acceptance]
+    if acceptance not in DOUBTFUL:
+        return acceptance, refused, None
+    return acceptance, refused, state.acknowledged if acknowledged is None else acknowledged

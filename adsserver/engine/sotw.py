@@ -81,8 +81,9 @@ class SotwByName(ByName):
         subscription = self.subscription
         if not new or not subscription.globs:
             return names
+        viewer = self._viewer()
         plain = subscription.names.difference(glob.name for glob in subscription.globs)
-        return {name for name in names if name in plain or self._look_at(view, name) is not None}
+        return {name for name in names if name in plain or self._look_at(view, viewer, name) is not None}
 
     def ask_again(self, now: float) -> None:
         """The client repeats a request that it had acknowledged: it waits for the resources again (B7)."""
