@@ -7,9 +7,9 @@ A stream at rest remembers nothing but its view. Whatever happens to a name goes
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
 from adsserver.engine.client_view import ClientView, Step
-from adsserver.engine.name_state import DOUBTFUL, REST, Due, Event, NameState, after
+from adsserver.engine.name_state import DOUBTFUL, REST, Due, Event, NameState, Standing, after
 from adsserver.engine.subscription import Subscription
-from adsserver.engine.told import ABSENT, UNKNOWN_COPY, Absent, Told, reported
+from adsserver.engine.told import ABSENT, Absent, Told, reported
 from xdscore.snapshot import Content
 from xdscore.xdstp import Glob
 
@@ -187,7 +187,7 @@ class Memory:
         better = False
         for name in contents.keys() & self._names.keys():
             state = self._names[name]
-            if state.told is UNKNOWN_COPY:
+            if state.standing is Standing.UNKNOWN:
                 self.happens(name, Event.TRACED, acknowledged=contents[name])
             elif state.acceptance in DOUBTFUL:
                 self.happens(name, Event.ACKNOWLEDGED)

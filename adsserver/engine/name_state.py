@@ -89,10 +89,10 @@ class Event(Enum):
     ACKNOWLEDGED = "the client acknowledged a response that held it"
     TRACED = "the client acknowledged a response that held it, and nobody knew what it holds"
     NACKED = "the client refused a response in which it was new, the last one that held it"
-    NACKED_LATE = "the client refused an earlier response than the last one that held it"
+    LOST_TRACK = "its removal or error was in a refused response, or it is on its way to who asks for it anew"
+    NACKED_LATE = "the client refused an earlier full state than the last one, and blames it"
     IN_COMPANY = "the client refused a full state in which it was new, and somebody else is to blame"
     CLEARED = "a version of it that was refused turned out to be good, or is sent again"
-    LOST_TRACK = "its removal or error was in a refused response, or it is on its way to who asks for it anew"
     DEPARTED = "a full state does not show it any more"
 
     __hash__ = object.__hash__
@@ -147,53 +147,79 @@ def _same(*befores: Standing) -> dict[Standing, Standing]:
     return {each: each for each in befores or Standing}
 
 
+def _still(*befores: Due) -> dict[Due, Due]:
+    return {each: each for each in befores or Due}
+
+
+def _said(*befores: Due) -> dict[Due, Due]:
+    return dict.fromkeys(befores or Due, _NOTHING)
+
+
 _AS_BEFORE = {each: each for each in Acceptance}
-_STILL_DUE = {each: each for each in Due}
-_SAID = dict.fromkeys(Due, _NOTHING)
-_NOT_DUE = {_NOTHING: _NOTHING}
+_ONLY_ACCEPTED = {_ACCEPTED: _ACCEPTED}
+_REFUSES_NOTHING = {_ACCEPTED: _ACCEPTED, _DOUBTED: _DOUBTED}
+# Who is PARKED was told a stand-in, or nothing: never what is refused, and no error.
+_NOT_PARKED = {**_REFUSES_NOTHING, _REFUSED: _REFUSED}
+_STILL_REFUSES = {_REFUSED: _REFUSED, _PARKED: _PARKED}
 # What was refused is not what is shown any more.
-_NO_LONGER_REFUSED = {_ACCEPTED: _ACCEPTED, _DOUBTED: _DOUBTED, _REFUSED: _DOUBTED, _PARKED: _ACCEPTED}
-# What the client holds is known again.
-_KNOWN_AGAIN = {_ACCEPTED: _ACCEPTED, _DOUBTED: _ACCEPTED, _REFUSED: _PARKED, _PARKED: _PARKED}
+_NO_LONGER_REFUSED = {**_REFUSES_NOTHING, _REFUSED: _DOUBTED, _PARKED: _ACCEPTED}
 _IN_DOUBT = {_ACCEPTED: _DOUBTED, _DOUBTED: _DOUBTED, _REFUSED: _REFUSED, _PARKED: _REFUSED}
 _BLAMED = {_ACCEPTED: _PARKED, _DOUBTED: _REFUSED, _REFUSED: _REFUSED, _PARKED: _PARKED}
 
 TABLE: Mapping[Event, Row] = {
     # The subscription.
-    Event.LEFT: Row("C1, C5, B7", _to(_AT_REST), dict.fromkeys(Acceptance, _ACCEPTED), _SAID, ends_copy=True),
-    Event.FORGOTTEN: Row("C6, C4", _to(_AT_REST), _AS_BEFORE, _STILL_DUE),
-    Event.UNSEEN: Row("C1, C6, C8, D4", _to(_UNTOLD, _AT_REST, _EXCUSED), _AS_BEFORE, _STILL_DUE),
-    Event.OVERTAKEN: Row("decisions A6, A8, D6", _to(_TOLD, _AT_REST, _EXCUSED), _AS_BEFORE, _STILL_DUE),
-    Event.REPORTED: Row("E5, B9", _to(_REPORTED, _AT_REST, _UNTOLD), {_ACCEPTED: _ACCEPTED}, _NOT_DUE),
-    Event.CURRENT: Row("E5, C6", _to(_AT_REST, _UNTOLD), {_ACCEPTED: _ACCEPTED}, _NOT_DUE),
+    Event.LEFT: Row("C1, C5, B7", _to(_AT_REST), dict.fromkeys(Acceptance, _ACCEPTED), _said(), ends_copy=True),
+    Event.FORGOTTEN: Row(
+        "C4, C6", _to(_AT_REST, _UNTOLD, _TOLD, _REPORTED, _UNKNOWN), _AS_BEFORE, _still(_NOTHING, _MEND, _ASKED)
+    ),
+    Event.UNSEEN: Row("C1, C6, C8, D4", _to(_UNTOLD, _AT_REST, _EXCUSED), _AS_BEFORE, _still()),
+    Event.OVERTAKEN: Row("A8, D6", _to(_TOLD, _AT_REST, _EXCUSED), _NOT_PARKED, _still()),
+    Event.REPORTED: Row("E5, B9", _to(_REPORTED, _AT_REST, _UNTOLD), _ONLY_ACCEPTED, _still(_NOTHING)),
+    Event.CURRENT: Row("E5, C6", _to(_AT_REST, _UNTOLD), _ONLY_ACCEPTED, _still(_NOTHING)),
     # Why something is due.
-    Event.ASKED: Row("C1, C6, C7, T1", _same(), _AS_BEFORE, dict.fromkeys(Due, _ASKED)),
+    Event.ASKED: Row("C1, C6, C7", _same(), _AS_BEFORE, dict.fromkeys(Due, _ASKED)),
     Event.REPEATED: Row("B7, I3", _same(), _AS_BEFORE, {**dict.fromkeys(Due, _AGAIN), _ASKED: _ASKED}),
-    Event.LEFT_OPEN: Row("B12, F17a", _same(), _AS_BEFORE, {**_STILL_DUE, _NOTHING: _MEND}),
-    Event.DELEGATED: Row("F19, C6", _same(), _AS_BEFORE, _SAID),
+    Event.LEFT_OPEN: Row("B12, F17a", _same(_AT_REST, _TOLD, _EXCUSED), _NOT_PARKED, {**_still(), _NOTHING: _MEND}),
+    Event.DELEGATED: Row(
+        "F19, C6", _same(_AT_REST, _UNTOLD, _TOLD, _REPORTED, _UNKNOWN), _AS_BEFORE, _said(_ASKED, _AGAIN)
+    ),
     # What a look finds, and is not told.
-    Event.SETTLED: Row("D2, D6", _to(_AT_REST, _UNTOLD, _TOLD, _REPORTED), _AS_BEFORE, _STILL_DUE),
+    Event.SETTLED: Row("D2, D6", _to(_AT_REST, _UNTOLD, _TOLD, _REPORTED), _REFUSES_NOTHING, _still()),
     Event.WITHHELD: Row(
         "F18a, F22",
         {_UNTOLD: _TOLD, _TOLD: _TOLD, _REPORTED: _REPORTED, _UNKNOWN: _UNKNOWN, _EXCUSED: _TOLD},
         _AS_BEFORE,
-        _SAID,
+        _said(_NOTHING, _MEND),
     ),
-    Event.VOID: Row("D1, D2, F4", _to(_AT_REST), _NO_LONGER_REFUSED, _SAID, ends_copy=True),
-    Event.FIXED: Row("F17, B7", _same(), _NO_LONGER_REFUSED, _STILL_DUE),
-    Event.PASSED_OVER: Row("B7, N3", _same(), _AS_BEFORE, _SAID),
+    Event.VOID: Row("D1, D2, F4", _to(_AT_REST, _AT_REST, _UNTOLD, _TOLD, _UNKNOWN), _NO_LONGER_REFUSED, _said()),
+    Event.FIXED: Row(
+        "F17, B7", _same(_AT_REST, _UNTOLD, _TOLD, _UNKNOWN), {_REFUSED: _DOUBTED, _PARKED: _ACCEPTED}, _still()
+    ),
+    Event.PASSED_OVER: Row(
+        "B7, F17", _same(_AT_REST, _UNTOLD, _TOLD, _UNKNOWN), {_REFUSED: _REFUSED}, _said(_MEND, _AGAIN)
+    ),
     # Responses.
-    Event.SENT: Row("D6, E1, F12, F9", _to(_AT_REST), _NO_LONGER_REFUSED, _SAID, ends_copy=True),
-    Event.STOOD_IN: Row("F17, F17a", _to(_TOLD), _AS_BEFORE, _SAID, ends_copy=True),
+    Event.SENT: Row("D6, E1, F9, F12", _to(_AT_REST), _NO_LONGER_REFUSED, _said(), ends_copy=True),
+    Event.STOOD_IN: Row(
+        "F17, F17a, F18a", _to(_TOLD, _AT_REST, _UNTOLD, _TOLD, _UNKNOWN, _EXCUSED), _AS_BEFORE, _said(), ends_copy=True
+    ),
     # Answers.
-    Event.ACKNOWLEDGED: Row("B11", _same(), _KNOWN_AGAIN, _STILL_DUE),
-    Event.TRACED: Row("B11, B12", _same(_UNKNOWN, _TOLD), _IN_DOUBT, _STILL_DUE),
-    Event.NACKED: Row("B7, B12, N2", _same(_AT_REST, _TOLD), dict.fromkeys(Acceptance, _REFUSED), _STILL_DUE),
-    Event.NACKED_LATE: Row("B7, B11, N2", _same(_AT_REST), _BLAMED, _STILL_DUE),
-    Event.IN_COMPANY: Row("B12", _same(_AT_REST), _IN_DOUBT, _STILL_DUE),
-    Event.CLEARED: Row("B11, D9", _same(_AT_REST), _AS_BEFORE, _STILL_DUE),
-    Event.LOST_TRACK: Row("B12, F8", _to(_UNKNOWN, _AT_REST, _UNTOLD, _TOLD, _EXCUSED), _AS_BEFORE, _STILL_DUE),
-    Event.DEPARTED: Row("B12", _same(_AT_REST), _KNOWN_AGAIN, _STILL_DUE),
+    Event.ACKNOWLEDGED: Row(
+        "B11",
+        _same(_AT_REST, _UNTOLD, _TOLD, _EXCUSED),
+        {_DOUBTED: _ACCEPTED, _REFUSED: _PARKED},
+        _still(),
+    ),
+    Event.TRACED: Row("B11, B12", _same(_UNKNOWN), _IN_DOUBT, _still()),
+    Event.NACKED: Row(
+        "B7, B12", _same(_AT_REST, _TOLD), dict.fromkeys(Acceptance, _REFUSED), _still(_NOTHING, _AGAIN, _ASKED)
+    ),
+    Event.LOST_TRACK: Row("B12, F8", _to(_UNKNOWN, _AT_REST, _UNTOLD, _TOLD, _EXCUSED), _AS_BEFORE, _still()),
+    # Answers to full states.
+    Event.NACKED_LATE: Row("B7, B11", _same(_AT_REST), _BLAMED, _still(_NOTHING)),
+    Event.IN_COMPANY: Row("B12", _same(_AT_REST), _IN_DOUBT, _still(_NOTHING)),
+    Event.CLEARED: Row("B11, D9", _same(_AT_REST), _STILL_REFUSES, _still(_NOTHING)),
+    Event.DEPARTED: Row("B12", _same(_AT_REST), {_DOUBTED: _ACCEPTED}, _still(_NOTHING)),
 }
 
 SAYS: Mapping[Found, Mapping[Due, Say]] = {
