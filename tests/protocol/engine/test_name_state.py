@@ -377,6 +377,7 @@ def test_withheld__fix_that_is_not_answered__is_what_the_client_goes_on_with(tak
     assert (Event.STOOD_IN, Acceptance.DOUBTED) in taken
 
 
+@pytest.mark.hypothesis  # generated, as `mutants` understands it
 def test_table__games_of_hostile_clients__take_every_step_that_no_scenario_here_takes(taken: set[Step]) -> None:
     for seed in range(GAMES):
         HostileClient(seed).play(MOVES)
