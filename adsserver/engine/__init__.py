@@ -5,8 +5,8 @@ Read it in this order. `events` are the values that go in and come out. `subscri
 one stream; it keeps what the client was told either name by name (`known_names` and `by_name`) or as a whole
 (`full_state`: SotW LDS and CDS). `name_state` has the tables of what can happen to a name, `memory` the states of all
 names of a stream, `looking` what a look at one finds. `sotw` and `delta` read the requests of the two variants.
-`rejection` decides what a NACK blames, `refusals` what is sent instead. `session` is one stream: it puts the sub-streams
-in order, make before break.
+`rejection` decides what a NACK blames, `refusals` what is sent instead. `session` is one stream: it puts the
+sub-streams in order, make before break.
 
 Rules of this package: no socket, clock, random number, lock, log or protobuf; time is an argument; effects are values.
 NOT_FOUND and PERMISSION_DENIED come from `xdscore.decision.decide` and from nowhere else. Rule numbers (A1 to L) are

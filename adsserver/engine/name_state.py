@@ -139,22 +139,12 @@ class Row:
     ends_copy: bool = False
 
 
-def _to(standing: Standing, *befores: Standing) -> dict[Standing, Standing]:
-    return dict.fromkeys(befores or Standing, standing)
-
-
-def _same(*befores: Standing) -> dict[Standing, Standing]:
-    return {each: each for each in befores or Standing}
-
-
-def _still(*befores: Due) -> dict[Due, Due]:
-    return {each: each for each in befores or Due}
-
-
-def _said(*befores: Due) -> dict[Due, Due]:
-    return dict.fromkeys(befores or Due, _NOTHING)
-
-
+_ANYWHERE = {each: each for each in Standing}
+_RESTS = {_AT_REST: _AT_REST}
+_BACK_TO_REST = dict.fromkeys(Standing, _AT_REST)
+_STILL_DUE = {each: each for each in Due}
+_NOT_DUE = {_NOTHING: _NOTHING}
+_SAID = dict.fromkeys(Due, _NOTHING)
 _AS_BEFORE = {each: each for each in Acceptance}
 _ONLY_ACCEPTED = {_ACCEPTED: _ACCEPTED}
 _REFUSES_NOTHING = {_ACCEPTED: _ACCEPTED, _DOUBTED: _DOUBTED}
@@ -168,58 +158,93 @@ _BLAMED = {_ACCEPTED: _PARKED, _DOUBTED: _REFUSED, _REFUSED: _REFUSED, _PARKED: 
 
 TABLE: Mapping[Event, Row] = {
     # The subscription.
-    Event.LEFT: Row("C1, C5, B7", _to(_AT_REST), dict.fromkeys(Acceptance, _ACCEPTED), _said(), ends_copy=True),
+    Event.LEFT: Row("C1, C5, B7", _BACK_TO_REST, dict.fromkeys(Acceptance, _ACCEPTED), _SAID, ends_copy=True),
     Event.FORGOTTEN: Row(
-        "C4, C6", _to(_AT_REST, _UNTOLD, _TOLD, _REPORTED, _UNKNOWN), _AS_BEFORE, _still(_NOTHING, _MEND, _ASKED)
+        "C4, C6",
+        {_UNTOLD: _AT_REST, _TOLD: _AT_REST, _REPORTED: _AT_REST, _UNKNOWN: _AT_REST},
+        _AS_BEFORE,
+        {_NOTHING: _NOTHING, _MEND: _MEND, _ASKED: _ASKED},
     ),
-    Event.UNSEEN: Row("C1, C6, C8, D4", _to(_UNTOLD, _AT_REST, _EXCUSED), _AS_BEFORE, _still()),
-    Event.OVERTAKEN: Row("A8, D6", _to(_TOLD, _AT_REST, _EXCUSED), _NOT_PARKED, _still()),
-    Event.REPORTED: Row("E5, B9", _to(_REPORTED, _AT_REST, _UNTOLD), _ONLY_ACCEPTED, _still(_NOTHING)),
-    Event.CURRENT: Row("E5, C6", _to(_AT_REST, _UNTOLD), _ONLY_ACCEPTED, _still(_NOTHING)),
+    Event.UNSEEN: Row("C1, C6, C8, D4", {_AT_REST: _UNTOLD, _EXCUSED: _UNTOLD}, _AS_BEFORE, _STILL_DUE),
+    Event.OVERTAKEN: Row("A8, D6", {_AT_REST: _TOLD, _EXCUSED: _TOLD}, _NOT_PARKED, _STILL_DUE),
+    Event.REPORTED: Row("E5, B9", {_AT_REST: _REPORTED, _UNTOLD: _REPORTED}, _ONLY_ACCEPTED, _NOT_DUE),
+    Event.CURRENT: Row("E5, C6", {_UNTOLD: _AT_REST}, _ONLY_ACCEPTED, _NOT_DUE),
     # Why something is due.
-    Event.ASKED: Row("C1, C6, C7", _same(), _AS_BEFORE, dict.fromkeys(Due, _ASKED)),
-    Event.REPEATED: Row("B7, I3", _same(), _AS_BEFORE, {**dict.fromkeys(Due, _AGAIN), _ASKED: _ASKED}),
-    Event.LEFT_OPEN: Row("B12, F17a", _same(_AT_REST, _TOLD, _EXCUSED), _NOT_PARKED, {**_still(), _NOTHING: _MEND}),
+    Event.ASKED: Row("C1, C6, C7", _ANYWHERE, _AS_BEFORE, dict.fromkeys(Due, _ASKED)),
+    Event.REPEATED: Row(
+        "B7, I3", _ANYWHERE, _AS_BEFORE, {_NOTHING: _AGAIN, _MEND: _AGAIN, _AGAIN: _AGAIN, _ASKED: _ASKED}
+    ),
+    Event.LEFT_OPEN: Row(
+        "B12, F17a",
+        {_AT_REST: _AT_REST, _TOLD: _TOLD, _EXCUSED: _EXCUSED},
+        _NOT_PARKED,
+        {_NOTHING: _MEND, _MEND: _MEND, _AGAIN: _AGAIN, _ASKED: _ASKED},
+    ),
     Event.DELEGATED: Row(
-        "F19, C6", _same(_AT_REST, _UNTOLD, _TOLD, _REPORTED, _UNKNOWN), _AS_BEFORE, _said(_ASKED, _AGAIN)
+        "F19, C6",
+        {_AT_REST: _AT_REST, _UNTOLD: _UNTOLD, _TOLD: _TOLD, _REPORTED: _REPORTED, _UNKNOWN: _UNKNOWN},
+        _AS_BEFORE,
+        {_ASKED: _NOTHING, _AGAIN: _NOTHING},
     ),
     # What a look finds, and is not told.
-    Event.SETTLED: Row("D2, D6", _to(_AT_REST, _UNTOLD, _TOLD, _REPORTED), _REFUSES_NOTHING, _still()),
+    Event.SETTLED: Row(
+        "D2, D6", {_UNTOLD: _AT_REST, _TOLD: _AT_REST, _REPORTED: _AT_REST}, _REFUSES_NOTHING, _STILL_DUE
+    ),
     Event.WITHHELD: Row(
         "F18a, F22",
         {_UNTOLD: _TOLD, _TOLD: _TOLD, _REPORTED: _REPORTED, _UNKNOWN: _UNKNOWN, _EXCUSED: _TOLD},
         _AS_BEFORE,
-        _said(_NOTHING, _MEND),
+        {_NOTHING: _NOTHING, _MEND: _NOTHING},
     ),
-    Event.VOID: Row("D1, D2, F4", _to(_AT_REST, _AT_REST, _UNTOLD, _TOLD, _UNKNOWN), _NO_LONGER_REFUSED, _said()),
+    Event.VOID: Row(
+        "D1, D2, F4",
+        {_AT_REST: _AT_REST, _UNTOLD: _AT_REST, _TOLD: _AT_REST, _UNKNOWN: _AT_REST},
+        _NO_LONGER_REFUSED,
+        _SAID,
+    ),
     Event.FIXED: Row(
-        "F17, B7", _same(_AT_REST, _UNTOLD, _TOLD, _UNKNOWN), {_REFUSED: _DOUBTED, _PARKED: _ACCEPTED}, _still()
+        "F17, B7",
+        {_AT_REST: _AT_REST, _UNTOLD: _UNTOLD, _TOLD: _TOLD, _UNKNOWN: _UNKNOWN},
+        {_REFUSED: _DOUBTED, _PARKED: _ACCEPTED},
+        _STILL_DUE,
     ),
     Event.PASSED_OVER: Row(
-        "B7, F17", _same(_AT_REST, _UNTOLD, _TOLD, _UNKNOWN), {_REFUSED: _REFUSED}, _said(_MEND, _AGAIN)
+        "B7, F17",
+        {_AT_REST: _AT_REST, _UNTOLD: _UNTOLD, _TOLD: _TOLD, _UNKNOWN: _UNKNOWN},
+        {_REFUSED: _REFUSED},
+        {_MEND: _NOTHING, _AGAIN: _NOTHING},
     ),
     # Responses.
-    Event.SENT: Row("D6, E1, F9, F12", _to(_AT_REST), _NO_LONGER_REFUSED, _said(), ends_copy=True),
+    Event.SENT: Row("D6, E1, F9, F12", _BACK_TO_REST, _NO_LONGER_REFUSED, _SAID, ends_copy=True),
     Event.STOOD_IN: Row(
-        "F17, F17a, F18a", _to(_TOLD, _AT_REST, _UNTOLD, _TOLD, _UNKNOWN, _EXCUSED), _AS_BEFORE, _said(), ends_copy=True
+        "F17, F17a, F18a",
+        {_AT_REST: _TOLD, _UNTOLD: _TOLD, _TOLD: _TOLD, _UNKNOWN: _TOLD, _EXCUSED: _TOLD},
+        _AS_BEFORE,
+        _SAID,
+        ends_copy=True,
     ),
     # Answers.
     Event.ACKNOWLEDGED: Row(
         "B11",
-        _same(_AT_REST, _UNTOLD, _TOLD, _EXCUSED),
+        {_AT_REST: _AT_REST, _UNTOLD: _UNTOLD, _TOLD: _TOLD, _EXCUSED: _EXCUSED},
         {_DOUBTED: _ACCEPTED, _REFUSED: _PARKED},
-        _still(),
+        _STILL_DUE,
     ),
-    Event.TRACED: Row("B11, B12", _same(_UNKNOWN), _IN_DOUBT, _still()),
+    Event.TRACED: Row("B11, B12", {_UNKNOWN: _UNKNOWN}, _IN_DOUBT, _STILL_DUE),
     Event.NACKED: Row(
-        "B7, B12", _same(_AT_REST, _TOLD), dict.fromkeys(Acceptance, _REFUSED), _still(_NOTHING, _AGAIN, _ASKED)
+        "B7, B12",
+        {_AT_REST: _AT_REST, _TOLD: _TOLD},
+        dict.fromkeys(Acceptance, _REFUSED),
+        {_NOTHING: _NOTHING, _AGAIN: _AGAIN, _ASKED: _ASKED},
     ),
-    Event.LOST_TRACK: Row("B12, F8", _to(_UNKNOWN, _AT_REST, _UNTOLD, _TOLD, _EXCUSED), _AS_BEFORE, _still()),
+    Event.LOST_TRACK: Row(
+        "B12, F8", {_AT_REST: _UNKNOWN, _UNTOLD: _UNKNOWN, _TOLD: _UNKNOWN, _EXCUSED: _UNKNOWN}, _AS_BEFORE, _STILL_DUE
+    ),
     # Answers to full states.
-    Event.NACKED_LATE: Row("B7, B11", _same(_AT_REST), _BLAMED, _still(_NOTHING)),
-    Event.IN_COMPANY: Row("B12", _same(_AT_REST), _IN_DOUBT, _still(_NOTHING)),
-    Event.CLEARED: Row("B11, D9", _same(_AT_REST), _STILL_REFUSES, _still(_NOTHING)),
-    Event.DEPARTED: Row("B12", _same(_AT_REST), {_DOUBTED: _ACCEPTED}, _still(_NOTHING)),
+    Event.NACKED_LATE: Row("B7, B11", _RESTS, _BLAMED, _NOT_DUE),
+    Event.IN_COMPANY: Row("B12", _RESTS, _IN_DOUBT, _NOT_DUE),
+    Event.CLEARED: Row("B11, D9", _RESTS, _STILL_REFUSES, _NOT_DUE),
+    Event.DEPARTED: Row("B12", _RESTS, {_DOUBTED: _ACCEPTED}, _NOT_DUE),
 }
 
 SAYS: Mapping[Found, Mapping[Due, Say]] = {
@@ -252,8 +277,8 @@ class NameState(NamedTuple):
 
     `told`: what the client was told last, where the view does not say it. `copy`: what it goes on with after an error
     that takes nothing away (F2, F18a). `refused`: versions it refused. `acknowledged`: where nobody knows what it
-    holds, what it acknowledged last, which may be nothing. `moves`: 1 if a look at the name may find something to tell,
-    else 0. `asks`: 1 if the client waits for an answer about it, or needs it once more, else 0.
+    holds, what it acknowledged last, which may be nothing. `moves`: whether a look at the name may find something to
+    tell. `asks`: whether the client waits for an answer about it, or needs it once more.
     """
 
     standing: Standing = _AT_REST
@@ -263,8 +288,8 @@ class NameState(NamedTuple):
     copy: Content | None = None
     refused: frozenset[str] = _NONE
     acknowledged: Told | None = None
-    moves: int = 0
-    asks: int = 0
+    moves: bool = False
+    asks: bool = False
 
 
 REST = NameState()
@@ -314,8 +339,8 @@ def after(
         told = _IMPLIED[standing]
     elif told is None:
         told = state.told
-    moves = 0 if told is None and due is _NOTHING else 1
-    asks = 1 if due is _ASKED or due is _AGAIN else 0
+    moves = told is not None or due is not _NOTHING
+    asks = due is _ASKED or due is _AGAIN
     return _new(NameState, (standing, acceptance, due, told, copy, refused, known, moves, asks))
 
 
