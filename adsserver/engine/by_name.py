@@ -123,7 +123,7 @@ class ByName(KnownNames):
             shared = memory.fresh
         else:
             concerned = bool(subscription.names) and (step.all_names or not step.names.isdisjoint(subscription.names))
-            shared = not memory.moving and not concerned and not memory.refusals
+            shared = not concerned and not (memory and (memory.moving or memory.refusals))
         return step if shared else None
 
     def _take_the_step(self, view: ClientView, step: Step, now: float) -> Entry | Later:
@@ -138,7 +138,7 @@ class ByName(KnownNames):
         if not step.gains and not owed:
             return NOTHING
         self._owed = Owed.NOTHING
-        at_rest = self.ledger.idle and not self._memory.in_doubt
+        at_rest = self.ledger.idle and not (self._memory and self._memory.in_doubt)
         entry = Entry(
             version=self.version_after((), view),
             resources=step.gains,
@@ -147,7 +147,7 @@ class ByName(KnownNames):
             # Every stream at rest has acknowledged what it was told.
             before=dict(step.held) if at_rest else self._acknowledged_copies(step.held),
         )
-        if self._memory.answers_due:
+        if self._memory and self._memory.answers_due:
             self._answer_with(entry, view, step)
         return entry
 

@@ -107,7 +107,7 @@ class FullState(SubStream):
         return self._added(view, desired, now, gently=gently) if desired is not None else Later(now)
 
     def _added(self, view: ClientView, desired: Body, now: float, *, gently: bool) -> Entry | Later:
-        departed = [name for name in self._memory.doubted if name not in view.named]
+        departed = [name for name in self._memory.doubted if name not in view.named] if self._memory else []
         if departed:
             self._memory.each(departed, Event.DEPARTED)
             self._mend()
@@ -208,13 +208,16 @@ class FullState(SubStream):
     def _changed_by(self, body: Body, view: ClientView) -> tuple[NamedContent, ...]:
         """What the client may take for new or different: also what it rejected, whichever part of that it applied."""
         changed = body.transition_from(self._told, view.lets_go_gently).changed
+        if not self._memory:
+            return changed
         doubted = set(self._memory.doubted).difference(member.name for member in changed)
-        return changed + tuple(m for m in body.resources if m.name in doubted) if doubted else changed
+        return changed + tuple(m for m in body.resources if m.name in doubted)
 
     def _overlay(self, view: ClientView) -> Overlay:
         """What stands in for content this client refused, as long as the view still shows that content (F17)."""
         overlay: list[tuple[str, Content | Absent]] = []
-        for name, state in sorted(self._memory.refusals.items(), key=itemgetter(0)):
+        refusals = sorted(self._memory.refusals.items(), key=itemgetter(0)) if self._memory else []
+        for name, state in refusals:
             if not is_refused(view, name, state):
                 self._memory.happens(name, Event.FIXED)
                 if name in view.named:
@@ -239,10 +242,11 @@ class FullState(SubStream):
 
     def _acknowledged(self, entry: Entry) -> None:
         if not entry.passed:
-            self._memory.each(self._memory.doubted, Event.ACKNOWLEDGED)
+            if self._memory:
+                self._memory.each(self._memory.doubted, Event.ACKNOWLEDGED)
             # Of a resource that the client asks for no longer, its ACK says nothing.
             self._acknowledged_body = entry.body.restricted_to(self.subscription)
-        for name, state in self._memory.refusals.items():
+        for name, state in self._memory.refusals.items() if self._memory else ():
             member = entry.body.named.get(name)
             if member is not None and member.content.version in state.refused:
                 # It was suspected with others, and turns out to be good.

@@ -58,7 +58,7 @@ class KnownNames(SubStream):
         return (
             self._memory.view is not self.view
             or self._owed is Owed.EVERYTHING
-            or self._memory.moving
+            or (bool(self._memory) and self._memory.moving)
             or bool(self._suspects.resends)
         )
 
@@ -139,7 +139,7 @@ class KnownNames(SubStream):
 
     def _acknowledged(self, entry: Entry) -> None:
         # Of a stream at rest nothing is to be looked up: most ACKs end here, however much they are about.
-        if self._memory.acknowledge(entry.contents):
+        if self._memory and self._memory.acknowledge(entry.contents):
             self._agenda = None
         for later in self.ledger.outstanding:
             if later.sent_after(entry):

@@ -74,6 +74,10 @@ class Memory:
 
     # All names.
 
+    def __bool__(self) -> bool:
+        """Whether anything is remembered of any name."""
+        return bool(self._names)
+
     @property
     def moving(self) -> bool:
         """Whether a look at some name may find something to tell."""
