@@ -148,8 +148,6 @@ _SAID = dict.fromkeys(Due, _NOTHING)
 _AS_BEFORE = {each: each for each in Acceptance}
 _ONLY_ACCEPTED = {_ACCEPTED: _ACCEPTED}
 _REFUSES_NOTHING = {_ACCEPTED: _ACCEPTED, _DOUBTED: _DOUBTED}
-# Who is PARKED was told a stand-in, or nothing: never what is refused, and no error.
-_NOT_PARKED = {**_REFUSES_NOTHING, _REFUSED: _REFUSED}
 _STILL_REFUSES = {_REFUSED: _REFUSED, _PARKED: _PARKED}
 # What was refused is not what is shown any more.
 _NO_LONGER_REFUSED = {**_REFUSES_NOTHING, _REFUSED: _DOUBTED, _PARKED: _ACCEPTED}
@@ -166,7 +164,7 @@ TABLE: Mapping[Event, Row] = {
         {_NOTHING: _NOTHING, _MEND: _MEND, _ASKED: _ASKED},
     ),
     Event.UNSEEN: Row("C1, C6, C8, D4", {_AT_REST: _UNTOLD, _EXCUSED: _UNTOLD}, _AS_BEFORE, _STILL_DUE),
-    Event.OVERTAKEN: Row("A8, D6", {_AT_REST: _TOLD, _EXCUSED: _TOLD}, _NOT_PARKED, _STILL_DUE),
+    Event.OVERTAKEN: Row("A8, D6", {_AT_REST: _TOLD, _EXCUSED: _TOLD}, _AS_BEFORE, _STILL_DUE),
     Event.REPORTED: Row("E5, B9", {_AT_REST: _REPORTED, _UNTOLD: _REPORTED}, _ONLY_ACCEPTED, _NOT_DUE),
     Event.CURRENT: Row("E5, C6", {_UNTOLD: _AT_REST}, _ONLY_ACCEPTED, _NOT_DUE),
     # Why something is due.
@@ -177,7 +175,7 @@ TABLE: Mapping[Event, Row] = {
     Event.LEFT_OPEN: Row(
         "B12, F17a",
         {_AT_REST: _AT_REST, _TOLD: _TOLD, _EXCUSED: _EXCUSED},
-        _NOT_PARKED,
+        _AS_BEFORE,
         {_NOTHING: _MEND, _MEND: _MEND, _AGAIN: _AGAIN, _ASKED: _ASKED},
     ),
     Event.DELEGATED: Row(
@@ -195,6 +193,7 @@ TABLE: Mapping[Event, Row] = {
         {_UNTOLD: _TOLD, _TOLD: _TOLD, _REPORTED: _REPORTED, _UNKNOWN: _UNKNOWN, _EXCUSED: _TOLD},
         _AS_BEFORE,
         {_NOTHING: _NOTHING, _MEND: _NOTHING},
+        ends_copy=True,
     ),
     Event.VOID: Row(
         "D1, D2, F4",
@@ -211,7 +210,7 @@ TABLE: Mapping[Event, Row] = {
     Event.PASSED_OVER: Row(
         "B7, F17",
         {_AT_REST: _AT_REST, _UNTOLD: _UNTOLD, _TOLD: _TOLD, _UNKNOWN: _UNKNOWN},
-        {_REFUSED: _REFUSED},
+        _STILL_REFUSES,
         {_MEND: _NOTHING, _AGAIN: _NOTHING},
     ),
     # Responses.

@@ -9,6 +9,7 @@ import pytest
 
 from adsserver.engine import name_state
 from adsserver.engine.events import DeltaRequest, Nack, SotwRequest, Variant
+from adsserver.engine.looking import Viewer, look
 from adsserver.engine.name_state import (
     TABLE,
     Acceptance,
@@ -20,9 +21,11 @@ from adsserver.engine.name_state import (
     Standing,
     after,
 )
+from adsserver.engine.subscription import Subscription
+from adsserver.engine.told import ABSENT
 from tests.protocol.engine.hostile import GLOB, HostileClient
 from tests.protocol.engine.scenario import Wire
-from tests.protocol.engine.world import World, errors_of, names_of, versions_of
+from tests.protocol.engine.world import AUDIENCE, World, errors_of, names_of, versions_of
 from xdscore.access import Effect
 from xdscore.resource_types import CLUSTER, ENDPOINT, ResourceType
 
@@ -44,12 +47,15 @@ RARE: set[Step] = {
     (Event.FIXED, Standing.UNKNOWN),
     (Event.IN_COMPANY, Acceptance.DOUBTED),
     (Event.IN_COMPANY, Acceptance.PARKED),
+    (Event.LEFT_OPEN, Acceptance.PARKED),
     (Event.LEFT_OPEN, Due.AGAIN),
     (Event.LOST_TRACK, Acceptance.REFUSED),
     (Event.LOST_TRACK, Due.AGAIN),
     (Event.LOST_TRACK, Due.MEND),
     (Event.LOST_TRACK, Standing.EXCUSED),
     (Event.NACKED, Due.AGAIN),
+    (Event.OVERTAKEN, Acceptance.PARKED),
+    (Event.PASSED_OVER, Acceptance.PARKED),
     (Event.PASSED_OVER, Standing.UNKNOWN),
     (Event.REPEATED, Standing.REPORTED),
     (Event.STOOD_IN, Acceptance.DOUBTED),
@@ -204,6 +210,64 @@ def test_withheld__its_error_is_refused_and_the_fix_before_it_acknowledged__is_t
 
     assert (errors_of(again), again.removed) == ({"x": "INTERNAL"}, ())  # B12, F18a
     assert (Event.ACKNOWLEDGED, Due.MEND) in taken
+
+
+def parked_and_gone(wire: Unread, world: World) -> None:
+    """The client refused "x" and acknowledged what stood in for it; it asks for everything when "x" is unreadable."""
+    world.serve(CLUSTER, "x", "x1", proven="x0")
+    (arrival,) = wire.publish()
+    (stand_in,) = wire.delta(CLUSTER, nonce=arrival.nonce, nack="no")
+    wire.delta(CLUSTER, nonce=stand_in.nonce)
+    wire.says(CLUSTER, "*")
+    world.unread(CLUSTER, "x")
+    (everything,) = wire.publish()
+    wire.delta(CLUSTER, nonce=everything.nonce)
+
+
+def test_parked__asked_for_by_name_and_back_again__the_stand_in_is_sent(taken: set[Step]) -> None:
+    world = World()
+    world.serve(CLUSTER, "y", "y1")
+    wire = Unread(world, Variant.DELTA)
+    (first,) = wire.delta(CLUSTER, "*")
+    wire.delta(CLUSTER, nonce=first.nonce)
+    parked_and_gone(wire, world)
+    wire.says(CLUSTER, "x")
+    world.serve(CLUSTER, "x", "x1", proven="x0")
+
+    assert [versions_of(response) for response in wire.publish()] == [{"x": "x0"}]  # F17
+    assert (Event.OVERTAKEN, Acceptance.PARKED) in taken
+
+
+def test_parked__its_error_of_long_ago_is_refused__is_told_again(taken: set[Step]) -> None:
+    world = World()
+    world.serve(CLUSTER, "y", "y1")
+    world.unread(CLUSTER, "x")
+    wire = Unread(world, Variant.DELTA)
+    (first,) = wire.delta(CLUSTER, "*", "x", "y")
+    wire.delta(CLUSTER, unsubscribe=("x",))
+    parked_and_gone(wire, world)
+    wire.says(CLUSTER, "x")
+    wire.says(CLUSTER, nonce=first.nonce, nack="no")
+
+    assert [errors_of(response) for response in wire.written()] == [{"x": "UNAVAILABLE"}]  # B12
+    assert (Event.LEFT_OPEN, Acceptance.PARKED) in taken
+
+
+def test_look__parked_without_a_copy_and_nothing_stands_in__is_passed_over(taken: set[Step]) -> None:
+    world = World()
+    world.serve(CLUSTER, "x", "x1")
+    view = world.publish().view(AUDIENCE, CLUSTER)
+    viewer = Viewer(Subscription(wildcard=True), "", lambda _name, _has_copy: True)
+    state = NameState(Standing.UNTOLD, Acceptance.PARKED, Due.MEND, ABSENT, refused=frozenset({"x1"}))
+
+    seen = look(view, viewer, "x", state, ABSENT)
+
+    assert seen == (
+        NameState(Standing.UNTOLD, Acceptance.PARKED, told=ABSENT, refused=frozenset({"x1"}), moves=True),
+        None,
+        False,
+    )
+    assert (Event.PASSED_OVER, Acceptance.PARKED) in taken
 
 
 def endpoints_behind_a_cluster(name: str) -> tuple[World, Unread]:
