@@ -94,8 +94,7 @@ def _look_at_refused(view: ClientView, name: str, state: NameState, before: Told
     say = SAYS[Found.REFUSED][state.due]
     if say is Say.SILENCE:
         return Look(state)
-    known = ABSENT if state.acknowledged is None else state.acknowledged
-    instead = stand_in((known, before, view.proven(name)), state.refused)
+    instead = stand_in((state.acknowledged, before, view.proven(name)), state.refused)
     if isinstance(instead, Content):
         return Look(state, Change(name, before, instead, forced=True))
     if say is Say.STAND_IN_OR_SHOWN:

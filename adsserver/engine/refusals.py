@@ -22,7 +22,7 @@ def is_refused(view: ClientView, name: str, state: NameState) -> bool:
     return member is not None and member.content.version in state.refused
 
 
-def stand_in(candidates: Iterable[Told], refused: frozenset[str]) -> Content | Absent:
+def stand_in(candidates: Iterable[Told | None], refused: frozenset[str]) -> Content | Absent:
     """The first of these contents that was not refused, whose bytes are known (F17); absent when there is none."""
     usable = (each for each in candidates if isinstance(each, Content) and each.blob and each.version not in refused)
     return next(usable, ABSENT)

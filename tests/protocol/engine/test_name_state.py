@@ -27,7 +27,7 @@ from tests.protocol.engine.hostile import GLOB, HostileClient
 from tests.protocol.engine.scenario import Wire
 from tests.protocol.engine.world import AUDIENCE, World, errors_of, names_of, versions_of
 from xdscore.access import Effect
-from xdscore.resource_types import CLUSTER, ENDPOINT, ResourceType
+from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE, ResourceType
 
 Facet = Standing | Acceptance | Due
 Step = tuple[Event, Facet]
@@ -210,6 +210,23 @@ def test_withheld__its_error_is_refused_and_the_fix_before_it_acknowledged__is_t
 
     assert (errors_of(again), again.removed) == ({"x": "INTERNAL"}, ())  # B12, F18a
     assert (Event.ACKNOWLEDGED, Due.MEND) in taken
+
+
+@pytest.mark.parametrize("kind", [ROUTE, CLUSTER])
+def test_refused__asked_for_by_name_and_nothing_stands_in__is_answered_with_it(
+    taken: set[Step], kind: ResourceType
+) -> None:
+    world = World()
+    world.serve(kind, "a", "a1")
+    wire = Wire(world, Variant.DELTA)
+    (first,) = wire.delta(kind, "a")
+    assert wire.delta(kind, nonce=first.nonce, nack="no") == []
+
+    (again,) = wire.delta(kind, "a")
+
+    assert versions_of(again) == {"a": "a1"}  # C6, T1
+    assert wire.delta(kind, nonce=again.nonce) == []
+    assert (Event.SENT, Acceptance.REFUSED) in taken
 
 
 def parked_and_gone(wire: Unread, world: World) -> None:
