@@ -32,7 +32,7 @@ class ByName(KnownNames):
 
     @abstractmethod
     def removed_by(self, losses: Iterable[Change]) -> tuple[str, ...]:
-        """Which of these names the response says were removed."""
+        """The names that the response lists as removed, of those that are lost."""
 
     @abstractmethod
     def version_after(self, changes: Iterable[Change], view: ClientView) -> str:
@@ -75,7 +75,7 @@ class ByName(KnownNames):
         return self._respond(view, chosen, more=bool(agenda.chosen), push=not answer)
 
     def take_away(self, now: float) -> Entry | Later:
-        """What the client was told and does not get any more."""
+        """The next response that says what the client does not get any more; asked for when nothing is left to add."""
         view = self.view
         if isinstance(view, Absent) or not self.dirty or self._memory.view is not view:
             # What `make` waits with is not begun here.

@@ -15,7 +15,7 @@ from xdscore.xdstp import glob_of
 
 
 class DeltaByName(ByName):
-    """Any type over delta."""
+    """One type on a delta stream: how a loss, a kept copy and a version are written in a DeltaDiscoveryResponse."""
 
     __slots__ = ()
 
@@ -77,7 +77,7 @@ def receive(stream: DeltaByName, request: DeltaRequest) -> tuple[Fact, ...]:
 
 
 def _subscribe(stream: DeltaByName, request: DeltaRequest) -> tuple[Fact, ...]:
-    """Read the lists of a request."""
+    """Apply the lists of subscriptions of a request, and say what the client is subscribed to if that changed."""
     first, stream.asked_before = not stream.asked_before, True
     current = stream.subscription
     if not request.subscribe and not request.unsubscribe:

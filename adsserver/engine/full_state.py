@@ -43,7 +43,7 @@ class StateDue(IntEnum):
 
 
 class FullState(SubStream):
-    """One full-state type over SotW."""
+    """One type on a SotW stream whose responses hold everything that is subscribed to: LDS or CDS."""
 
     __slots__ = (
         "_acknowledged_body",
@@ -76,7 +76,7 @@ class FullState(SubStream):
 
     @property
     def dirty(self) -> bool:
-        """Whether there may be something to write."""
+        """Whether there may be a response to write; cheap, and true a little too often."""
         return self._told_view is not self.view or bool(self._asked or self._due or self._resends)
 
     def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
@@ -98,7 +98,7 @@ class FullState(SubStream):
         """Nothing: the repeated ask of B7 and the re-send of I3 concern types that come in parts."""
 
     def make(self, now: float, *, gently: bool) -> Entry | Later:
-        """The full state, when it is asked for or adds something."""
+        """The next response that answers the client or adds something: the full state."""
         view = self.view
         if isinstance(view, Absent) or not self.dirty:
             return NOTHING
@@ -125,7 +125,7 @@ class FullState(SubStream):
         return self._respond(view, target, settled=target is desired)
 
     def take_away(self, now: float) -> Entry | Later:
-        """The full state without what the client no longer gets."""
+        """The next response that takes something away: the full state without what the client no longer gets."""
         view = self.view
         if isinstance(view, Absent) or self.subscription.empty:
             return NOTHING

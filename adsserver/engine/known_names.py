@@ -31,7 +31,7 @@ class Owed(Enum):
 
 
 class KnownNames(SubStream):
-    """What one client said of the names of one type, on one stream."""
+    """One type on one stream, as far as the client said something of it: what it asked for, answered and refused."""
 
     __slots__ = ("_agenda", "_healing", "_memory", "_owed", "_reported_bytes", "_suspects")
 
@@ -54,7 +54,7 @@ class KnownNames(SubStream):
 
     @property
     def dirty(self) -> bool:
-        """Whether there may be something to write."""
+        """Whether there may be a response to write; cheap, and true a little too often."""
         return (
             self._memory.view is not self.view
             or self._owed is Owed.EVERYTHING

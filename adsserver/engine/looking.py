@@ -43,7 +43,7 @@ class Viewer(NamedTuple):
 
 
 def look(view: ClientView, viewer: Viewer, name: str, state: NameState, before: Told) -> Look:
-    """Look at a name of which the client was told `before` last."""
+    """What a look at a name finds, of which the client was told `before` last: its next state, and what to tell."""
     now = view.shown(name, viewer.subscription, viewer.public_url)
     farewell = False
     if isinstance(now, Absent):

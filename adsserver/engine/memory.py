@@ -36,7 +36,7 @@ class Memory:
     # One name.
 
     def __getitem__(self, name: str) -> NameState:
-        """The state of this name."""
+        """The state of this name; `REST` if nothing is remembered of it."""
         return self._names.get(name, REST)
 
     def put(self, name: str, before: NameState, state: NameState) -> None:
@@ -134,7 +134,7 @@ class Memory:
     # Events of one name or more.
 
     def each(self, names: Iterable[str], event: Event) -> None:
-        """The same happens to all of these names."""
+        """Let the same event happen to each of these names."""
         before = result = REST
         known = False
         for name in names:
@@ -158,7 +158,7 @@ class Memory:
         self.each(untold, Event.UNSEEN)
 
     def forget_unless(self, covers: Callable[[str], bool]) -> None:
-        """Of names no longer asked for there is nothing to remember."""
+        """Forget the names that `covers` does not cover: the client asks for them no more."""
         self.each([name for name in self._names if not covers(name)], Event.LEFT)
 
     def stand_on_nothing(self, but_for: Container[str] = ()) -> None:
@@ -182,7 +182,7 @@ class Memory:
             self.report({name: version for name, version in versions.items() if known.get(name) != version})
 
     def report(self, versions: Mapping[str, str]) -> None:
-        """The client says that it holds these versions (E5)."""
+        """Note the versions, by name, that a client says it holds on its first request (E5)."""
         for name, version in versions.items():
             self.happens(name, Event.REPORTED, told=reported(version))
 

@@ -37,7 +37,7 @@ class SotwByName(ByName):
         self._last_repeat_s = -inf
 
     def removed_by(self, _losses: Iterable[Change]) -> tuple[str, ...]:
-        """Nothing: SotW has no such field."""
+        """No name is listed as removed: a SotW response has no such field."""
         return ()
 
     def version_after(self, changes: Iterable[Change], _view: ClientView) -> str:
@@ -50,7 +50,7 @@ class SotwByName(ByName):
         return version_text(self._total + farewells)
 
     def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
-        """See the base."""
+        """Subscribe, and take what the client left out of the sum that is the version of its state (B8)."""
         current = self.subscription
         left = (current.names - subscription.names) | self._memory.members_of(current.globs - subscription.globs)
         stay = current.names & subscription.names
@@ -64,7 +64,7 @@ class SotwByName(ByName):
         self._total += sum(mark(name, self._told(name)) - mark(name, told) for name, told in before.items())
 
     def says_gone(self, name: str, has_copy: bool) -> bool:  # noqa: ARG002  of no name
-        """Never: absence means nothing (D1)."""
+        """No name is mentioned when it is gone: in these types absence means nothing (D1)."""
         return False
 
     def count_over(self, name: str, before: Told) -> None:
@@ -72,7 +72,9 @@ class SotwByName(ByName):
         self._total -= mark(name, before)
 
     def _arrive(self, view: ClientView) -> set[str]:
-        """See the base. What is over without a word is so at once: no response says it, but each has its version (I8).
+        """Stand on `view`; the names of which something may have to be told.
+
+        What is over without a word is so at once: no response says it, but each has its version (I8).
 
         Of collections that have members now, that is, and of members of which there is nothing to say any more.
         """
@@ -94,11 +96,11 @@ class SotwByName(ByName):
 
     @property
     def dirty(self) -> bool:
-        """Whether there may be something to write."""
+        """Whether there may be a response to write; cheap, and true a little too often."""
         return self._repeat_due_s < inf or super().dirty
 
     def make(self, now: float, *, gently: bool) -> Entry | Later:
-        """See the base."""
+        """The next answer or addition; a repeated request is answered like a new one, once its pause is over (B7)."""
         if self._repeat_due_s <= now:
             self._repeat_due_s, self._last_repeat_s = inf, now
             self.send_again(self._repeated)
